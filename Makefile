@@ -1,0 +1,82 @@
+# What a developer runs. It needs make and Python 3.11 or newer; the rest is installed into
+# .venv (and .venv-oldest) here. Choose another Python with: make test PYTHON=python3.12
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test nightly bench clean
+
+VENV := .venv
+OLDEST := .venv-oldest
+PYTHONS := $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python)
+INSTALL := -m pip install -q --no-input --disable-pip-version-check
+METADATA := pyproject.toml runtime/stageprof_runtime/version.py
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.base ## profile a real computation; leaves the recording demo.stageprof
+	@$(VENV)/bin/stageprof demo
+
+test: $(VENV)/.dev $(OLDEST)/.test ## check style, types and imports, then run the quick tests
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy --strict
+	$(VENV)/bin/lint-imports --no-logo
+	@echo "== smoke tests on the oldest supported release of dask and distributed; no other test runs there"
+	$(OLDEST)/bin/python -m pytest -q -m "smoke and not nightly"
+	@echo "== quick tests; those marked nightly are LEFT OUT (deselected below): make nightly"
+	$(VENV)/bin/python -m pytest -m "not nightly"
+
+nightly: $(VENV)/.dev ## run the tests that are too slow for make test
+	$(VENV)/bin/python -m pytest -m nightly --timeout=3600
+
+bench: $(VENV)/.bench ## run every script in benchmarks/, one after the other
+	@for script in benchmarks/[a-z]*.py; do \
+	    echo "== $$script"; $(VENV)/bin/python "$$script" || exit 1; \
+	done
+
+clean: ## remove the environments, the caches and the demo's recording
+	rm -rf $(VENV) $(OLDEST) dist build demo.stageprof
+	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamps: each says that its environment holds what pyproject.toml asks for.
+
+$(VENV)/.base: $(METADATA)
+	$(call environment,$(VENV))
+	@$(VENV)/bin/python $(INSTALL) -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	@echo "== installing what the tests and checks need into $(VENV)"
+	@$(VENV)/bin/python $(INSTALL) -e '.[dev]'
+	@touch $@
+
+# performance_report, one of those compared, draws with bokeh.
+$(VENV)/.bench: $(VENV)/.dev
+	@echo "== installing what the benchmarks need into $(VENV)"
+	@$(VENV)/bin/python $(INSTALL) -e '.[dev,ui]'
+	@touch $@
+
+# The release is the lower bound in pyproject.toml, with the pandas that its users have.
+$(OLDEST)/.test: $(METADATA)
+	$(call environment,$(OLDEST))
+	@release=$$(sed -n 's/^ *"distributed>=\([0-9.]*\).*/\1/p' pyproject.toml); \
+	$(OLDEST)/bin/python $(INSTALL) -e '.[test]' \
+	    "dask==$$release" "distributed==$$release" 'pandas<3'
+	@touch $@
+
+# $(call environment,DIR): a virtual environment in DIR, unless a working one is there. Asking
+# each Python to run passes over the stubs that version managers leave for those not installed.
+define environment
+@$(1)/bin/python -m pip --version >/dev/null 2>&1 && exit 0; \
+for python in $(PYTHONS); do \
+    if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+    then \
+        echo "== making $(1) with $$($$python --version); the first time takes minutes"; \
+        exec $$python -m venv --clear $(1); \
+    fi; \
+done; \
+echo "stageprof: found no Python >= 3.11 with venv among: $(PYTHONS). Install one, or name it: make PYTHON=/path/to/python3" >&2; \
+exit 1
+endef

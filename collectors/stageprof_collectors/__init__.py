@@ -1,0 +1,1 @@
+"""Gathers batches, aligns their clocks, stores them, and accounts for every second."""

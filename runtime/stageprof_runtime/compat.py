@@ -1,0 +1,110 @@
+"""The one place that touches private names of dask, distributed and CPython.
+
+Every name was seen, with the meaning given here, in dask and distributed 2025.4.0 to 2026.8.0 on
+CPython 3.11 to 3.13. A name that is missing makes one probe fail; the program goes on and
+`coverage()` names the probe.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+from dask.local import identity as identity
+
+#: where -> (module, path of the owner inside it, attribute)
+_PLACES: Final[dict[str, tuple[str, str, str]]] = {
+    # client
+    "client.serialize": ("distributed.client", "", "serialize"),
+    "client.submit": ("distributed.client", "Client", "_graph_to_futures"),
+    "client.gather": ("distributed.client", "Client", "_gather"),
+    "client.gather_remote": ("distributed.client", "Client", "_gather_remote"),
+    "client.start": ("distributed.client", "Client", "_start"),
+    "client.close": ("distributed.client", "Client", "_close"),
+    "client.wait": ("distributed.client", "", "_wait"),
+    "client.result": ("distributed.client", "Future", "_result"),
+    "client.next": ("distributed.client", "as_completed", "__next__"),
+    "client.anext": ("distributed.client", "as_completed", "__anext__"),
+    "client.sync": ("distributed.utils", "SyncMethodMixin", "sync"),
+    # any process: bytes
+    "protocol.dumps": ("distributed.protocol", "", "dumps"),
+    "protocol.loads": ("distributed.protocol", "", "loads"),
+    "protocol.compress": ("distributed.protocol.core", "", "maybe_compress"),
+    "protocol.decompress": ("distributed.protocol.core", "", "decompress"),
+    "core.connect": ("distributed.core", "", "connect"),
+    # scheduler
+    "scheduler.deserialize": ("distributed.scheduler", "", "deserialize"),
+    "scheduler.materialize": ("distributed.scheduler", "", "_materialize_graph"),
+    "scheduler.cull": ("distributed.scheduler", "", "_cull"),
+    "scheduler.state": ("distributed.scheduler", "Scheduler", "_create_taskstate_from_graph"),
+    "scheduler.transitions": ("distributed.scheduler", "Scheduler", "_transitions"),
+    "order": ("dask.order", "", "order"),
+    "order.local": ("dask.local", "", "order"),
+    # graphs and expressions
+    "expr.new": ("dask._expr", "Expr", "__new__"),
+    "expr.optimize": ("dask._expr", "Expr", "optimize"),
+    "expr.hlg": ("dask._expr", "HLGExpr", "_optimized_dsk"),
+    "expr.hlg_sequence": ("dask._expr", "_HLGExprSequence", "_optimized_dsk"),
+    "graph.new": ("dask.highlevelgraph", "HighLevelGraph", "from_collections"),
+    # worker
+    "worker.run": ("distributed.worker", "", "_run_task"),
+    "worker.run_async": ("distributed.worker", "", "_run_task_async"),
+    "worker.gather_dep": ("distributed.worker", "Worker", "gather_dep"),
+    "worker.actor": ("distributed.worker", "Worker", "actor_execute"),
+    "spill.write": ("distributed.spill", "Slow", "__setitem__"),
+    "spill.read": ("distributed.spill", "Slow", "__getitem__"),
+    # local schedulers
+    "local.get_async": ("dask.local", "", "get_async"),
+    "threads.get_async": ("dask.threaded", "", "get_async"),
+    "processes.get_async": ("dask.multiprocessing", "", "get_async"),
+    "local.queue_get": ("dask.local", "", "queue_get"),
+    "local.state": ("dask.local", "", "start_state_from_dask"),
+    "processes.cull": ("dask.multiprocessing", "", "cull"),
+    "processes.fuse": ("dask.multiprocessing", "", "fuse"),
+    # CPython: called by the import statement for modules that are not in sys.modules
+    "python.import": ("importlib._bootstrap", "", "_find_and_load"),
+}
+
+
+def place(where: str) -> tuple[Any, str]:
+    """The owner and the attribute's name of a private place.
+
+    Raises:
+        ImportError, AttributeError: this version does not have it.
+    """
+    module, path, name = _PLACES[where]
+    owner: Any = importlib.import_module(module)
+    if path:
+        owner = getattr(owner, path)
+    getattr(owner, name)
+    return owner, name
+
+
+def address(server: Any) -> str:
+    """The contact address of a scheduler or worker; "" before it listens."""
+    try:
+        return str(getattr(server, "contact_address", None) or server.address)
+    except (ValueError, AttributeError):
+        return ""
+
+
+def run_id(worker: Any, key: object) -> int:
+    """The number of the attempt that a worker is making at a key; -1 if it does not know it."""
+    task = worker.state.tasks.get(key)
+    return -1 if task is None else task.run_id
+
+
+def client_handlers(client: Any) -> dict[str, Any]:
+    """What a client does with each message of the scheduler's stream."""
+    handlers: dict[str, Any] = client._stream_handlers
+    return handlers
+
+
+def client_loop(client: Any) -> Any:
+    """The asyncio loop that a client lives on."""
+    return client.loop.asyncio_loop
+
+
+def batched_stream(worker: Any) -> Any:
+    """The worker's stream of messages to its scheduler."""
+    return worker.batched_stream

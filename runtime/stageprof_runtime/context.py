@@ -1,0 +1,64 @@
+"""What the current thread or coroutine is doing, for probes far below the code that knows.
+
+`inside` is per thread: the role and stage of the probe around; an import that happens there is
+charged to it. `exchange` is per coroutine and follows work into executors: whether the bytes
+being dumped or loaded are a task's data or a result, and for whom.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextvars import ContextVar
+
+from stageprof_runtime.stage import Stage
+
+
+class _Inside(threading.local):
+    role: str = ""
+    stage: Stage | None = None
+    #: depth of optimize() calls; only the outermost is a span
+    optimizing: int = 0
+
+
+inside = _Inside()
+
+#: role -> code of the long step that it is in now, for the live view
+phase: dict[str, int] = {}
+
+#: ("data" | "result", address of the receiver or ""), or None
+exchange: ContextVar[tuple[str, str] | None] = ContextVar("stageprof_exchange", default=None)
+
+#: The number and task of an async region: what that task awaits of a client is its blocking.
+lane: ContextVar[tuple[int, object] | None] = ContextVar("stageprof_lane", default=None)
+
+
+def lane_number() -> int:
+    """The async region's number if its own task is running here, else 0."""
+    current = lane.get()
+    if current is None:
+        return 0
+    try:
+        return current[0] if asyncio.current_task() is current[1] else 0
+    except RuntimeError:  # no loop runs in this thread
+        return 0
+
+
+class within:  # noqa: N801 (used like a function; a class is a third of a generator's cost)
+    """Mark the calling thread as being in a stage of a role; with `step`, for the live view too."""
+
+    __slots__ = ("_before", "_role", "_stage", "_step")
+
+    def __init__(self, role: str, stage: Stage, step: int = 0) -> None:
+        self._role, self._stage, self._step = role, stage, step
+
+    def __enter__(self) -> None:
+        self._before = inside.role, inside.stage
+        inside.role, inside.stage = self._role, self._stage
+        if self._step:
+            phase[self._role] = self._step
+
+    def __exit__(self, *error: object) -> None:
+        inside.role, inside.stage = self._before
+        if self._step:
+            phase.pop(self._role, None)

@@ -1,0 +1,78 @@
+"""The user's line: the first frame outside Dask and the libraries built on it.
+
+Whether a file belongs to Dask is asked for every frame of every sample, so the answers are kept
+by file name.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import FrameType
+from typing import Final
+
+#: Packages whose frames are never the user's line: Dask, what is built on it, and what carries
+#: calls between it and the user.
+LIBRARIES: Final = frozenset(
+    {
+        "dask", "distributed", "xarray", "dask_ml", "xgboost", "lightgbm", "dask_expr", "stageprof",
+        "stageprof_runtime", "stageprof_collectors", "toolz", "tlz", "cytoolz", "tornado",
+        "numpy", "pandas", "sklearn", "geopandas", "dask_geopandas", "flox", "zarr", "cloudpickle",
+        "joblib", "sparse", "numbagg", "xhistogram", "dask_image", "rioxarray", "pyarrow",
+    }
+)  # fmt: skip
+
+_STDLIB: Final = os.path.dirname(os.__file__) + os.sep
+
+#: file name -> 0 the user's, 1 a library's, 2 dask's or distributed's
+_kinds: dict[str, int] = {}
+
+USER, LIBRARY, DASK = 0, 1, 2
+
+
+def kind(filename: str) -> int:
+    """Whose code a file holds: `USER`, `LIBRARY` or `DASK`."""
+    known = _kinds.get(filename)
+    if known is None:
+        known = _kinds[filename] = _kind(filename)
+    return known
+
+
+def _kind(filename: str) -> int:
+    if filename.startswith("<frozen"):
+        return LIBRARY
+    package = _package(filename)
+    if package in ("dask", "distributed"):
+        return DASK
+    if package in LIBRARIES:
+        return LIBRARY
+    return LIBRARY if filename.startswith(_STDLIB) and "site-packages" not in filename else USER
+
+
+def _package(filename: str) -> str:
+    """The top-level package that a file belongs to, "" for a script: where __init__.py ends."""
+    folder, package = os.path.dirname(filename), ""
+    while os.path.isfile(os.path.join(folder, "__init__.py")):
+        folder, package = os.path.split(folder)
+    return package
+
+
+def user_line(frame: FrameType | None = None) -> tuple[str, int]:
+    """File and line of the innermost frame that is the user's; ("", 0) if there is none."""
+    frame = frame or sys._getframe(1)
+    here: FrameType | None = frame
+    while here is not None:
+        filename = here.f_code.co_filename
+        if _kinds.get(filename, -1) == USER or kind(filename) == USER:
+            return filename, here.f_lineno
+        here = here.f_back
+    return "", 0
+
+
+def in_dask(frame: FrameType | None) -> bool:
+    """Whether one of Dask's own frames is on the stack."""
+    while frame is not None:
+        if kind(frame.f_code.co_filename) == DASK:
+            return True
+        frame = frame.f_back
+    return False

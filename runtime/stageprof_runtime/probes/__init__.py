@@ -1,0 +1,1 @@
+"""The probes: each file installs one kind of observation and returns its undo."""

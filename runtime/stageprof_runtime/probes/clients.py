@@ -1,0 +1,51 @@
+"""Clients that start or close while a session is on: recorded from their start to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from stageprof_runtime.compat import place
+from stageprof_runtime.patch import Emit, Undo, replace, together
+
+
+class Follower(Protocol):
+    """What wants to know of clients."""
+
+    async def started(self, client: Any) -> None:
+        """A client has connected; awaited on its loop."""
+
+    async def closing(self, client: Any) -> None:
+        """A client is about to close; awaited on its loop."""
+
+
+followers: Final[list[Follower]] = []
+
+
+def install(emit: Emit) -> Undo:
+    """Tell the followers of every client that starts or closes from now on."""
+    return together(
+        [
+            replace(*place("client.start"), _started),
+            replace(*place("client.close"), _closing),
+        ]
+    )
+
+
+def _started(start: Callable[..., Any]) -> Callable[..., Any]:
+    async def told(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = await start(self, *args, **kwargs)
+        for follower in list(followers):
+            await follower.started(self)
+        return result
+
+    return told
+
+
+def _closing(close: Callable[..., Any]) -> Callable[..., Any]:
+    async def told(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for follower in list(followers):
+            await follower.closing(self)
+        return await close(self, *args, **kwargs)
+
+    return told

@@ -1,0 +1,89 @@
+"""Step `compute`: a task's function running on a worker's thread.
+
+The worker plugin notes when a task came, when its dependencies were there and when a thread was
+found; here the function itself is timed, on its thread and by the worker's own clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+from stageprof_runtime.clock import now_ns, thread_ns
+from stageprof_runtime.compat import place, run_id
+from stageprof_runtime.context import within
+from stageprof_runtime.event import RUN
+from stageprof_runtime.patch import Emit, Undo, replace, together
+from stageprof_runtime.stage import STEP, Stage
+
+#: key -> [received, ready, executing] of the tasks on the workers of this process
+pending: dict[Any, list[int]] = {}
+
+
+def install(emit: Emit) -> Undo:
+    """Time task functions, synchronous and asynchronous, and actor calls."""
+    return together(
+        [
+            replace(*place("worker.run"), lambda f: _run(emit, f)),
+            replace(*place("worker.run_async"), lambda f: _run_async(emit, f)),
+            replace(*place("worker.actor"), lambda f: _actor(emit, f)),
+        ]
+    )
+
+
+def finished(
+    emit: Emit, worker: Any, key: object, start: int, stop: int, thread: int, cpu: int
+) -> None:
+    """Emit the row of a run; the worker must still know the key."""
+    times = pending.pop(key, None)
+    received, ready, _ = times or (start, start, start)
+    run = run_id(worker, key)
+    if run >= 0:
+        row = (RUN, run, received, ready, start, stop, thread, cpu, worker.contact_address)
+        emit.row("worker", row)
+
+
+def _run(emit: Emit, run_task: Callable[..., Any]) -> Callable[..., Any]:
+    def timed(task: Any, data: Any, execution_state: Any, key: Any, *rest: Any) -> Any:
+        with within("worker", Stage.EXECUTION):
+            cpu, start = thread_ns(), now_ns()
+            try:
+                return run_task(task, data, execution_state, key, *rest)
+            finally:
+                stop, cpu = now_ns(), thread_ns() - cpu
+                _emit(emit, execution_state["worker"], key, start, stop, cpu)
+
+    return timed
+
+
+def _emit(emit: Emit, worker: Any, key: Any, start: int, stop: int, cpu: int) -> None:
+    try:
+        finished(emit, worker, key, start, stop, get_ident(), cpu)
+    except Exception:  # a task's result must never hang on its being watched
+        pending.pop(key, None)
+
+
+def _run_async(emit: Emit, run_task: Callable[..., Any]) -> Callable[..., Any]:
+    async def timed(task: Any, *args: Any, **kwargs: Any) -> Any:
+        from distributed.worker import get_worker
+
+        start = now_ns()
+        try:
+            return await run_task(task, *args, **kwargs)
+        finally:
+            # Its thread is the event loop's, which other tasks share: a lane of its own.
+            _emit(emit, get_worker(), getattr(task, "key", None), start, now_ns(), 0)
+
+    return timed
+
+
+def _actor(emit: Emit, actor_execute: Callable[..., Any]) -> Callable[..., Any]:
+    async def timed(self: Any, actor: Any = None, function: Any = None, **kwargs: Any) -> Any:
+        start = now_ns()
+        try:
+            return await actor_execute(self, actor=actor, function=function, **kwargs)
+        finally:
+            emit.span("worker", STEP["compute"], start, now_ns(), f"{actor}.{function}")
+
+    return timed

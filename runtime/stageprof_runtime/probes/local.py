@@ -1,0 +1,185 @@
+"""The local schedulers: threads, processes and synchronous.
+
+All three run `dask.local.get_async`, which is given where to submit, and how to dump and load.
+Handing it our own keeps the observation to this one computation: `dask.callbacks` are global to
+the process, and an exception in one fails the user's compute().
+
+A task gets a run number of its own; the rows are those of a cluster whose scheduler and workers
+are this process, so the account is the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from threading import get_ident
+from typing import Any
+
+from stageprof_runtime.clock import now_ns, thread_ns
+from stageprof_runtime.compat import identity, place
+from stageprof_runtime.context import inside, lane_number, within
+from stageprof_runtime.event import ASSIGN, BLOCK, FINISH, GRAPH, RUN, SPAN, SUBMIT
+from stageprof_runtime.lines import user_line
+from stageprof_runtime.patch import Emit, Undo, replace, together
+from stageprof_runtime.stage import STEP, Stage
+
+#: Run and graph numbers begin far from those of any scheduler.
+_runs = itertools.count(2**40)
+_graphs = itertools.count(2**40)
+
+#: (start, stop, thread, cpu, pid, failed, [(step, start, stop), ...]) of one task
+Times = tuple[int, int, int, int, int, bool, list[tuple[int, int, int]]]
+
+
+def install(emit: Emit) -> Undo:
+    """Observe what the local schedulers run from now on."""
+    names = ("local.get_async", "threads.get_async", "processes.get_async")
+    undos = [replace(*place(name), lambda f: _get_async(emit, f)) for name in names]
+    undos.append(replace(*place("local.queue_get"), lambda f: _queue_get(emit, f)))
+    return together(undos)
+
+
+class _Loop:
+    """One computation of a local scheduler: what it submits and what comes back."""
+
+    def __init__(self, emit: Emit, submit: Callable[..., Future[Any]]) -> None:
+        self.emit = emit
+        self._submit = submit
+        self.graph = next(_graphs)
+        self.cause = -1 - self.graph
+        self.assigned = 0
+        self.dumps: Callable[..., Any] = identity
+        self.loads: Callable[..., Any] = identity
+
+    def submit(self, batch: Any, tasks: list[Any]) -> Future[Any]:
+        """Submit tasks as the scheduler asks, timed; their future holds only its own result."""
+        assigned = now_ns()
+        runs = [next(_runs) for _ in tasks]
+        self.assigned += len(runs)
+        for run, task in zip(runs, tasks, strict=True):
+            self.emit.row("client", (ASSIGN, run, assigned, "local", self.cause, task[0]))
+        # What may run in another process gets the scheduler's own dumps and loads, not ours.
+        plain = [(key, info, self.dumps, self.loads, *rest) for key, info, _, _, *rest in tasks]
+        out: Future[Any] = Future()
+        fut = self._submit(_timed_batch, batch, plain)
+        fut.add_done_callback(lambda f: self._returned(f, out, runs))
+        return out
+
+    def _returned(self, fut: Future[Any], out: Future[Any], runs: list[int]) -> None:
+        try:
+            results, times = fut.result()
+        except BaseException as error:  # handed on: it is the user's
+            out.set_exception(error)
+            return
+        for run, time in zip(runs, times, strict=True):
+            self._row(run, time)
+        self.cause = runs[-1]
+        out.set_result(results)
+
+    def _row(self, run: int, time: Times) -> None:
+        start, stop, thread, cpu, pid, failed, spans = time
+        place = "local" if pid == os.getpid() else f"process {pid}"
+        for step, begin, end in spans:
+            self.emit.row("client", (SPAN, step, begin, end, thread, place, 0))
+        self.emit.row("client", (RUN, run, start, start, start, stop, thread, cpu, place))
+        self.emit.row("client", (FINISH, run, now_ns(), int(failed), 0, ""))
+
+    def timed(self, function: Callable[..., Any], step: str) -> Callable[..., Any]:
+        """The scheduler's own dumps or loads, timed in its own thread."""
+        if function is identity:
+            return function
+
+        def timed(obj: Any) -> Any:
+            with within("client", Stage.SERIALIZATION):
+                start = now_ns()
+                result = function(obj)
+                self.emit.span("client", STEP[step], start, now_ns())
+            return result
+
+        return timed
+
+
+def _timed_batch(batch: Callable[[list[Any]], list[Any]], tasks: list[Any]) -> Any:
+    """Run tasks one by one where the scheduler sent them; returns results and their times."""
+    results, times = [], []
+    thread = get_ident() + (os.getpid() << 48)  # main threads of forks share their ident
+    for key, info, dumps, loads, *rest in tasks:
+        spans: list[tuple[int, int, int]] = []
+        task = (key, info, _noted(dumps, "result.dump", spans), _noted(loads, "task.load", spans))
+        with within("client", Stage.EXECUTION):
+            cpu, start = thread_ns(), now_ns()
+            (result,) = batch([(*task, *rest)])
+            stop, cpu = now_ns(), thread_ns() - cpu
+        results.append(result)
+        times.append((start, stop, thread, cpu, os.getpid(), bool(result[2]), spans))
+    return results, times
+
+
+def _noted(
+    function: Callable[..., Any], step: str, spans: list[tuple[int, int, int]]
+) -> Callable[..., Any]:
+    if function is identity:
+        return function
+
+    def noted(obj: Any) -> Any:
+        start = now_ns()
+        result = function(obj)
+        spans.append((STEP[step], start, now_ns()))
+        return result
+
+    return noted
+
+
+def _get_async(emit: Emit, get_async: Callable[..., Any]) -> Callable[..., Any]:
+    def timed(submit: Any, num_workers: int, dsk: Any, result: Any, *args: Any, **kw: Any) -> Any:
+        loop = _Loop(emit, submit)
+        start = now_ns()
+        dsk = _materialized(emit, dsk)
+        _hand_over(loop, start, dsk, result)
+        for name, step in (("dumps", "task.dump"), ("loads", "result.load")):
+            if name in kw:
+                setattr(loop, name, kw[name])
+                kw[name] = loop.timed(kw[name], step)
+        try:
+            with within("client", Stage.SCHEDULING):
+                return get_async(loop.submit, num_workers, dsk, result, *args, **kw)
+        finally:
+            row = (SPAN, STEP["local.loop"], start, now_ns(), _thread(), "get", 0)
+            emit.row("client", row)
+
+    return timed
+
+
+def _thread() -> int:
+    return get_ident()
+
+
+def _materialized(emit: Emit, dsk: Any) -> Any:
+    if isinstance(dsk, Mapping):
+        return dsk
+    with within("client", Stage.CONSTRUCTION):
+        start = now_ns()
+        dsk = dsk.__dask_graph__()
+    emit.span("client", STEP["materialize"], start, now_ns())
+    return dsk
+
+
+def _hand_over(loop: _Loop, start: int, dsk: Any, result: Any) -> None:
+    file, line = user_line()
+    wanted = len(result) if isinstance(result, list) else 1
+    submit = (SUBMIT, loop.graph, start, wanted, 0, lane_number() or get_ident(), file, line)
+    loop.emit.row("client", submit)
+    graph = (GRAPH, loop.graph, start, now_ns(), len(dsk), wanted, "local", -1)
+    loop.emit.row("client", graph)
+
+
+def _queue_get(emit: Emit, queue_get: Callable[..., Any]) -> Callable[..., Any]:
+    def timed(queue: Any) -> Any:
+        start = now_ns()
+        result = queue_get(queue)
+        emit.row("client", (BLOCK, start, now_ns(), get_ident(), "local", 0, 0, 0, ""))
+        return result
+
+    return timed

@@ -1,0 +1,92 @@
+"""Steps of a graph on its way into a scheduler: `materialize`, `lowlevel`, `order`, `state`,
+`transition`.
+
+The functions are the same for dask.distributed and for the local schedulers; whose they are is
+told by the thread: the scheduler's loop and the offload thread, or any other.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.compat import place
+from stageprof_runtime.context import within
+from stageprof_runtime.patch import Emit, Undo, replace, together
+from stageprof_runtime.stage import STEP, stage_of
+
+_loops: set[int] = set()
+
+
+def install(emit: Emit) -> Undo:
+    """Time materializing, low-level optimization, ordering and state, wherever they run."""
+    steps = {
+        "scheduler.materialize": "materialize",
+        "scheduler.cull": "lowlevel",
+        "scheduler.state": "state",
+        "scheduler.transitions": "transition",
+        "order": "order",
+    }
+    undos = [
+        replace(*place(where), functools.partial(_timed, emit, STEP[step]))
+        for where, step in steps.items()
+    ]
+    for where in ("expr.hlg", "expr.hlg_sequence"):
+        undos.append(replace(*place(where), functools.partial(_cached, emit)))
+    return together(undos)
+
+
+def install_local(emit: Emit) -> Undo:
+    """The same for the names that the local schedulers imported."""
+    steps = {
+        "order.local": "order",
+        "local.state": "state",
+        "processes.cull": "lowlevel",
+        "processes.fuse": "lowlevel",
+    }
+    return together(
+        [
+            replace(*place(where), functools.partial(_timed, emit, STEP[step]))
+            for where, step in steps.items()
+        ]
+    )
+
+
+def here_is_loop() -> Undo:
+    """Remember the calling thread as a scheduler's event loop."""
+    ident = threading.get_ident()
+    _loops.add(ident)
+    return lambda: _loops.discard(ident)
+
+
+def role() -> str:
+    """The role of the calling thread in what is shared by scheduler and client."""
+    thread = threading.current_thread()
+    ours = thread.ident in _loops or thread.name.startswith("Dask-Offload")
+    return "scheduler" if ours and _loops else "client"
+
+
+def _timed(emit: Emit, step: int, function: Callable[..., Any]) -> Callable[..., Any]:
+    stage = stage_of(step)
+    shown = 0 if step == STEP["transition"] else step
+
+    @functools.wraps(function)
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        who = role()
+        with within(who, stage, shown):
+            start = now_ns()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                emit.span(who, step, start, now_ns())
+
+    return timed
+
+
+def _cached(emit: Emit, prop: functools.cached_property[Any]) -> functools.cached_property[Any]:
+    timed = functools.cached_property(_timed(emit, STEP["lowlevel"], prop.func))
+    timed.__set_name__(object, "_optimized_dsk")
+    return timed

@@ -1,0 +1,207 @@
+"""The caller waiting for the cluster: blocking calls of clients, and what they waited for.
+
+A row of BLOCK says from when to when a thread (or an async region's task) waited, when the last
+key that it needed was known to be done, and which part of it fetched results. Starting and
+closing clients and clusters is the user's own affair and is left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from threading import get_ident
+from typing import Any
+
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.compat import client_handlers, place
+from stageprof_runtime.context import lane_number
+from stageprof_runtime.event import ARRIVE, BLOCK, SUBMIT
+from stageprof_runtime.lines import user_line
+from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
+from stageprof_runtime.probes.layers import Lines
+
+#: Calls that are not the computation: they are `outside`.
+NOT_OURS = frozenset({"_start", "_close", "_shutdown", "_restart", "_wait_for_workers"})
+#: Arrivals remembered to find the last one that a call needed.
+MOST = 100_000
+#: Keys looked through for the last to arrive.
+LOOK = 20_000
+
+
+class _Fetch:
+    """When results were being fetched during one blocking call."""
+
+    def __init__(self) -> None:
+        self.start = 0
+        self.stop = 0
+
+
+_fetch: ContextVar[_Fetch | None] = ContextVar("stageprof_fetch", default=None)
+_arrived: dict[object, int] = {}
+
+
+def install(emit: Emit) -> Undo:
+    """Time what blocks a client's caller, synchronous and asynchronous, and hand-overs."""
+    lines = Lines(emit)
+    return together(
+        [
+            replace(*place("client.sync"), lambda f: _sync(emit, f)),
+            replace(*place("client.next"), lambda f: _next(emit, f)),
+            replace(*place("client.gather_remote"), _gather_remote),
+            replace(*place("client.gather"), lambda f: _awaited(emit, f, "gather")),
+            replace(*place("client.wait"), lambda f: _awaited(emit, f, "wait")),
+            replace(*place("client.result"), lambda f: _awaited(emit, f, "result")),
+            replace(*place("client.anext"), lambda f: _awaited(emit, f, "next")),
+            replace(*place("client.submit"), lambda f: _submit(emit, lines, f)),
+            _arrived.clear,
+        ]
+    )
+
+
+def install_arrivals(emit: Emit, client: Any) -> Undo:
+    """Note when one client learns that keys are done; its handlers are bound when it starts."""
+    handlers = client_handlers(client)
+    ops = ("key-in-memory", "task-erred", "cancelled-keys", "lost-data")
+    return together([replace_item(handlers, op, functools.partial(_arrive, emit)) for op in ops])
+
+
+def _arrive(emit: Emit, handler: Callable[..., Any]) -> Callable[..., Any]:
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        key, t = kwargs.get("key"), now_ns()
+        if key is not None:
+            if len(_arrived) >= MOST:
+                _arrived.clear()
+            _arrived[key] = t
+            emit.row("client", (ARRIVE, t, key))
+        return handler(*args, **kwargs)
+
+    return noted
+
+
+def _sync(emit: Emit, sync: Callable[..., Any]) -> Callable[..., Any]:
+    def timed(self: Any, func: Any, *args: Any, asynchronous: Any = None, **kwargs: Any) -> Any:
+        name = getattr(func, "__name__", "")
+        if asynchronous is None:
+            asynchronous = self.asynchronous
+        if asynchronous or name in NOT_OURS or not _is_client(self):
+            return sync(self, func, *args, asynchronous=asynchronous, **kwargs)
+        fetch = _Fetch()
+        token = _fetch.set(fetch)
+        start = now_ns()
+        try:
+            return sync(self, func, *args, asynchronous=asynchronous, **kwargs)
+        finally:
+            stop = now_ns()
+            _fetch.reset(token)
+            _block(emit, start, stop, get_ident(), name, fetch, (func, args))
+
+    return timed
+
+
+def _is_client(owner: Any) -> bool:
+    """Clients, and what waits through one (actors, queues, ...); not clusters."""
+    cluster = sys.modules.get("distributed.deploy.cluster")
+    return cluster is None or not isinstance(owner, cluster.Cluster)
+
+
+def _block(
+    emit: Emit, start: int, stop: int, thread: int, call: str, fetch: _Fetch, needs: object
+) -> None:
+    awaited, key = _last(needs, fetch.start or stop)
+    row = (BLOCK, start, stop, thread, call, awaited, fetch.start, fetch.stop, key)
+    emit.row("client", row)
+
+
+def _last(needs: object, before: int) -> tuple[int, object]:
+    """When the last of the keys in `needs` arrived, and which it was; (0, "") if none did."""
+    last, which = 0, ""
+    for key in _keys(needs):
+        t = _arrived.get(key, 0)
+        if last < t <= before:
+            last, which = t, key
+    return last, which
+
+
+def _keys(needs: object) -> list[Any]:
+    """Keys of the futures in (nested) lists, dicts and bound methods of futures."""
+    from distributed import Future
+
+    found: list[Any] = []
+    stack: list[Any] = [needs]
+    looked = 0
+    while stack and looked < LOOK:
+        looked += 1
+        item = stack.pop()
+        owner = getattr(item, "__self__", None)
+        if isinstance(item, Future) or isinstance(owner, Future):
+            found.append((item if owner is None else owner).key)
+        elif type(item) in (list, tuple, set):
+            stack.extend(item)
+        elif type(item) is dict:
+            stack.extend(item.values())
+    return found
+
+
+def _next(emit: Emit, advance: Callable[..., Any]) -> Callable[..., Any]:
+    def timed(self: Any) -> Any:
+        start = now_ns()
+        try:
+            result = advance(self)
+        finally:
+            stop = now_ns()
+        _block(emit, start, stop, get_ident(), "as_completed", _Fetch(), [result])
+        return result
+
+    return timed
+
+
+def _gather_remote(gather_remote: Callable[..., Any]) -> Callable[..., Any]:
+    async def timed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        fetch = _fetch.get()
+        if fetch is None:
+            return await gather_remote(self, *args, **kwargs)
+        fetch.start = now_ns()
+        try:
+            return await gather_remote(self, *args, **kwargs)
+        finally:
+            fetch.stop = now_ns()
+
+    return timed
+
+
+def _awaited(emit: Emit, function: Callable[..., Any], call: str) -> Callable[..., Any]:
+    """An awaitable of the client's: a block if it is awaited by an async region's own task."""
+
+    async def timed(*args: Any, **kwargs: Any) -> Any:
+        ours = lane_number()
+        if not ours or _fetch.get() is not None:
+            return await function(*args, **kwargs)
+        fetch = _Fetch()
+        token = _fetch.set(fetch)
+        start = now_ns()
+        try:
+            return await function(*args, **kwargs)
+        finally:
+            stop = now_ns()
+            _fetch.reset(token)
+            _block(emit, start, stop, ours, call, fetch, args)
+
+    return timed
+
+
+def _submit(emit: Emit, lines: Lines, submit: Callable[..., Any]) -> Callable[..., Any]:
+    def timed(self: Any, expr: Any, keys: Any, *args: Any, **kwargs: Any) -> Any:
+        file, line = user_line(sys._getframe(1))
+        futures = submit(self, expr, keys, *args, **kwargs)
+        number = vars(self).setdefault("_stageprof_graphs", 0)
+        self._stageprof_graphs = number + 1
+        if type(expr).__name__ == "LLGExpr":
+            for key in list(futures)[:LOOK]:
+                lines.made(key, (file, line))
+        thread = lane_number() or get_ident()
+        emit.row("client", (SUBMIT, number, now_ns(), len(futures), 0, thread, file, line))
+        return futures
+
+    return timed

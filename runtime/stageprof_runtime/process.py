@@ -1,0 +1,128 @@
+"""What stageprof has installed in this process: rings by role, probes counted by use.
+
+One process can play several roles (`LocalCluster` puts client and scheduler together) and serve
+several sessions; probes are installed once, and what they emit goes to every ring of the role.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from threading import get_ident
+from typing import Final
+
+from stageprof_runtime.batch import Row
+from stageprof_runtime.patch import Install, Undo
+from stageprof_runtime.ring import Ring
+
+
+class _Emitter:
+    """Hands rows to the rings of a role; with none of that role, to the process's first ring.
+
+    A worker that runs a client inside a task has client events but no client: they go into the
+    worker's own recording.
+    """
+
+    def row(self, role: str, row: Row) -> None:
+        for ring in _rings.get(role) or _fallback:
+            ring.emit(row)
+
+    def span(
+        self, role: str, step: int, start: int, stop: int, label: object = "", nbytes: int = 0
+    ) -> None:
+        thread = get_ident()
+        for ring in _rings.get(role) or _fallback:
+            ring.span(step, start, stop, thread, label, nbytes)
+
+
+EMIT: Final = _Emitter()
+
+_lock = threading.RLock()
+_rings: dict[str, list[Ring]] = {}
+_fallback: list[Ring] = []
+_probes: dict[Install, tuple[int, Undo]] = {}
+#: Probes that could not be installed here: name -> why.
+failed: Final[dict[str, str]] = {}
+
+
+def join(role: str, ring: Ring, probes: list[Install]) -> Undo:
+    """Send the events of a role to this ring, and keep these probes installed until undone."""
+    with _lock:
+        _rings[role] = [*_rings.get(role, ()), ring]
+        _fallback[:] = [ring for rings in _rings.values() for ring in rings][:1]
+        mine = [probe for probe in probes if _install(probe)]
+    left = False
+
+    def leave() -> None:
+        nonlocal left
+        with _lock:
+            if left:
+                return
+            left = True
+            _rings[role] = [r for r in _rings.get(role, ()) if r is not ring]
+            if not _rings[role]:
+                del _rings[role]
+            _fallback[:] = [ring for rings in _rings.values() for ring in rings][:1]
+            for probe in reversed(mine):
+                _uninstall(probe)
+
+    return leave
+
+
+def has(role: str) -> bool:
+    """Whether this process plays the role in some session."""
+    return role in _rings
+
+
+def installed() -> list[str]:
+    """Names of what is installed in this process now; empty when nothing is being recorded."""
+    with _lock:
+        return [f"ring:{role}" for role in _rings] + [_name(probe) for probe in _probes]
+
+
+def _name(probe: Install) -> str:
+    return f"{probe.__module__.rpartition('.')[2]}.{getattr(probe, '__name__', '?')}"
+
+
+def _install(probe: Install) -> bool:
+    uses, undo = _probes.get(probe, (0, None))
+    if undo is None:
+        try:
+            undo = probe(EMIT)
+        except Exception as error:
+            # A version of Dask without this place: the program goes on, coverage says so.
+            failed[_name(probe)] = repr(error)[:200]
+            return False
+    _probes[probe] = (uses + 1, undo)
+    return True
+
+
+def _uninstall(probe: Install) -> None:
+    uses, undo = _probes[probe]
+    if uses > 1:
+        _probes[probe] = (uses - 1, undo)
+        return
+    del _probes[probe]
+    try:
+        undo()
+    except Exception as error:
+        failed[_name(probe)] = f"undo: {error!r}"[:200]
+
+
+def _after_fork() -> None:
+    """A forked child has none of the parent's shippers: its probes must not fill rings."""
+    global _lock
+    _lock = threading.RLock()
+    for rings in list(_rings.values()):
+        for ring in rings:
+            ring.clear()
+    _rings.clear()
+    _fallback.clear()
+    for probe in list(_probes):
+        _probes.pop(probe)[1]()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+__all__ = ["EMIT", "failed", "has", "installed", "join"]

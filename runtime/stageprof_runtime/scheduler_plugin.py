@@ -1,0 +1,247 @@
+"""The plugin on the scheduler: what it decides and when, and the relay from workers to client.
+
+The scheduler's loop is the most precious place there is: a hook appends one tuple and returns,
+and workers' batches are passed on unopened. When the owner's client goes, everything goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+from contextvars import ContextVar
+from typing import Any
+
+import psutil
+from distributed.diagnostics.plugin import SchedulerPlugin
+
+from stageprof_runtime import process
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.compat import address
+from stageprof_runtime.event import ASSIGN, FINISH, GRAPH, MARK, NO_CAUSE, RUN, SAMPLE, WANT, Place
+from stageprof_runtime.guard import Watch, guard
+from stageprof_runtime.patch import Undo, replace_item, together
+from stageprof_runtime.probes import communication, imports, scheduling, serialization
+from stageprof_runtime.ring import Ring
+from stageprof_runtime.shipper import Shipper
+from stageprof_runtime.system import monitored, sample
+
+PROBES = [scheduling.install, serialization.install, communication.install, imports.install]
+#: Seconds that the drain of one worker may take before it counts as lost.
+DRAIN_S = 5.0
+#: Seconds after which the relay is removed; a message without a handler would cost its sender
+#: the connection, and the last of them may still be on their way.
+LINGER_S = 5.0
+
+#: [number, tasks, keys wanted] of the graph that the running coroutine is taking in
+_graph: ContextVar[list[int]] = ContextVar("stageprof_graph", default=[-1, 0, 0])  # noqa: B039
+
+
+class SchedulerProbe(SchedulerPlugin):
+    """Observes one scheduler for one session, and carries its workers' batches to the owner."""
+
+    def __init__(self, session: str, owner: str, worker_plugin: bytes) -> None:
+        self.name = session
+        self._session = session
+        self._owner = owner
+        self._worker_plugin = worker_plugin
+        self._watch = Watch("scheduler.transition")
+        self._hook = guard(self._note, self._watch)
+        #: the last thing that happened: a run that ended, or -1 - graph
+        self._cause = NO_CAUSE
+        self._graphs = 0
+        #: worker -> batches that came from it through the stream
+        self._relayed: dict[str, int] = {}
+        self._undo: Undo = lambda: None
+        self._ended = False
+
+    async def start(self, scheduler: Any) -> None:
+        """Begin to observe the scheduler, and hand the worker plugin to all workers."""
+        self._scheduler = scheduler
+        self._ring = ring = Ring()
+        place = Place(
+            "scheduler", socket.gethostname(), psutil.Process().pid, address(scheduler), now_ns()
+        )
+        self._shipper = Shipper(place, ring, self._send)
+        self._shipper.watches.append(self._watch)
+        self._shipper.every += [self._sample, self._ask_loop]
+        self._undo = together([*self._installed(scheduler)])
+        for worker in scheduler.workers.values():
+            self._seen(worker)
+        self._shipper.start()
+        await scheduler.register_worker_plugin(
+            None, self._worker_plugin, self._session, idempotent=False
+        )
+
+    def _installed(self, scheduler: Any) -> list[Undo]:
+        handlers, streams = scheduler.handlers, scheduler.stream_handlers
+        handlers[f"{self._session}-clock"] = _clock
+        handlers[f"{self._session}-end"] = self.end
+        streams[f"{self._session}-batch"] = self._relay
+        return [
+            scheduling.here_is_loop(),
+            process.join("scheduler", self._ring, PROBES),
+            replace_item(streams, "update-graph", self._update_graph),
+            functools.partial(handlers.pop, f"{self._session}-clock", None),
+            functools.partial(handlers.pop, f"{self._session}-end", None),
+        ]
+
+    def transition(self, key: Any, start: Any, finish: Any, *args: Any, **kwargs: Any) -> None:
+        """A task was given to a worker, or its run ended."""
+        if start == "processing" or finish == "processing":
+            self._hook(key, start, finish, kwargs)
+
+    def _note(self, key: Any, start: str, finish: str, details: dict[str, Any]) -> None:
+        task = self._scheduler.tasks[key]
+        run = task.run_id
+        if finish == "processing":
+            worker = task.processing_on
+            row = (ASSIGN, run, now_ns(), worker.address if worker else "", self._cause, key)
+            self._shipper.counts[1] += 1
+        else:
+            row = self._end_of_run(task, run, finish, details)
+        self._ring.emit(row)
+
+    def _end_of_run(self, task: Any, run: int, finish: str, details: dict[str, Any]) -> Any:
+        t = now_ns()
+        status = 0 if finish == "memory" else 1 if finish == "erred" else 3
+        worker = details.get("worker", "")
+        if status == 3 and worker not in self._scheduler.workers:
+            status = 2
+        self._cause = run
+        self._shipper.counts[2] += 1
+        if task.who_wants:
+            self._ring.emit((WANT, run, t, task.key))
+        if worker and worker not in self._relayed:
+            self._estimate(run, t, worker, details.get("startstops") or ())
+        return (FINISH, run, t, status, details.get("nbytes") or 0, details.get("typename") or "")
+
+    def _estimate(self, run: int, t: int, worker: str, startstops: Any) -> None:
+        """A run on a worker without stageprof: its length is the worker's, its end is now."""
+        for part in startstops:
+            if part["action"] == "compute":
+                start = t - int((part["stop"] - part["start"]) * 1e9)
+                self._ring.emit((RUN, run, start, start, start, t, 0, 0, worker))
+
+    def _update_graph(self, update_graph: Any) -> Any:
+        @functools.wraps(update_graph)
+        async def timed(*args: Any, **kwargs: Any) -> Any:
+            start = now_ns()
+            number, self._graphs = self._graphs, self._graphs + 1
+            facts = [number, 0, 0]
+            token = _graph.set(facts)
+            parent = self._run_of(kwargs.get("submitting_task"))
+            try:
+                return await update_graph(*args, **kwargs)
+            finally:
+                _graph.reset(token)
+                client = str(kwargs.get("client", ""))
+                self._ring.emit((GRAPH, number, start, now_ns(), *facts[1:], client, parent))
+
+        return timed
+
+    def _run_of(self, key: Any) -> int:
+        task = self._scheduler.tasks.get(key) if key is not None else None
+        return -1 if task is None or task.run_id is None else int(task.run_id)
+
+    def update_graph(self, scheduler: Any, **kwargs: Any) -> None:
+        """The state of a graph's tasks has been made; what follows is because of it."""
+        facts = _graph.get()
+        facts[1:] = [len(kwargs.get("tasks") or ()), len(kwargs.get("keys") or ())]
+        self._shipper.counts[0] += facts[1]
+        self._cause = -1 - facts[0]
+
+    def add_worker(self, scheduler: Any, worker: str) -> None:
+        """A worker came."""
+        self._seen(scheduler.workers[worker])
+
+    def remove_worker(self, scheduler: Any, worker: str, **kwargs: Any) -> None:
+        """A worker went, by itself or not."""
+        self._relayed.pop(worker, None)
+        self._ring.emit((MARK, now_ns(), "worker left", worker))
+
+    def _seen(self, worker: Any) -> None:
+        label = f"{worker.address} {worker.nthreads} {worker.memory_limit or 0} {worker.name}"
+        self._ring.emit((MARK, now_ns(), "worker seen", label))
+
+    def remove_client(self, scheduler: Any, client: str) -> None:
+        """The lease: with the owner's client everything goes."""
+        if client == self._owner:
+            asyncio.ensure_future(self.end())
+
+    async def before_close(self) -> None:
+        """The scheduler is closing: send what there is."""
+        for batch in self._shipper.drain():
+            self._send_now(batch)
+
+    def _relay(self, batch: bytes = b"", worker: str = "", reason: str = "", **kw: Any) -> None:
+        if reason:
+            self._ring.emit((MARK, now_ns(), "not instrumented", f"{worker} {reason}"))
+            return
+        self._relayed[worker] = self._relayed.get(worker, 0) + 1
+        self._send_now(batch)
+
+    def _send(self, batch: bytes) -> None:
+        self._scheduler.loop.add_callback(self._send_now, batch)
+
+    def _send_now(self, batch: bytes) -> None:
+        try:
+            comm = self._scheduler.client_comms.get(self._owner)
+            if comm is not None:
+                comm.send({"op": f"{self._session}-batch", "batch": batch})
+        except Exception:  # the owner is going: its lease will end this
+            return
+
+    def _sample(self) -> None:
+        sample(self._ring, monitored(self._scheduler))
+
+    def _ask_loop(self) -> None:
+        loop = self._scheduler.loop.asyncio_loop
+        loop.call_soon_threadsafe(self._on_loop, now_ns())
+
+    def _on_loop(self, asked: int) -> None:
+        self._ring.emit((SAMPLE, now_ns(), "loop.lag_s", (now_ns() - asked) / 1e9))
+
+    async def end(self) -> list[bytes]:
+        """Collect what is left from everywhere, and take everything away again."""
+        if self._ended:
+            return []
+        self._ended = True
+        batches = await self._drain_workers()
+        self._undo()
+        self._shipper.stop()
+        batches += self._shipper.drain()
+        await self._unregister()
+        streams, op = self._scheduler.stream_handlers, f"{self._session}-batch"
+        self._scheduler.loop.call_later(LINGER_S, streams.pop, op, None)
+        return batches
+
+    async def _drain_workers(self) -> list[bytes]:
+        asked = [self._drain_one(worker) for worker in list(self._relayed)]
+        return [batch for batches in await asyncio.gather(*asked) for batch in batches]
+
+    async def _drain_one(self, worker: str) -> list[bytes]:
+        try:
+            drain = getattr(self._scheduler.rpc(worker), f"{self._session}-drain")
+            sent, *batches = await asyncio.wait_for(drain(), DRAIN_S)
+            for _ in range(100):  # what went through the stream before may still be on its way
+                if self._relayed.get(worker, sent) >= sent:
+                    break
+                await asyncio.sleep(0.01)
+            return list(batches)
+        except Exception:  # it left or is stuck: the gap in its sequence is shown
+            return []
+
+    async def _unregister(self) -> None:
+        scheduler = self._scheduler
+        if self._session in scheduler.worker_plugins:
+            try:
+                await scheduler.unregister_worker_plugin(None, self._session)
+            except KeyError:  # removed all the same
+                pass
+        if self._session in scheduler.plugins:
+            scheduler.remove_plugin(self._session)
+
+
+async def _clock() -> int:
+    return now_ns()

@@ -1,0 +1,110 @@
+"""The shipper: a thread that empties a ring into batches ten times a second.
+
+Hooks append and return; packing happens here, and what a batch is handed to is its only way
+out. Every half second it samples the process and asks its server's loop for its lag and for a
+round trip to the next clock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from stageprof_runtime import process
+from stageprof_runtime.batch import pack
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.context import phase
+from stageprof_runtime.event import MARK, Place
+from stageprof_runtime.guard import Watch
+from stageprof_runtime.ring import Ring
+from stageprof_runtime.system import EVERY_S
+
+#: Seconds between two batches.
+PERIOD_S = 0.1
+#: Rows of one batch; more rows make more batches, so that none grows without bound.
+ROWS = 20_000
+
+
+class Shipper:
+    """Packs one place's ring and hands the batches to `send`."""
+
+    def __init__(self, place: Place, ring: Ring, send: Callable[[bytes], None]) -> None:
+        self.place = place
+        self.ring = ring
+        self.watches: list[Watch] = []
+        #: called every half second on the shipper's thread
+        self.every: list[Callable[[], None]] = []
+        #: [tasks, assigned, finished] so far
+        self.counts = [0, 0, 0]
+        #: own cost beside the hooks: name -> [calls, ns]
+        self.cost: dict[str, list[int]] = {"ship": [0, 0]}
+        self._send = send
+        self._seq = 0
+        self._unsent: dict[str, int] = {}
+        self._told: set[str] = set()
+        self._packing = threading.Lock()
+        self._stop = threading.Event()
+        name = f"stageprof-shipper-{place.role}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin to ship."""
+        self._thread.start()
+
+    def stop(self, timeout: float = 2.0) -> None:
+        """Stop the thread; what is left in the ring is for `drain`."""
+        self._stop.set()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join(timeout)
+
+    def drain(self) -> list[bytes]:
+        """Pack all that is in the ring now; one batch at least, for its counts."""
+        with self._packing:
+            rows = self.ring.take()
+            self._report_hooks(rows)
+            parts = [rows[i : i + ROWS] for i in range(0, len(rows), ROWS)] or [[]]
+            return [batch for part in parts if (batch := self._pack(part))]
+
+    def _run(self) -> None:
+        since = 0.0
+        while not self._stop.wait(PERIOD_S):
+            start = now_ns()
+            try:
+                self._ship()
+                since += PERIOD_S
+                if since >= EVERY_S:
+                    since = 0.0
+                    for job in self.every:
+                        job()
+            except Exception as error:  # the next round may do better; the run must not notice
+                self._unsent[f"shipping: {error!r}"[:100]] = 1
+            cost = self.cost["ship"]
+            cost[0] += 1
+            cost[1] += now_ns() - start
+
+    def _ship(self) -> None:
+        for batch in self.drain():
+            self._send(batch)
+
+    def _pack(self, rows: list[Any]) -> bytes | None:
+        seq, self._seq = self._seq, self._seq + 1
+        cost = {w.name: [w.calls, w.spent_ns] for w in self.watches} | self.cost
+        drops = dict(self._unsent)
+        if self.ring.dropped:
+            drops["ring full"] = self.ring.dropped
+        args = {"drops": drops, "cost": cost, "now": phase.get(self.place.role, 0), "counts": self.counts}
+        try:
+            return pack(self.place, seq, now_ns(), rows, **args)  # type: ignore[arg-type]
+        except Exception as error:
+            reason = f"not packable: {type(error).__name__}"
+            self._unsent[reason] = self._unsent.get(reason, 0) + len(rows)
+            return None
+
+    def _report_hooks(self, rows: list[Any]) -> None:
+        """Say once, as marks, which hooks are disabled or sampled and which probes are missing."""
+        news = {w.name: w.disabled or "sampled" for w in self.watches if w.disabled or w.sampled}
+        for name, why in (news | process.failed).items():
+            if f"{name}{why}" not in self._told:
+                self._told.add(f"{name}{why}")
+                rows.append((MARK, now_ns(), "hook disabled", f"{name}: {why}"))

@@ -1,0 +1,80 @@
+"""Numbers of a process every half second: memory, CPU, network, disk, GIL contention, loop lag.
+
+Schedulers and workers have Dask's own `SystemMonitor`; its latest values are taken over. A
+process without one (a client with a local scheduler) gets a monitor of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.event import SAMPLE
+from stageprof_runtime.ring import Ring
+
+#: Seconds between two samples.
+EVERY_S = 0.5
+
+#: Dask's name -> ours
+_NAMES = {
+    "cpu": "cpu.percent",
+    "memory": "memory.process",
+    "host_net_io.read_bps": "network.read_bps",
+    "host_net_io.write_bps": "network.write_bps",
+    "host_disk_io.read_bps": "disk.read_bps",
+    "host_disk_io.write_bps": "disk.write_bps",
+    "gil_contention": "gil.contention",
+}
+
+
+def sample(ring: Ring, values: dict[str, float]) -> None:
+    """Emit one SAMPLE a value, all at the same instant."""
+    t = now_ns()
+    for name, value in values.items():
+        ring.emit((SAMPLE, t, name, float(value)))
+
+
+def monitored(server: Any) -> dict[str, float]:
+    """The latest values of a scheduler's or worker's own monitor."""
+    recent = server.monitor.recent()
+    return {ours: recent[theirs] for theirs, ours in _NAMES.items() if theirs in recent}
+
+
+def worker_memory(worker: Any) -> dict[str, float]:
+    """Bytes of a worker's memory: managed, spilled, and what is neither; and tasks by state."""
+    data = worker.data
+    spilled = getattr(data, "spilled_total", None)
+    fast = getattr(data, "fast", None)
+    weights = getattr(fast, "total_weight", None)
+    managed = float(getattr(worker.state, "nbytes", 0) if weights is None else weights)
+    values = {
+        "memory.managed": managed,
+        "memory.spilled": float(getattr(spilled, "disk", 0)),
+        "tasks.executing": float(worker.state.executing_count),
+        "tasks.ready": float(len(worker.state.ready)),
+    }
+    process = monitored(worker).get("memory.process", 0.0)
+    values["memory.unmanaged"] = max(0.0, process - managed)
+    return values
+
+
+def own_monitor() -> Callable[[], dict[str, float]]:
+    """Values of this process from a monitor of our own, for processes that have none."""
+    from distributed.system_monitor import SystemMonitor
+
+    monitor = SystemMonitor(maxlen=2)
+
+    def values() -> dict[str, float]:
+        recent = monitor.update()
+        return {ours: recent[theirs] for theirs, ours in _NAMES.items() if theirs in recent}
+
+    values.close = functools.partial(_close, monitor)  # type: ignore[attr-defined]
+    return values
+
+
+def _close(monitor: Any) -> None:
+    close = getattr(monitor, "close", None)
+    if close is not None:
+        close()

@@ -1,0 +1,166 @@
+"""The plugin on each worker: probes, a ring, and a shipper to the scheduler.
+
+`setup` is synchronous and quick, as a joining worker must not wait for it. Its hook notes three
+instants of a task in a dict and returns; the task's row is emitted by the thread that ran it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+from typing import Any
+
+import psutil
+from distributed.diagnostics.plugin import WorkerPlugin
+
+from stageprof_runtime import process
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.compat import address, batched_stream
+from stageprof_runtime.event import MARK, PING, SAMPLE, Place
+from stageprof_runtime.guard import Watch, guard
+from stageprof_runtime.patch import Undo, together
+from stageprof_runtime.probes import (
+    communication,
+    execution,
+    imports,
+    serialization,
+    spill,
+    waiting,
+)
+from stageprof_runtime.process import EMIT
+from stageprof_runtime.ring import Ring
+from stageprof_runtime.shipper import Shipper
+from stageprof_runtime.system import monitored, sample, worker_memory
+
+#: What runs on a worker; the client's probes too, for tasks that launch tasks.
+PROBES = [
+    serialization.install,
+    communication.install,
+    execution.install,
+    spill.install,
+    imports.install,
+    waiting.install,
+]
+
+
+class WorkerProbe(WorkerPlugin):
+    """Observes one worker for one session."""
+
+    def __init__(self, session: str) -> None:
+        self.name = session
+        self._session = session
+        self._undo: Undo = lambda: None
+        #: batches sent through the stream; batches that came to it too late
+        self._sent = 0
+        self._unsent: list[bytes] = []
+        self._drained = False
+        self._times = execution.pending
+        self._watch = Watch("worker.transition")
+        self._hook = guard(self._note, self._watch)
+
+    def setup(self, worker: Any) -> None:
+        """Begin to observe; returns at once."""
+        self._worker = worker
+        ring = Ring()
+        place = Place("worker", socket.gethostname(), psutil.Process().pid, address(worker), now_ns())
+        self._shipper = shipper = Shipper(place, ring, self._send)
+        shipper.watches.append(self._watch)
+        shipper.every += [self._sample, self._ask_loop]
+        self._ring = ring
+        self._hello(worker)
+        worker.handlers[f"{self._session}-drain"] = self._drain
+        self._undo = together(
+            [
+                process.join("worker", ring, PROBES),
+                communication.install_serving(worker),
+                functools.partial(worker.handlers.pop, f"{self._session}-drain", None),
+            ]
+        )
+        shipper.start()
+
+    def teardown(self, worker: Any) -> None:
+        """Take everything away again, and send what is left."""
+        self._undo()
+        self._shipper.stop()
+        for batch in self._shipper.drain():
+            self._send_now(batch)
+
+    def transition(self, key: Any, start: Any, finish: Any, **kwargs: Any) -> None:
+        """When a task came, had its dependencies, and was given a thread."""
+        self._hook(key, start, finish)
+
+    def _note(self, key: Any, start: str, finish: str) -> None:
+        if finish == "executing":
+            times = self._times.get(key)
+            if times is not None:
+                times[2] = now_ns()
+        elif finish == "ready" or finish == "constrained":
+            times = self._times.get(key)
+            t = now_ns()
+            if times is None:
+                self._times[key] = [t, t, t]
+            else:
+                times[1] = t
+        elif finish == "waiting":
+            t = now_ns()
+            self._times[key] = [t, t, t]
+        elif start == "executing" or start == "long-running":
+            self._ended(key)
+
+    def _ended(self, key: Any) -> None:
+        """A run that no probe saw (an executor of its own): from the hook's own stamps."""
+        times = self._times.get(key)
+        if times is not None:
+            execution.finished(EMIT, self._worker, key, times[2], now_ns(), 0, 0)
+
+    def _hello(self, worker: Any) -> None:
+        facts = {
+            "threads": worker.state.nthreads,
+            "cpus": psutil.cpu_count() or 0,
+            "memory.limit": worker.memory_manager.memory_limit or 0,
+        }
+        sample(self._ring, {f"worker.{name}": value for name, value in facts.items()})
+        self._ring.emit((MARK, now_ns(), "worker name", str(worker.name)))
+
+    def _sample(self) -> None:
+        sample(self._ring, monitored(self._worker) | worker_memory(self._worker))
+
+    def _ask_loop(self) -> None:
+        loop = self._worker.loop.asyncio_loop
+        loop.call_soon_threadsafe(self._on_loop, now_ns())
+
+    def _on_loop(self, asked: int) -> None:
+        self._ring.emit((SAMPLE, now_ns(), "loop.lag_s", (now_ns() - asked) / 1e9))
+        self._pinging = asyncio.ensure_future(self._ping())
+
+    async def _ping(self) -> None:
+        """Five small round trips to the scheduler's clock; the best will count."""
+        try:
+            clock = getattr(self._worker.scheduler, f"{self._session}-clock")
+            for _ in range(5):
+                sent = now_ns()
+                theirs = await clock()
+                self._ring.emit((PING, sent, theirs, now_ns(), "scheduler"))
+        except Exception:  # the scheduler is busy or gone: another time
+            return
+
+    def _send(self, batch: bytes) -> None:
+        self._worker.loop.add_callback(self._send_now, batch)
+
+    def _send_now(self, batch: bytes) -> None:
+        if self._drained:
+            self._unsent.append(batch)
+            return
+        try:
+            batched_stream(self._worker).send({"op": f"{self._session}-batch", "batch": batch})
+            self._sent += 1
+        except Exception:  # not connected: the sequence number shows the gap
+            return
+
+    async def _drain(self) -> list[Any]:
+        """How many batches went through the stream, and what is left; nothing is sent after."""
+        self._drained = True
+        self._undo()
+        self._shipper.stop()
+        return [self._sent, *self._unsent, *self._shipper.drain()]

@@ -1,0 +1,55 @@
+"""Fixtures of every test: nothing of stageprof is left in the process, before or after."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+import stageprof_runtime
+
+#: Python's own helpers, which stay from the first spawned process to the end of the session.
+PYTHONS_OWN = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+
+#: Seconds that a thread or process already told to stop may take to be gone.
+GRACE_S = 5
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """Fails the test that finds or leaves a probe, a thread or a process."""
+    assert leftovers() == []
+    yield
+    assert leftovers() == []
+
+
+def leftovers() -> list[str]:
+    """What of stageprof is in this process, or was started by it, as texts."""
+    installed: list[str] = getattr(stageprof_runtime, "installed", list)()
+    return [*installed, *_threads(), *_processes()]
+
+
+def _threads() -> list[str]:
+    ours = [t for t in threading.enumerate() if t.name.startswith("stageprof")]
+    for thread in ours:
+        thread.join(GRACE_S)
+    return [f"thread {t.name}" for t in ours if t.is_alive()]
+
+
+def _processes() -> list[str]:
+    children = [p for p in psutil.Process().children() if _is_ours(p)]
+    _, alive = psutil.wait_procs(children, timeout=GRACE_S)
+    found = [str(p) for p in alive]
+    for process in alive:  # so that the next test is not blamed for it
+        process.kill()
+    return found
+
+
+def _is_ours(process: psutil.Process) -> bool:
+    try:
+        command = " ".join(process.cmdline())
+    except psutil.Error:  # it ended meanwhile
+        return False
+    return not any(name in command for name in PYTHONS_OWN)

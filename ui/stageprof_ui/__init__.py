@@ -1,0 +1,1 @@
+"""Draws what was recorded: the Panel app and the pictures of reports."""
