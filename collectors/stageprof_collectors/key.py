@@ -102,12 +102,14 @@ def _truncated(key: bytes) -> bytes:
 def _decode_one(key: bytes) -> object:
     if len(key) > _SMALL:  # whatever it is, its first bytes and its hash identify it
         return shorten(key[:MAX_KEY].decode("utf-8", "backslashreplace") + " " * MAX_KEY, key)
-    try:
-        return msgpack.unpackb(
-            key, use_list=False, strict_map_key=False, unicode_errors="surrogatepass"
-        )
-    except _ERRORS:
-        return UNREADABLE
+    for errors in ("surrogatepass", "backslashreplace"):
+        try:
+            return msgpack.unpackb(key, use_list=False, strict_map_key=False, unicode_errors=errors)
+        except UnicodeDecodeError:
+            continue
+        except _ERRORS:
+            break
+    return f"{UNREADABLE}#{blake2b(key, digest_size=8).hexdigest()}"
 
 
 def count_of(array: bytes) -> int:

@@ -17,6 +17,9 @@ _REMEMBERED: Final = 4096
 #: A longer list is unlikely to come again, bytes.
 _LONG: Final = 4096
 
+#: What a text takes as a str, in the index and in the list, bytes.
+_TEXT_BYTES: Final = 250
+
 _LIST: Final = msgspec.msgpack.Decoder(list[str])
 
 
@@ -60,7 +63,7 @@ class Words:
         if index is None:
             index = self._index[text] = len(self.texts)
             self.texts.append(text)
-            self.bytes += 120 + len(text)
+            self.bytes += _TEXT_BYTES + len(text)
         return index
 
     def _remember(self, packed: bytes, span: tuple[int, int]) -> None:

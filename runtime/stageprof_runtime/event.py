@@ -91,6 +91,10 @@ STATUS: Final = ("memory", "erred", "lost", "released", "other")
 
 NO_CAUSE: Final = -(2**62)
 
+#: `nbytes` of a span that was seen from outside by the sampler: its ends are as sharp as the
+#: sampler's period, and exact spans on the same thread go before it.
+SAMPLED: Final = -1
+
 
 class Place(NamedTuple):
     """A process (or the part of one) that plays a role in the computation."""

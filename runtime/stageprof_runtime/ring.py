@@ -53,9 +53,11 @@ class Ring:
         total[1] += stop - start
         total[2] += nbytes
 
-    def take(self) -> list[Row]:
-        """Remove and return what is here, sums included."""
+    def take(self, *, sums_too: bool = True) -> list[Row]:
+        """Remove and return what is here, with the sums of short spans or without."""
         rows = [self._rows.popleft() for _ in range(len(self._rows))]
+        if not sums_too:
+            return rows
         sums, self._sums = self._sums, {}
         t = now_ns()
         rows.extend((SUM, t, step, *total) for step, total in sums.items())

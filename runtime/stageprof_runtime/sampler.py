@@ -18,7 +18,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.event import SPAN
+from stageprof_runtime.event import SAMPLED, SPAN
 from stageprof_runtime.lines import DASK, USER, kind
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.stage import STEP
@@ -39,7 +39,12 @@ _META = frozenset(
 _MATERIALIZE = frozenset({"__dask_graph__", "_layer", "_task", "_construct_graph", "to_dict"})
 _EXPR = frozenset({"optimize", "optimize_until", "simplify", "lower_completely", "fuse"})
 
-_NONE, _DASK, _USER = 0, -1, -2
+#: Waiting is recorded exactly by its own probe; what is seen of it here is not construction.
+_WAITING = frozenset({("distributed/utils.py", "sync"), ("dask/local.py", "queue_get")})
+#: Starting and closing clusters and clients is the user's own affair: `outside`.
+_AFFAIRS = frozenset({"__init__", "__exit__", "close", "restart", "wait_for_workers", "shutdown"})
+
+_NONE, _DASK, _USER, _OUTSIDE = 0, -1, -2, -3
 _codes: dict[CodeType, int] = {}
 
 
@@ -58,6 +63,10 @@ def _judge(code: CodeType) -> int:
     if whose != DASK:
         return _NONE
     file, name = code.co_filename.replace("\\", "/"), code.co_name
+    if "/distributed/deploy/" in file or (file.endswith("distributed/client.py") and name in _AFFAIRS):
+        return _OUTSIDE
+    if any(file.endswith(f) and name == n for f, n in _WAITING):
+        return _OUTSIDE
     if file.endswith("dask/tokenize.py"):
         return STEP["tokenize"]
     if name in _META:
@@ -79,18 +88,22 @@ def look(frame: FrameType | None, depth: int = 0) -> tuple[int, str]:
     The innermost frame that names a step decides; Dask's frames without a name are `build`.
     Of the outermost frames `depth` are not looked at.
     """
-    step, dask, line = 0, False, ""
+    step, outermost, line = 0, "", ""
     frames = _frames(frame)
     for here in frames[: len(frames) - depth]:
         seen = _seen(here.f_code)
+        if seen == _OUTSIDE:
+            return 0, ""
         if seen == _USER:
             # A user's function called by Dask (meta inference) is not the line that called Dask.
-            if dask:
+            if outermost:
                 line = line or f"{here.f_code.co_filename}:{here.f_lineno}"
         elif seen != _NONE:
-            dask, line = True, ""
+            outermost, line = here.f_code.co_name, ""
             step = step or max(seen, 0)
-    return (step or STEP["build"], line) if dask else (0, "")
+    if outermost in ("", "<module>"):  # a module of Dask being imported by the user is theirs
+        return 0, ""
+    return step or STEP["build"], line
 
 
 def _frames(frame: FrameType | None) -> list[FrameType]:
@@ -157,5 +170,5 @@ class Sampler:
         change = last if late else (last + t) // 2
         step, line = self._state
         if step and change > self._since:
-            self._ring.emit((SPAN, step, self._since, change, self._thread, line, 0))
+            self._ring.emit((SPAN, step, self._since, change, self._thread, line, SAMPLED))
         self._state, self._since = state, change

@@ -10,6 +10,7 @@ import asyncio
 import functools
 import socket
 from contextvars import ContextVar
+from threading import get_ident
 from typing import Any
 
 import psutil
@@ -66,6 +67,7 @@ class SchedulerProbe(SchedulerPlugin):
         self._shipper.watches.append(self._watch)
         self._shipper.every += [self._sample, self._ask_loop]
         self._undo = together([*self._installed(scheduler)])
+        ring.emit((MARK, now_ns(), "loop thread", str(get_ident())))
         for worker in scheduler.workers.values():
             self._seen(worker)
         self._shipper.start()

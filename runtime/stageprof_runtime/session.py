@@ -223,7 +223,7 @@ class Session:
             for _ in range(5):
                 sent = now_ns()
                 theirs = await clock()
-                self.ring.emit((PING, sent, theirs, now_ns(), "scheduler"))
+                self.ring.emit((PING, sent, theirs, now_ns(), client.scheduler.address))
         except Exception:  # busy, closing or gone: another time
             return
 

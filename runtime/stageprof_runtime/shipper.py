@@ -22,6 +22,8 @@ from stageprof_runtime.system import EVERY_S
 
 #: Seconds between two batches.
 PERIOD_S = 0.1
+#: Of so many rounds one samples the process and sends sums of short spans.
+ROUNDS = round(EVERY_S / PERIOD_S)
 #: Rows of one batch; more rows make more batches, so that none grows without bound.
 ROWS = 20_000
 
@@ -59,33 +61,35 @@ class Shipper:
             self._thread.join(timeout)
 
     def drain(self) -> list[bytes]:
-        """Pack all that is in the ring now; one batch at least, for its counts."""
+        """Pack all that is in the ring now, and the sums; one batch at least, for its counts."""
+        return self._batches(every=True)
+
+    def _batches(self, *, every: bool) -> list[bytes]:
         with self._packing:
-            rows = self.ring.take()
+            rows = self.ring.take(sums_too=every)
             self._report_hooks(rows)
-            parts = [rows[i : i + ROWS] for i in range(0, len(rows), ROWS)] or [[]]
-            return [batch for part in parts if (batch := self._pack(part))]
+            parts = [rows[i : i + ROWS] for i in range(0, len(rows), ROWS)]
+            return [batch for part in parts or [[]][: every] if (batch := self._pack(part))]
 
     def _run(self) -> None:
-        since = 0.0
+        rounds = 0
         while not self._stop.wait(PERIOD_S):
             start = now_ns()
+            rounds += 1
             try:
-                self._ship()
-                since += PERIOD_S
-                if since >= EVERY_S:
-                    since = 0.0
-                    for job in self.every:
-                        job()
+                self._round(every=rounds % ROUNDS == 0)
             except Exception as error:  # the next round may do better; the run must not notice
                 self._unsent[f"shipping: {error!r}"[:100]] = 1
             cost = self.cost["ship"]
             cost[0] += 1
             cost[1] += now_ns() - start
 
-    def _ship(self) -> None:
-        for batch in self.drain():
+    def _round(self, *, every: bool) -> None:
+        for batch in self._batches(every=every):
             self._send(batch)
+        if every:
+            for job in self.every:
+                job()
 
     def _pack(self, rows: list[Any]) -> bytes | None:
         seq, self._seq = self._seq, self._seq + 1

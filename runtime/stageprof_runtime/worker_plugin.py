@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import socket
+from threading import get_ident
 from typing import Any
 
 import psutil
@@ -78,6 +79,7 @@ class WorkerProbe(WorkerPlugin):
             ]
         )
         shipper.start()
+        self._ask_loop()
 
     def teardown(self, worker: Any) -> None:
         """Take everything away again, and send what is left."""
@@ -122,6 +124,7 @@ class WorkerProbe(WorkerPlugin):
         }
         sample(self._ring, {f"worker.{name}": value for name, value in facts.items()})
         self._ring.emit((MARK, now_ns(), "worker name", str(worker.name)))
+        self._ring.emit((MARK, now_ns(), "loop thread", str(get_ident())))
 
     def _sample(self) -> None:
         sample(self._ring, monitored(self._worker) | worker_memory(self._worker))
@@ -141,7 +144,7 @@ class WorkerProbe(WorkerPlugin):
             for _ in range(5):
                 sent = now_ns()
                 theirs = await clock()
-                self._ring.emit((PING, sent, theirs, now_ns(), "scheduler"))
+                self._ring.emit((PING, sent, theirs, now_ns(), self._worker.scheduler.address))
         except Exception:  # the scheduler is busy or gone: another time
             return
 

@@ -63,7 +63,7 @@ class _Loop:
         # What may run in another process gets the scheduler's own dumps and loads, not ours.
         plain = [(key, info, self.dumps, self.loads, *rest) for key, info, _, _, *rest in tasks]
         out: Future[Any] = Future()
-        fut = self._submit(_timed_batch, batch, plain)
+        fut = self._submit(_timed_batch, batch, plain, os.getpid())
         fut.add_done_callback(lambda f: self._returned(f, out, runs))
         return out
 
@@ -101,10 +101,11 @@ class _Loop:
         return timed
 
 
-def _timed_batch(batch: Callable[[list[Any]], list[Any]], tasks: list[Any]) -> Any:
+def _timed_batch(batch: Callable[[list[Any]], list[Any]], tasks: list[Any], home: int) -> Any:
     """Run tasks one by one where the scheduler sent them; returns results and their times."""
     results, times = [], []
-    thread = get_ident() + (os.getpid() << 48)  # main threads of forks share their ident
+    # The main threads of forked processes share an ident: there the process is the thread.
+    thread = get_ident() if os.getpid() == home else os.getpid()
     for key, info, dumps, loads, *rest in tasks:
         spans: list[tuple[int, int, int]] = []
         task = (key, info, _noted(dumps, "result.dump", spans), _noted(loads, "task.load", spans))
@@ -146,14 +147,10 @@ def _get_async(emit: Emit, get_async: Callable[..., Any]) -> Callable[..., Any]:
             with within("client", Stage.SCHEDULING):
                 return get_async(loop.submit, num_workers, dsk, result, *args, **kw)
         finally:
-            row = (SPAN, STEP["local.loop"], start, now_ns(), _thread(), "get", 0)
+            row = (SPAN, STEP["local.loop"], start, now_ns(), get_ident(), "get", 0)
             emit.row("client", row)
 
     return timed
-
-
-def _thread() -> int:
-    return get_ident()
 
 
 def _materialized(emit: Emit, dsk: Any) -> Any:

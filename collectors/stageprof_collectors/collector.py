@@ -1,0 +1,155 @@
+"""Where a session's batches go: into the file (or memory) as they come, and into the live view.
+
+Batches arrive on event loops, which must not wait; a thread of the collector narrows and writes
+them. What the live view shows is read off the batches' heads.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import queue
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import dask
+import distributed
+import msgspec
+
+from stageprof_collectors.columns import narrow
+from stageprof_collectors.file import Writer
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.store import Store
+from stageprof_runtime.errors import DamagedRecording
+from stageprof_runtime.version import __version__
+
+logger = logging.getLogger("stageprof")
+
+
+class _Head(msgspec.Struct):
+    """What of a batch the live view needs."""
+
+    place: tuple[str, str, int, str, int]
+    now: int = 0
+    counts: tuple[int, int, int] = (0, 0, 0)
+
+
+@dataclass
+class Live:
+    """How far the run is: per place, its latest step and counts."""
+
+    #: place's name -> step code; 0 if between steps
+    now: dict[str, int] = field(default_factory=dict)
+    #: place's name -> (tasks, assigned, finished)
+    counts: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+
+    @property
+    def tasks(self) -> tuple[int, int, int]:
+        """Tasks known, assigned and finished, over all schedulers."""
+        sums = [sum(column) for column in zip(*self.counts.values(), strict=True)] or [0, 0, 0]
+        return sums[0], sums[1], sums[2]
+
+
+class Collector:
+    """Takes batches until it is closed; `recording` is what they make.
+
+    Args:
+        path: the file to write; None keeps the recording in memory.
+        label: what was recorded, for the recording's header.
+
+    Raises:
+        RecordingNotWritable: the file cannot be begun.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, label: str = "") -> None:
+        header = describe(label)
+        self.path = None if path is None else os.fspath(path)
+        self.live = Live()
+        self._writer = None if path is None else Writer(path, header)
+        self._store = Store(header) if path is None else None
+        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._told = False
+        self._thread = threading.Thread(target=self._run, name="stageprof-collector", daemon=True)
+        self._thread.start()
+
+    def take(self, batch: bytes) -> None:
+        """Hand over one batch; returns at once."""
+        self._queue.put(batch)
+
+    def close(self) -> Recording:
+        """Take no more; everything handed over is in the recording that this returns."""
+        self._queue.put(None)
+        self._thread.join()
+        if self._writer is not None:
+            self._writer.close()
+            return Recording.open(self._writer.path)
+        assert self._store is not None
+        self._store.complete, self._store.incomplete_reason = True, ""
+        return Recording(self._store)
+
+    def _run(self) -> None:
+        while True:
+            batches = [self._queue.get()]
+            while batches[-1] is not None and not self._queue.empty():
+                batches.append(self._queue.get())
+            self._keep([batch for batch in batches if batch is not None])
+            if batches[-1] is None:
+                return
+
+    def _keep(self, batches: list[bytes]) -> None:
+        for batch in batches:
+            self._look(batch)
+        if self._store is not None:
+            for batch in batches:
+                self._store.add(batch)
+        if self._writer is not None and batches:
+            self._writer.write(*[small for batch in batches if (small := _narrowed(batch))])
+            self._tell(self._writer.failed)
+
+    def _tell(self, failed: str) -> None:
+        if failed and not self._told:
+            self._told = True
+            logger.warning(
+                "stageprof: recording to %s stopped: %s. What was recorded until now is kept and "
+                "the run goes on. Free some space or record elsewhere; to silence this, set the "
+                "level of the logger 'stageprof'.",
+                self.path,
+                failed,
+            )
+
+    def _look(self, batch: bytes) -> None:
+        try:
+            head = msgspec.msgpack.decode(batch, type=_Head)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return
+        role, name = head.place[0], head.place[3]
+        self.live.now[f"{role} {name}"] = head.now
+        if any(head.counts):
+            self.live.counts[name] = head.counts
+
+
+def _narrowed(batch: bytes) -> bytes:
+    try:
+        return narrow(batch)
+    except DamagedRecording:
+        return b""
+
+
+def describe(label: str) -> dict[str, Any]:
+    """The header of a recording made here: versions and machine, nothing that may be secret."""
+    return {
+        "label": label,
+        "stageprof": __version__,
+        "dask": dask.__version__,
+        "distributed": distributed.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count() or 0,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "program": os.path.basename(sys.argv[0]) if sys.argv else "",
+    }

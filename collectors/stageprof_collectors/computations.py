@@ -1,0 +1,129 @@
+"""The table of computations: one row per graph handed over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from stageprof_collectors.path import SLACK
+from stageprof_collectors.timeline import LOCAL, NO_CAUSE, Ints, Timeline
+from stageprof_runtime.stage import STEP, Stage, stage_of
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_BEFORE = (STEP["expr"], STEP["graph.dump"], STEP["materialize"])
+
+
+def computations(recording: Recording) -> pd.DataFrame:
+    """See `Recording.computations`. Columns: client, file, line, start_s (the call began),
+    submitted_s, first_task_s (from the call to the first task's start), stop_s, duration_s,
+    tasks (run for it), graph_tasks, wanted, graph_bytes, and `<stage>_s` for the eight lines."""
+    timeline = recording.timeline
+    owner = _graph_of_runs(timeline.runs)
+    graphs = timeline.read("graph", "start", "stop")
+    unused = _submits(timeline)
+    rows = [_row(recording, graph, owner, unused) for graph in _in_order(graphs)]
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+_COLUMNS = [
+    "client", "file", "line", "start_s", "submitted_s", "first_task_s", "stop_s", "duration_s",
+    "tasks", "graph_tasks", "wanted", "graph_bytes", *(f"{stage}_s" for stage in Stage),
+]  # fmt: skip
+
+
+def _in_order(graphs: dict[str, Ints]) -> list[dict[str, int]]:
+    order = np.argsort(graphs["start"], kind="stable").tolist()
+    return [{name: int(column[i]) for name, column in graphs.items()} for i in order]
+
+
+def _submits(timeline: Timeline) -> list[dict[str, int]]:
+    table = timeline.read("submit", "t")
+    order = np.argsort(table["t"], kind="stable").tolist()
+    return [{name: int(column[i]) for name, column in table.items()} for i in order]
+
+
+def _row(
+    recording: Recording, graph: dict[str, int], owner: Ints, unused: list[dict[str, int]]
+) -> dict[str, Any]:
+    timeline, strings = recording.timeline, recording.store.strings
+    runs, origin = timeline.runs, timeline.region.start
+    mine = (owner == graph["graph"]) & (runs["place"] == graph["place"])
+    submit = _match(unused, graph)
+    begin = _begin(timeline, submit) if submit else graph["start"]
+    stop = max(int(runs["stop"][mine].max()) if mine.any() else 0, graph["stop"])
+    first = int(runs["start"][mine].min()) if mine.any() else 0
+    return {
+        "client": strings[graph["client"]],
+        "file": strings[submit["file"]] if submit else "",
+        "line": submit["line"] if submit else 0,
+        "start_s": (begin - origin) / 1e9,
+        "submitted_s": ((submit["t"] if submit else graph["start"]) - origin) / 1e9,
+        "first_task_s": (first - begin) / 1e9 if first else np.nan,
+        "stop_s": (stop - origin) / 1e9,
+        "duration_s": (stop - begin) / 1e9,
+        "tasks": int(mine.sum()),
+        "graph_tasks": graph["tasks"],
+        "wanted": graph["wanted"],
+        "graph_bytes": _dumped(timeline, begin, submit),
+        **wall_between(recording, begin, stop),
+    }
+
+
+def wall_between(recording: Recording, begin: int, stop: int) -> dict[str, float]:
+    """Seconds of each line of the blocking account between two instants (ns)."""
+    seconds = {f"{stage}_s": 0.0 for stage in Stage}
+    for step in recording.path_steps:
+        a, b = max(step.start, begin), min(step.stop, stop)
+        if b > a:
+            seconds[f"{stage_of(step.what.step)}_s"] += (b - a) / 1e9
+    return seconds
+
+
+def _match(unused: list[dict[str, int]], graph: dict[str, int]) -> dict[str, int] | None:
+    """The first hand-over not used yet that came before the graph and wants as many keys."""
+    for i, submit in enumerate(unused):
+        if submit["t"] > graph["start"] + SLACK:
+            break
+        if submit["wanted"] == graph["wanted"] or not graph["wanted"]:
+            return unused.pop(i)
+    return None
+
+
+def _begin(timeline: Timeline, submit: dict[str, int]) -> int:
+    """When the call began that handed the graph over: its optimization or dump before it."""
+    spans = timeline.spans
+    ends = (spans["place"] == submit["place"]) & np.isin(spans["step"], _BEFORE)
+    ends &= (spans["stop"] <= submit["t"] + SLACK) & (spans["start"] <= submit["t"])
+    earlier = timeline.read("submit", "t")["t"]
+    last = max([int(t) for t in earlier if t < submit["t"]], default=timeline.region.start)
+    ends &= spans["start"] >= last
+    return min(int(spans["start"][ends].min()), submit["t"]) if ends.any() else submit["t"]
+
+
+def _dumped(timeline: Timeline, begin: int, submit: dict[str, int] | None) -> int:
+    if submit is None:
+        return 0
+    spans = timeline.spans
+    mine = (spans["place"] == submit["place"]) & (spans["step"] == STEP["graph.dump"])
+    mine &= (spans["start"] >= begin) & (spans["stop"] <= submit["t"] + SLACK)
+    return int(np.maximum(spans["nbytes"][mine], 0).sum())
+
+
+def _graph_of_runs(runs: dict[str, Ints]) -> Ints:
+    """Number of the graph that led to each run, through the runs that led to it; -1 if unknown."""
+    index: dict[tuple[int, int], int] = {}
+    owner = np.full(len(runs["run"]), -1, np.int64)
+    columns = (runs[name].tolist() for name in ("place", "run", "cause"))
+    for i, (place, run, cause) in enumerate(zip(*columns, strict=True)):
+        index[place, run] = i
+        if cause == NO_CAUSE:
+            continue
+        owner[i] = -1 - cause if cause < 0 else owner[index[place, cause]] if (place, cause) in index else -1
+    return owner
+
+
+__all__ = ["LOCAL", "computations", "wall_between"]

@@ -1,0 +1,35 @@
+"""Which user line made which layer or key, as the client noted it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from stageprof_collectors.store import Store
+
+
+class Line(NamedTuple):
+    """A line of the user's code; ("", 0) if unknown."""
+
+    file: str
+    line: int
+
+
+UNKNOWN = Line("", 0)
+
+
+class Lines:
+    """The lines of a recording by name and by prefix."""
+
+    def __init__(self, store: Store) -> None:
+        table, strings = store.table("line"), store.strings
+        self._names: dict[str, Line] = {}
+        self._prefixes: dict[str, Line] = {}
+        columns = (table[n].tolist() for n in ("name", "file", "line", "prefix"))
+        for name, file, line, prefix in zip(*columns, strict=True):
+            into = self._prefixes if prefix else self._names
+            into.setdefault(strings[name], Line(strings[file], line))
+
+    def of(self, name: str) -> Line:
+        """The line that made a layer or key of this name."""
+        found = self._names.get(name)
+        return found or self._prefixes.get(name.rpartition("-")[0] or name, UNKNOWN)

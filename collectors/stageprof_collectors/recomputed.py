@@ -1,0 +1,36 @@
+"""Work that was done more than once, or in vain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+
+def recomputed(recording: Recording) -> pd.DataFrame:
+    """See `Recording.recomputed`. One row per key that was run more than once.
+
+    `seconds` is all but the last run that ended well; reason is "lost" (its worker went),
+    "retried" (it failed) or "computed again" (it had been made before).
+    """
+    tasks = recording.tasks()
+    again = tasks[tasks.duplicated("key", keep=False) | tasks["status"].isin(["lost", "erred"])]
+    rows = []
+    for key, runs in again.groupby("key", sort=False):
+        good = runs[runs["status"] == "memory"]
+        kept = good.index[-1:] if len(good) else runs.index[:0]
+        wasted = runs.drop(kept)
+        if len(wasted):
+            reason = _reason(set(wasted["status"]))
+            seconds = float(wasted["duration_s"].sum())
+            rows.append([key, runs["layer"].iloc[0], len(runs), seconds, reason])
+    return pd.DataFrame(rows, columns=["key", "layer", "runs", "seconds", "reason"])
+
+
+def _reason(statuses: set[str]) -> str:
+    if "lost" in statuses:
+        return "lost"
+    return "retried" if "erred" in statuses else "computed again"

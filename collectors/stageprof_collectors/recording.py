@@ -1,0 +1,174 @@
+"""A recording: what was seen of a run, and every table that can be asked of it.
+
+The same object while the run goes on and from a file. Times in its tables are seconds (`_s`)
+from the region's start, sizes are bytes. Tables are made when asked for and kept.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import Any, Self
+
+import pandas as pd
+
+from stageprof_collectors import places, region, work
+from stageprof_collectors.account import Account
+from stageprof_collectors.computations import computations
+from stageprof_collectors.coverage import coverage
+from stageprof_collectors.lane import Lanes
+from stageprof_collectors.layers import layers
+from stageprof_collectors.path import Step, Walk
+from stageprof_collectors.store import Store
+from stageprof_collectors.recomputed import recomputed
+from stageprof_collectors.tasks import tasks
+from stageprof_collectors.timeline import Timeline
+from stageprof_runtime.stage import stage_of, step_name
+
+
+class Recording:
+    """A run as it was recorded."""
+
+    def __init__(self, store: Store, path: str | None = None) -> None:
+        self.store = store
+        #: the file it came from or goes to, if any
+        self.path = path
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Self:
+        """The recording in a file.
+
+        Raises:
+            NotARecording, NewerRecording, DamagedRecording: see `errors`.
+        """
+        return cls(Store.open(path), os.fspath(path))
+
+    @property
+    def complete(self) -> bool:
+        """Whether the recording was ended in good order."""
+        return self.store.complete
+
+    @property
+    def wall(self) -> float:
+        """Seconds of the region."""
+        span = self.timeline.region
+        return (span.stop - span.start) / 1e9
+
+    # -- what the tables are made from --------------------------------------------------------
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """All events on one clock."""
+        return Timeline(self.store)
+
+    @cached_property
+    def lanes(self) -> Lanes:
+        """What each thread was doing."""
+        return Lanes(self.timeline)
+
+    @cached_property
+    def path_steps(self) -> list[Step]:
+        """The critical path in ns of the region's clock."""
+        walk = Walk(self.timeline, self.lanes)
+        return region.critical_path(self.timeline, self.lanes, walk)
+
+    @cached_property
+    def account(self) -> Account:
+        """The stage account."""
+        span = self.timeline.region
+        account = Account(span.stop - span.start)
+        roles = [place.role for place in self.store.places]
+        for step in self.path_steps:
+            role = roles[step.what.place] if 0 <= step.what.place < len(roles) else ""
+            account.entries[step.what.step, role].wall += step.stop - step.start
+        work.count(account, self.timeline, self.lanes, self.path_steps)
+        return account
+
+    # -- tables ---------------------------------------------------------------------------------
+
+    def stages(self) -> pd.DataFrame:
+        """Where the wall time went: the six stages, `outside` and `unexplained`.
+
+        Index: stage. Columns: wall_s, share, busy_s, events, bytes; wall_s sums to `wall`.
+        """
+        return self.account.stages()
+
+    def steps(self) -> pd.DataFrame:
+        """The same for each (stage, step, role), costliest first."""
+        return self.account.steps()
+
+    def critical_path(self) -> pd.DataFrame:
+        """The segments of the blocking account, in order.
+
+        Columns: start_s, stop_s, seconds, stage, step, place, key.
+        """
+        return _path_frame(self)
+
+    def tasks(self) -> pd.DataFrame:
+        """One row per run of a task, in the order in which they were assigned.
+
+        Columns: key, prefix, layer, worker, thread, assigned_s, start_s, stop_s, duration_s,
+        nbytes, cpu_s, gil_share, status, run.
+        """
+        return tasks(self)
+
+    def layers(self) -> pd.DataFrame:
+        """One row per layer and user line: tasks, where it was made, seconds per stage, bytes."""
+        return layers(self)
+
+    def computations(self) -> pd.DataFrame:
+        """One row per graph handed over: when, by which line, time to its first task, tasks,
+        bytes, and the wall seconds of each stage while it ran."""
+        return computations(self)
+
+    def samples(self) -> pd.DataFrame:
+        """Memory, CPU, network, disk, GIL contention and loop lag over time.
+
+        Columns: t_s, role, place, name, value.
+        """
+        return places.samples(self)
+
+    def workers(self) -> pd.DataFrame:
+        """One row per worker: threads, CPUs, memory limit, whether it was instrumented or why
+        not, tasks, busy seconds, batches lost, clock offset and its error."""
+        return places.workers(self)
+
+    def recomputed(self) -> pd.DataFrame:
+        """Work done twice: runs that were lost, failed, or made a key that was made before.
+
+        Columns: key, layer, runs, seconds (all but the last good run), reason.
+        """
+        return recomputed(self)
+
+    def coverage(self) -> dict[str, Any]:
+        """What was seen and what was not: events stored, dropped by reason, sources lost, probes
+        disabled, workers instrumented and seen, own overhead in seconds."""
+        return coverage(self)
+
+
+def _path_frame(recording: Recording) -> pd.DataFrame:
+    origin = recording.timeline.region.start
+    store, runs = recording.store, recording.timeline.runs
+    with_run = sorted({s.run for s in recording.path_steps if s.run >= 0})
+    keys = dict(zip(with_run, store.keys(runs["key"][with_run]), strict=True)) if with_run else {}
+    rows = [
+        {
+            "start_s": (s.start - origin) / 1e9,
+            "stop_s": (s.stop - origin) / 1e9,
+            "seconds": (s.stop - s.start) / 1e9,
+            "stage": str(stage_of(s.what.step)),
+            "step": step_name(s.what.step),
+            "place": _place_name(store, s.what.place),
+            "key": keys.get(s.run, ""),
+        }
+        for s in recording.path_steps
+    ]
+    columns = ["start_s", "stop_s", "seconds", "stage", "step", "place", "key"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _place_name(store: Store, index: int) -> str:
+    if not 0 <= index < len(store.places):
+        return ""
+    place = store.places[index]
+    return place.name if place.role == "worker" else place.role

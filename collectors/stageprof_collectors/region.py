@@ -1,0 +1,93 @@
+"""The region's own time line: each instant of it labelled, blocking calls resolved.
+
+What goes before what: an optimization and all that it runs; blocking calls, by the walk; exact
+spans on the region's thread; tasks that ran on it (the synchronous scheduler); what the sampler
+saw; and the rest is the user's own code.
+"""
+
+from __future__ import annotations
+
+from stageprof_collectors.intervals import Segment, clip, innermost, paint
+from stageprof_collectors.lane import Lane, Lanes, What
+from stageprof_collectors.path import Block, Step, Walk
+from stageprof_collectors.timeline import LOCAL, Timeline
+from stageprof_runtime.stage import IMPORT, OUTSIDE, STEP, Stage
+
+_EXPR = STEP["expr"]
+_OPTIMIZATION = frozenset({_EXPR, IMPORT[Stage.OPTIMIZATION]})
+
+
+def critical_path(timeline: Timeline, lanes: Lanes, walk: Walk) -> list[Step]:
+    """The segments of the blocking account in order; they cover the region without a gap."""
+    region = timeline.region
+    if region.attached:
+        own: list[Lane] = []
+        blocks = _computations(timeline)
+    else:
+        own = _own(timeline, lanes)
+        blocks = walk.blocks.get((region.place, region.lane), [])
+    waited = _resolved(walk, blocks, own[:1])
+    layers = [*own[:1], [(s.start, s.stop, s) for s in waited], *own[1:]]
+    return _painted(timeline, layers)
+
+
+def _painted(timeline: Timeline, layers: list[list[Segment[What]] | list[Segment[Step]]]) -> list[Step]:
+    region = timeline.region
+    outside = What(OUTSIDE, region.place)
+    path = []
+    for start, stop, value in paint(region.start, region.stop, layers, outside):  # type: ignore[arg-type]
+        step: What | Step = value
+        if isinstance(step, Step):
+            path.append(Step(start, stop, step.what, step.run))
+        else:
+            path.append(Step(start, stop, step, -1))
+    return path
+
+
+def _own(timeline: Timeline, lanes: Lanes) -> list[Lane]:
+    """Optimizations; other exact spans and tasks; what the sampler saw."""
+    place, thread = timeline.region.place, timeline.region.thread
+    exact = lanes.exact(place, thread)
+    whole = lanes.whole(place, thread, _EXPR)
+    imports = [s for s in exact if s[2].step in _OPTIMIZATION - {_EXPR}]
+    optimizing = innermost([*whole, *imports])
+    spans = lanes.spans(place, thread) + _tasks_here(timeline)
+    return [optimizing, innermost(spans), lanes.sampled(place, thread)]
+
+
+def _tasks_here(timeline: Timeline) -> Lane:
+    """Runs on the region's own thread."""
+    runs, region = timeline.runs, timeline.region
+    mine = (runs["thread"] == region.thread) & (runs["wplace"] == region.place)
+    what = What(STEP["compute"], region.place)
+    pairs = zip(runs["start"][mine].tolist(), runs["stop"][mine].tolist(), strict=True)
+    return [(start, stop, what) for start, stop in pairs]
+
+
+def _resolved(walk: Walk, blocks: list[Block], covered: list[Lane]) -> list[Step]:
+    """What each blocking call waited for, but for those within an optimization."""
+    out: list[Step] = []
+    now = 0
+    for block in blocks:
+        start = max(block.start, now)
+        if start >= block.stop or any(clip(lane, start, start + 1) for lane in covered):
+            continue
+        out += walk.resolve(block, start, block.stop)
+        now = block.stop
+    return out
+
+
+def _computations(timeline: Timeline) -> list[Block]:
+    """Of a cluster recorded from outside: from each graph's arrival to its last wanted result."""
+    graphs = timeline.read("graph", "start", "stop")
+    wants = timeline.read("want", "t")
+    starts = sorted(graphs["start"][graphs["graph"] < LOCAL].tolist())
+    ends = sorted(wants["t"].tolist())
+    blocks = []
+    for i, start in enumerate(starts):
+        until = starts[i + 1] if i + 1 < len(starts) else timeline.region.stop
+        done = [t for t in ends if start <= t <= until]
+        stop = done[-1] if done else until
+        place = timeline.region.place
+        blocks.append(Block(start, stop, place, 0, "attached", stop, 0, 0, ""))
+    return blocks

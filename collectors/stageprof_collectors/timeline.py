@@ -1,0 +1,215 @@
+"""A recording on one clock: spans, runs, graphs and blocks as aligned columns.
+
+Everything before this writes events in each place's own time; everything after reads this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stageprof_collectors.alignment import Clock, align
+from stageprof_collectors.store import Store
+from stageprof_runtime.event import NO_CAUSE
+
+Ints = NDArray[np.int64]
+Columns = dict[str, Ints]
+
+#: Runs of local schedulers are numbered from here on.
+LOCAL = 2**40
+_WORKER_SHIFT = 42
+
+
+@dataclass(frozen=True)
+class Region:
+    """What is accounted: from `start` to `stop` (ns, the client's clock) of one lane.
+
+    `lane` is the thread that entered, or the negative number of an async region; `thread` is
+    the thread either way; `place` the index of the client. `attached` when there was no region:
+    a cluster recorded from outside.
+    """
+
+    start: int
+    stop: int
+    lane: int
+    thread: int
+    place: int
+    attached: bool = False
+
+
+class Timeline:
+    """The tables of a store, with all times on the clock of the region's place."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._marks = store.table("mark")
+        reference = self._reference()
+        self.clocks: list[Clock] = align(store, reference)
+        self._by_causality()
+        self.region = self._region(reference)
+
+    # -- tables -----------------------------------------------------------------------------
+
+    def read(self, name: str, *times: str) -> Columns:
+        """A table with the named columns on the common clock."""
+        table: Columns = dict(self.store.table(name))
+        for column in times:
+            table[column] = self._read(table[column], table["place"])
+        return table
+
+    def _read(self, t: Ints, place: Ints) -> Ints:
+        out = t.copy()
+        for p in np.unique(place):
+            mine = place == p
+            # Zero stands for "never" and stays.
+            out[mine] = np.where(t[mine] == 0, 0, self.clocks[int(p)].read(t[mine]))
+        return out
+
+    @cached_property
+    def spans(self) -> Columns:
+        """SPAN rows, start and stop aligned."""
+        return self.read("span", "start", "stop")
+
+    @cached_property
+    def runs(self) -> Columns:
+        """One row per attempt at a task, in the order in which they were assigned.
+
+        Columns: run, place (the scheduler's), assigned, worker, cause, key, finished, status,
+        nbytes, type, received, ready, start, stop, thread, cpu, wplace (the worker's place),
+        seen (1 if the worker's own row is there; otherwise its times are the scheduler's).
+        """
+        return _clamped(self._joined_runs())
+
+    def _joined_runs(self) -> Columns:
+        runs = self.read("assign", "t")
+        runs["assigned"] = runs.pop("t")
+        runs |= _finished(runs, self.read("finish", "t"))
+        return runs | _worked(runs, self.read("run", "received", "ready", "start", "stop"))
+
+    # -- clocks and region ------------------------------------------------------------------
+
+    def _reference(self) -> int:
+        starts = self._named("region start")
+        if len(starts):
+            return int(self._marks["place"][starts[0]])
+        roles = [place.role for place in self.store.places]
+        return roles.index("client") if "client" in roles else 0
+
+    def _named(self, name: str) -> Ints:
+        strings = self.store.strings
+        wanted = [i for i in np.unique(self._marks["name"]) if strings[i] == name]
+        return np.flatnonzero(np.isin(self._marks["name"], wanted))
+
+    def marks(self, name: str) -> list[tuple[int, int, str]]:
+        """(aligned time, place, label) of the marks of a name, in order."""
+        m = self._marks
+        rows = self._named(name)
+        t = self._read(m["t"][rows], m["place"][rows])
+        places, labels = m["place"][rows], m["label"][rows]
+        found = zip(t, places, labels, strict=True)
+        return sorted((int(a), int(p), self.store.strings[int(i)]) for a, p, i in found)
+
+    def _region(self, place: int) -> Region:
+        starts, stops = self.marks("region start"), self.marks("region stop")
+        if not starts:
+            first, last = self._extent()
+            return Region(first, last, 0, 0, place, attached=True)
+        start, place, label = starts[0]
+        lane, _, thread = label.partition(" ")
+        end = [t for t, p, text in stops if p == place and text == lane and t >= start]
+        stop = end[0] if end else max(self._extent()[1], start)
+        return Region(start, stop, int(lane), int(thread or lane), place)
+
+    def _extent(self) -> tuple[int, int]:
+        """From the first to the last instant that any place tells of."""
+        first, last = [], []
+        for p, origin in enumerate(self.store.origins):
+            ends = np.array([origin.first_t, origin.last_t], np.int64)
+            a, b = self.clocks[p].read(ends)
+            first.append(int(a))
+            last.append(int(b))
+        return min(first, default=0), max(last, default=0)
+
+    def _by_causality(self) -> None:
+        """Shift workers' clocks by as little as makes no task start before it was assigned."""
+        runs = self._joined_runs()
+        seen = runs["seen"] == 1
+        for p in np.unique(runs["wplace"][seen]):
+            if self.store.places[int(p)].role != "worker":
+                continue
+            mine = seen & (runs["wplace"] == p)
+            done = mine & (runs["finished"] > 0)
+            least = int((runs["assigned"][mine] - runs["received"][mine]).max())
+            most = int((runs["finished"][done] - runs["stop"][done]).min()) if done.any() else least
+            if least <= most:
+                self.clocks[int(p)].shift = min(max(0, least), most)
+
+
+def _finished(runs: Columns, finish: Columns) -> Columns:
+    """Columns of FINISH for each run; 0 and status -1 where it never ended."""
+    at, found = _lookup(finish["run"], finish["place"], runs["run"], runs["place"])
+    out = {"finished": np.where(found, finish["t"][at], 0) if len(finish["t"]) else _zeros(runs)}
+    for name in ("status", "nbytes", "type"):
+        values = finish[name][at] if len(finish["t"]) else _zeros(runs)
+        out[name] = np.where(found, values, -1 if name == "status" else 0)
+    return out
+
+
+def _worked(runs: Columns, rows: Columns) -> Columns:
+    """Columns of RUN for each run; the scheduler's own times where the worker told nothing."""
+    n = len(runs["run"])
+    names = ("received", "ready", "start", "stop", "thread", "cpu")
+    if not len(rows["run"]):
+        at, found = np.zeros(n, np.int64), np.zeros(n, np.bool_)
+    else:
+        at, found = _lookup(rows["run"], rows["worker"], runs["run"], runs["worker"])
+        local = runs["run"] >= LOCAL
+        if local.any():  # a local task is assigned to no process in particular
+            zero = np.zeros(len(rows["run"]), np.int64)
+            at2, found2 = _lookup(rows["run"], zero, runs["run"], np.zeros(n, np.int64))
+            at, found = np.where(local, at2, at), np.where(local, found2, found)
+    out = {k: (rows[k][at] if len(rows["run"]) else np.zeros(n, np.int64)) for k in names}
+    wplace = rows["place"][at] if len(rows["run"]) else np.full(n, -1)
+    out["wplace"] = np.where(found, wplace, -1)
+    end = np.where(runs["finished"] > 0, runs["finished"], runs["assigned"])
+    for k in ("received", "ready", "start"):
+        out[k] = np.where(found, out[k], runs["assigned"])
+    out["stop"] = np.where(found, out["stop"], end)
+    out["seen"] = found.astype(np.int64)
+    return out
+
+
+def _lookup(
+    keys: Ints, keys2: Ints, wanted: Ints, wanted2: Ints
+) -> tuple[Ints, NDArray[np.bool_]]:
+    """For each wanted pair the index of its last row, and whether there is one."""
+    if not len(keys):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    have = keys + (keys2 << _WORKER_SHIFT)
+    want = wanted + (wanted2 << _WORKER_SHIFT)
+    order = np.argsort(have, kind="stable")
+    at = np.searchsorted(have[order], want, side="right") - 1
+    at = order[np.maximum(at, 0)]
+    return at, have[at] == want
+
+
+def _zeros(runs: Columns) -> Ints:
+    return np.zeros(len(runs["run"]), np.int64)
+
+
+def _clamped(runs: Columns) -> Columns:
+    """What alignment leaves of impossible orders is put right run by run."""
+    runs["received"] = np.maximum(runs["received"], runs["assigned"])
+    ended = runs["finished"] > 0
+    runs["stop"] = np.where(ended, np.minimum(runs["stop"], runs["finished"]), runs["stop"])
+    runs["stop"] = np.maximum(runs["stop"], runs["received"])
+    runs["start"] = np.clip(runs["start"], runs["received"], runs["stop"])
+    runs["ready"] = np.clip(runs["ready"], runs["received"], runs["start"])
+    order = np.argsort(runs["assigned"], kind="stable")
+    return {name: column[order] for name, column in runs.items()}
+
+
+__all__ = ["LOCAL", "NO_CAUSE", "Columns", "Ints", "Region", "Timeline"]

@@ -1,0 +1,162 @@
+"""The total work: busy and waited time of every step, over all places."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stageprof_collectors.account import Account
+from stageprof_collectors.intervals import length
+from stageprof_collectors.lane import SOFT, Lanes
+from stageprof_collectors.path import Step
+from stageprof_collectors.timeline import LOCAL, Timeline
+from stageprof_runtime.event import SAMPLED
+from stageprof_runtime.stage import STEP
+
+_COMPUTE = STEP["compute"]
+
+
+def count(account: Account, timeline: Timeline, lanes: Lanes, path: list[Step]) -> None:
+    """Add busy and waited time, events and bytes to an account."""
+    _spans(account, timeline, lanes)
+    _sums(account, timeline)
+    _runs(account, timeline, lanes)
+    _transfers(account, timeline, lanes)
+    _sampled(account, timeline, path)
+    _waits(account, timeline)
+    _gil(account, timeline)
+
+
+def _roles(timeline: Timeline) -> list[str]:
+    return [place.role for place in timeline.store.places]
+
+
+def _spans(account: Account, timeline: Timeline, lanes: Lanes) -> None:
+    """Exact spans, exclusive by the lane that they are on; events and bytes of all."""
+    roles = _roles(timeline)
+    for place in range(len(roles)):
+        for thread in lanes.threads(place):
+            for start, stop, what in lanes.exact(place, thread):
+                account.entries[what.step, roles[place]].busy += stop - start
+    spans = timeline.spans
+    pairs = np.stack([spans["step"], spans["place"]], axis=1)
+    exact = spans["nbytes"] != SAMPLED
+    for step, place in np.unique(pairs[exact], axis=0).tolist():
+        mine = exact & (pairs[:, 0] == step) & (pairs[:, 1] == place)
+        entry = account.entries[step, roles[place]]
+        entry.events += int(mine.sum())
+        entry.nbytes += int(spans["nbytes"][mine].sum())
+
+
+def _sums(account: Account, timeline: Timeline) -> None:
+    """Spans that were too short to be kept one by one."""
+    sums, roles = timeline.store.table("sum"), _roles(timeline)
+    names = ("step", "place", "count", "total", "nbytes")
+    for step, place, count_, total, nbytes in zip(*(sums[n].tolist() for n in names), strict=True):
+        entry = account.entries[step, roles[place]]
+        entry.busy += total
+        entry.events += count_
+        entry.nbytes += nbytes
+
+
+def _runs(account: Account, timeline: Timeline, lanes: Lanes) -> None:
+    """Task functions, without what was recorded inside them on their thread."""
+    runs = timeline.runs
+    entry = account.entries[_COMPUTE, "worker"]
+    local = runs["run"] >= LOCAL
+    for mine, role in ((~local, "worker"), (local, "client")):
+        if not mine.any():
+            continue
+        entry = account.entries[_COMPUTE, role]
+        entry.busy += int((runs["stop"] - runs["start"])[mine].sum())
+        entry.events += int(mine.sum())
+        entry.nbytes += int(runs["nbytes"][mine].sum())
+        entry.busy -= _inside(timeline, lanes, mine)
+
+
+def _inside(timeline: Timeline, lanes: Lanes, mine: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
+    """Length of the exact spans on task threads that lie within runs, ns."""
+    runs = timeline.runs
+    pairs = np.unique(np.stack([runs["wplace"][mine], runs["thread"][mine]], axis=1), axis=0)
+    total = 0
+    for place, thread in pairs.tolist():
+        lane = lanes.exact(place, thread)
+        if not lane:
+            continue
+        these = mine & (runs["wplace"] == place) & (runs["thread"] == thread)
+        starts, stops = np.sort(runs["start"][these]), np.sort(runs["stop"][these])
+        for start, stop, _ in lane:
+            i = int(np.searchsorted(starts, start, side="right")) - 1
+            if i >= 0 and start < stops[i]:
+                total += min(stop, int(stops[i])) - start
+    return total
+
+
+def _transfers(account: Account, timeline: Timeline, lanes: Lanes) -> None:
+    """Transfers and connections, without the loading that happens at their receiver."""
+    roles = _roles(timeline)
+    for place, role in enumerate(roles):
+        moved = length(lanes.soft(place, STEP["data.transfer"]))
+        loaded = length(lanes.step(place, STEP["data.load"]))
+        account.entries[STEP["data.transfer"], role].busy += max(0, moved - loaded)
+        account.entries[STEP["connect"], role].busy += length(lanes.soft(place, STEP["connect"]))
+        actors = length(lanes.soft(place, _COMPUTE))
+        account.entries[_COMPUTE, role].busy += actors
+
+
+def _sampled(account: Account, timeline: Timeline, path: list[Step]) -> None:
+    """What the sampler saw of the region's thread: as much as the path shows of it."""
+    spans, region = timeline.spans, timeline.region
+    sampled = set(np.unique(spans["step"][spans["nbytes"] == SAMPLED]).tolist()) - SOFT
+    exact = set(np.unique(spans["step"][spans["nbytes"] != SAMPLED]).tolist())
+    for step in path:
+        code = step.what.step
+        if code in sampled - exact and step.what.place == region.place and step.run < 0:
+            entry = account.entries[code, "client"]
+            entry.busy += step.stop - step.start
+            entry.events += 1
+
+
+def _waits(account: Account, timeline: Timeline) -> None:
+    """What tasks waited: for the message that brings them, and for a thread."""
+    runs = timeline.runs
+    cluster = (runs["run"] < LOCAL) & (runs["seen"] == 1)
+    send = (runs["received"] - runs["assigned"])[cluster]
+    thread = (runs["start"] - runs["ready"])[cluster]
+    account.entries[STEP["task.send"], "scheduler"].waited += int(send.sum())
+    account.entries[STEP["wait.thread"], "worker"].waited += int(thread.sum())
+    fetch = (runs["ready"] - runs["received"])[cluster]
+    account.entries[STEP["data.transfer"], "worker"].waited += int(fetch.sum())
+
+
+def _gil(account: Account, timeline: Timeline) -> None:
+    share = gil_share(timeline)
+    if share is None:
+        return
+    runs = timeline.runs
+    length_ = (runs["stop"] - runs["start"]).astype(float)
+    account.entries[STEP["gil.wait"], "worker"].busy += int((share * length_).sum())
+
+
+def gil_share(timeline: Timeline) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
+    """For each run the estimated share of its time spent waiting for the GIL; None if unknown.
+
+    The contention of its process at its time, but never more than the time in which its thread
+    used no CPU: a thread that waits for the GIL uses none.
+    """
+    samples = timeline.read("sample", "t")
+    strings = timeline.store.strings
+    names = [i for i in np.unique(samples["name"]).tolist() if strings[i] == "gil.contention"]
+    known = np.isin(samples["name"], names)
+    if not known.any():
+        return None
+    runs = timeline.runs
+    share = np.zeros(len(runs["run"]))
+    for place in np.unique(samples["place"][known]).tolist():
+        at = known & (samples["place"] == place)
+        mine = runs["wplace"] == place
+        middle = (runs["start"][mine] + runs["stop"][mine]) // 2
+        share[mine] = np.interp(middle, samples["t"][at], samples["value"][at])
+    whole = np.maximum(runs["stop"] - runs["start"], 1)
+    idle = np.clip(1 - runs["cpu"] / whole, 0, 1)
+    bounded: np.ndarray[tuple[int], np.dtype[np.float64]] = np.minimum(share, idle)
+    return bounded

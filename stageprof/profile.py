@@ -1,0 +1,168 @@
+"""`stageprof.profile`: a context manager, a decorator, or `start()` and `stop()`."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
+
+from stageprof_collectors.collector import Collector, Live
+from stageprof_collectors.recording import Recording
+from stageprof_runtime.errors import UsageError
+from stageprof_runtime.session import Session
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class profile:  # noqa: N801 (used like a function, as pyinstrument's)
+    """Record the Dask computations of a block, a function, or from `start()` to `stop()`.
+
+    ::
+
+        with stageprof.profile("etl.stageprof") as prof:
+            ddf.groupby("id").x.mean().compute()
+        print(prof.recording)
+
+    Args:
+        path: the recording file; None keeps the recording in memory.
+        client: the distributed client whose cluster is recorded; None finds the active one,
+            follows clients that start within the region, and records local schedulers.
+        label: what the recording is called; by default where in the user's code it began.
+
+    Raises:
+        RecordingNotWritable: `path` cannot be written; nothing of the block has run then.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        client: Any = None,
+        label: str | None = None,
+    ) -> None:
+        if callable(path):
+            raise UsageError(
+                "@stageprof.profile without brackets", do="write @stageprof.profile()"
+            )
+        self._path = path
+        self._client = client
+        self._label = label
+        self._collector: Collector | None = None
+        self._session: Session | None = None
+        self._recording: Recording | None = None
+
+    @property
+    def recording(self) -> Recording:
+        """What was recorded; there once the region has ended.
+
+        Raises:
+            UsageError: the region has not ended.
+        """
+        if self._recording is None:
+            raise UsageError("the region has not ended", do="leave the block or call stop() first")
+        return self._recording
+
+    @property
+    def live(self) -> Live:
+        """How far the run is, while the region goes on."""
+        return self._collector.live if self._collector is not None else Live()
+
+    # -- start and stop -----------------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Begin the region, in this thread."""
+        session = self._open(sys._getframe(1))
+        try:
+            session.start(self._client)
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def stop(self) -> Recording:
+        """End the region."""
+        if self._session is None:
+            raise UsageError("stop() without start()", do="call start() first")
+        try:
+            self._session.stop()
+        finally:
+            self._close()
+        return self.recording
+
+    def _open(self, caller: FrameType) -> Session:
+        if self._session is not None:
+            raise UsageError("start() was called twice", do="call stop() first")
+        self._recording = None
+        self._collector = Collector(self._path, self._label or _label(caller))
+        self._session = Session(self._collector.take)
+        return self._session
+
+    def _close(self) -> None:
+        collector, self._collector, self._session = self._collector, None, None
+        if collector is not None:
+            self._recording = collector.close()
+
+    # -- block --------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        session = self._open(sys._getframe(1))
+        try:
+            session.start(self._client)
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        session = self._open(sys._getframe(1))
+        try:
+            await session.start_async(self._client)
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._session is not None
+        try:
+            await self._session.stop_async()
+        finally:
+            self._close()
+
+    # -- decorator ----------------------------------------------------------------------------
+
+    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
+        """The same function, each call recorded; `recording` is that of the latest call."""
+        label = self._label or f"Function {getattr(function, '__qualname__', function)}"
+
+        @functools.wraps(function)
+        def recorded(*args: P.args, **kwargs: P.kwargs) -> T:
+            region = profile(self._path, client=self._client, label=label)
+            try:
+                with region:
+                    return function(*args, **kwargs)
+            finally:
+                self._recording = region._recording
+
+        return recorded
+
+
+def _label(caller: FrameType) -> str:
+    return f"Block at {os.path.basename(caller.f_code.co_filename)}:{caller.f_lineno}"
