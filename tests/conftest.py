@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 
 import stageprof_runtime
+
+# What tests share (planted delays, clusters) is imported by tests and by workers alike.
+sys.path.insert(0, str(Path(__file__).parent))
+
+import clusters
 
 #: Python's own helpers, which stay from the first spawned process to the end of the session.
 PYTHONS_OWN = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
@@ -27,8 +34,7 @@ def nothing_left() -> Iterator[None]:
 
 def leftovers() -> list[str]:
     """What of stageprof is in this process, or was started by it, as texts."""
-    installed: list[str] = getattr(stageprof_runtime, "installed", list)()
-    return [*installed, *_threads(), *_processes()]
+    return [*stageprof_runtime.installed(), *_threads(), *_processes()]
 
 
 def _threads() -> list[str]:
@@ -40,6 +46,7 @@ def _threads() -> list[str]:
 
 def _processes() -> list[str]:
     children = [p for p in psutil.Process().children() if _is_ours(p)]
+    children = [p for p in children if p.pid not in clusters.shared]
     _, alive = psutil.wait_procs(children, timeout=GRACE_S)
     found = [str(p) for p in alive]
     for process in alive:  # so that the next test is not blamed for it

@@ -16,7 +16,8 @@ All arithmetic wraps at 64 bits, so every int64 survives the round trip.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import compress
 from typing import Any, Final
 
 import msgspec
@@ -142,42 +143,43 @@ def _depth(table: str, field: str) -> int:
 
 
 def _widen_column(columns: list[Column], rows: Ints, wide: dict[str, Values]) -> Values:
-    by_code: dict[str, list[int]] = {}
-    for i, column in enumerate(columns):
-        by_code.setdefault(column[0], []).append(i)
-    if len(by_code) == 1:
-        return _widen_code(columns, rows, wide, np.s_[:])
+    # unzipped and picked by itertools: a loop over a hundred thousand columns would cost as much
+    # as all of numpy's work on them
+    codes, bases, data = zip(*columns, strict=True)
+    starts = np.fromiter(bases, np.int64, len(bases))
+    different = dict.fromkeys(codes)
+    if len(different) == 1:
+        return _widen_code(codes[0], starts, b"".join(data), rows, wide, np.s_[:])
+    numbers = {code: number for number, code in enumerate(different)}
+    which = np.fromiter(map(numbers.__getitem__, codes), np.int8, len(codes))
     out = np.empty(int(rows.sum()), np.int64)
-    for indices in by_code.values():
-        chosen = np.zeros(len(columns), bool)
-        chosen[indices] = True
-        where = np.repeat(chosen, rows)
-        out[where] = _widen_code([columns[i] for i in indices], rows[indices], wide, where)
+    for code, number in numbers.items():
+        chosen = which == number
+        where = np.flatnonzero(np.repeat(chosen, rows))
+        joined = b"".join(compress(data, chosen.tolist()))
+        out[where] = _widen_code(code, starts[chosen], joined, rows[chosen], wide, where)
     return out
 
 
-def _widen_code(columns: list[Column], rows: Ints, wide: dict[str, Values], where: Any) -> Values:
+def _widen_code(
+    name: str, bases: Ints, data: bytes, rows: Ints, wide: dict[str, Values], where: Any
+) -> Values:
     """Columns of one and the same code; `where` picks their rows out of the whole table."""
-    code, _, other = columns[0][0].partition(":")
-    values = _from_bytes(code, b"".join([data for _, _, data in columns]))
+    code, _, other = name.partition(":")
+    values = _from_bytes(code, data)
     if code in "qd":
         return values
     if code in "bhti":
-        values = _running_sums(values, rows)
-    values = values + _spread([base for _, base, _ in columns], rows)
-    return values + wide[other][where] if other else values
+        return _running_sums(values, bases, rows)
+    wider = values + (bases if len(bases) == 1 else np.repeat(bases, rows))
+    return wider + wide[other][where] if other else wider
 
 
-def _spread(numbers: Iterable[int], rows: Ints) -> Ints:
-    each = np.array(numbers, np.int64)
-    return each if len(each) == 1 else np.repeat(each, rows)
-
-
-def _running_sums(steps: Values, rows: Ints) -> Ints:
-    """The sums of the steps, begun anew in each part."""
+def _running_sums(steps: Values, bases: Ints, rows: Ints) -> Ints:
+    """Each part's base plus the sums of its steps, begun anew in each part."""
     sums = np.cumsum(steps, dtype=np.int64)
     ends = np.concatenate([[0], sums])[np.cumsum(rows) - rows]
-    result: Ints = sums - np.repeat(ends, rows)
+    result: Ints = sums + np.repeat(bases - ends, rows)
     return result
 
 

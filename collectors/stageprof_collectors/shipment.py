@@ -211,8 +211,8 @@ def _checked(name: str, rows: int, found: Iterable[Column | None]) -> dict[str, 
         if column is None:
             continue
         code, _, data = column
-        width = codes[code]
-        if (len(data) if width else count_of(data)) != rows * (width or 1):
+        size = codes[code]
+        if len(data) != rows * size if size else count_of(data) != rows:
             raise ValueError(field)
         checked[field] = column
     if not 0 <= rows <= MAX_ROWS or not checked:

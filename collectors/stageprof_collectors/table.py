@@ -12,8 +12,10 @@ from stageprof_collectors.words import Words
 from stageprof_runtime.event import FIELDS, KEYS, TABLES, TEXT
 from stageprof_runtime.stage import STEPS
 
-#: Rows that may wait in narrow form, which takes few bytes but many Python objects.
-_PENDING: Final = 1 << 16
+#: Rows, and batches, that may wait in narrow form: the larger the lot, the cheaper a row, but
+#: the columns of each batch are some 2 kB of Python objects until then.
+_PENDING_ROWS: Final = 1 << 18
+_PENDING_PARTS: Final = 1 << 14
 
 _FIELDS: Final = {TABLES[number]: fields for number, fields in FIELDS.items()}
 
@@ -45,7 +47,7 @@ class Table:
         self._notes.append((place, *span, first_key))
         self.rows += part.rows
         self._pending += part.rows
-        if self._pending >= _PENDING:
+        if self._pending >= _PENDING_ROWS or len(self._parts) >= _PENDING_PARTS:
             self._widen()
 
     def arrays(self) -> dict[str, Values]:

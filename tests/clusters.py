@@ -1,0 +1,99 @@
+"""Real clusters for tests: with scheduler and workers in processes of their own, and local."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psutil
+from distributed import Client, LocalCluster
+
+TESTS = str(Path(__file__).parent)
+
+#: Processes that belong to a cluster shared by several tests: not left over from one of them.
+shared: set[int] = set()
+
+
+@contextmanager
+def separate(
+    workers: int = 2, threads: int = 1, *, preload: Sequence[str] = (), options: Sequence[str] = ()
+) -> Iterator[Client]:
+    """A scheduler and workers started by Dask's own commands, each in its own process."""
+    with ExitStack() as stack:
+        scheduler = stack.enter_context(_process("scheduler", "--port", "0", "--no-dashboard"))
+        address = _address(scheduler)
+        for i in range(workers):
+            extra = ["--preload", preload[i]] if i < len(preload) and preload[i] else []
+            stack.enter_context(worker(address, threads, *extra, *options))
+        client = stack.enter_context(Client(address))
+        client.wait_for_workers(workers, timeout=60)
+        yield client
+
+
+@contextmanager
+def worker(address: str, threads: int = 1, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """One worker, without a nanny."""
+    basic = ("--nthreads", str(threads), "--no-nanny", "--no-dashboard")
+    with _process("worker", address, *basic, *options) as process:
+        yield process
+
+
+@contextmanager
+def _process(command: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    line = [sys.executable, "-m", "dask", command, *arguments]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([TESTS, *sys.path])}
+    process = subprocess.Popen(
+        line, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment
+    )
+    shared.add(process.pid)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stderr is not None:
+            process.stderr.close()
+        shared.discard(process.pid)
+
+
+def _address(scheduler: subprocess.Popen[str]) -> str:
+    assert scheduler.stderr is not None
+    for line in scheduler.stderr:
+        if "Scheduler at:" in line:
+            return line.split()[-1]
+    raise RuntimeError("the scheduler did not start")
+
+
+@contextmanager
+def local(workers: int = 2, threads: int = 1) -> Iterator[Client]:
+    """A LocalCluster: client and scheduler share this process."""
+    with (
+        LocalCluster(
+            n_workers=workers, threads_per_worker=threads, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        mine = {child.pid for child in psutil.Process().children(recursive=True)}
+        shared.update(mine)
+        try:
+            yield client
+        finally:
+            shared.difference_update(mine)
+
+
+def soon(condition: object, timeout: float = 30.0) -> None:
+    """Wait until a condition holds; fails after `timeout` seconds."""
+    assert callable(condition)
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.01)
