@@ -9,12 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-import dask
 import dask.array as da
 import numpy as np
 import pandas as pd
 import xarray as xr
-
+from dask.base import compute
 from program import Row, Settings, main
 
 SEED = 1850
@@ -37,7 +36,7 @@ def run(settings: Settings) -> list[Row]:
         world(anomaly.groupby("time.year").mean()),
         north(air.groupby("time.dayofyear").mean().chunk(dayofyear=-1)),
     )
-    return [row for mean in dask.compute(*means) for row in labelled(mean)]
+    return [row for mean in compute(*means) for row in labelled(mean)]
 
 
 def labelled(mean: xr.DataArray) -> Iterator[Row]:
@@ -55,13 +54,15 @@ def temperatures(years: int, step: float) -> xr.DataArray:
     shape = (len(time), len(lat), len(lon))
     weather = da.random.default_rng(SEED).normal(0, 3, shape, chunks=(365, -1, -1))
     noise = xr.DataArray(weather, {"time": time, "lat": lat, "lon": lon}, ("time", "lat", "lon"))
-    return noise + seasons(noise) + WARMING * (noise.time.dt.year - FIRST_YEAR)
+    air: xr.DataArray = noise + seasons(noise) + WARMING * (noise.time.dt.year - FIRST_YEAR)
+    return air
 
 
 def seasons(grid: xr.DataArray) -> xr.DataArray:
     """The temperature to expect by day of the year and latitude."""
     turn = np.cos(2 * np.pi * (grid.time.dt.dayofyear - 15) / 365.25)
-    return 28 - 0.006 * grid.lat**2 - turn * grid.lat / 6
+    expected: xr.DataArray = 28 - 0.006 * grid.lat**2 - turn * grid.lat / 6
+    return expected
 
 
 def north(field: xr.DataArray) -> xr.DataArray:

@@ -1,7 +1,8 @@
 """Which customers come back? Revenue and days between orders, per country and segment.
 
-Reads orders and customers from Parquet, brings the orders of each customer together, joins and
-groups them. Sums are of whole cents and days, so that their order never shows in the result.
+Reads orders and customers from Parquet, drops orders that were exported twice, brings those of
+each customer together, joins and groups them. Sums are of whole cents and days, so that the order
+of adding never shows in the result.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 import sys
 
 import dask.dataframe as dd
-import pandas as pd
-
 import make_data
+import pandas as pd
 from program import Row, Settings, main
 
 
@@ -26,12 +26,15 @@ def run(settings: Settings) -> list[Row]:
 
 def report(orders: dd.DataFrame, customers: dd.DataFrame) -> dd.DataFrame:
     """Sums per country and segment over the orders that were kept."""
-    kept = orders[orders.state == "paid"]
+    once = orders.drop_duplicates(subset=["order"], split_out=orders.npartitions)
+    kept = once[once.state == "paid"]
     kept = kept.assign(cents=kept.cents * kept.quantity)[["customer", "day", "cents"]]
     # A customer's orders lie in many files; the days between them need all in one partition.
     visits = kept.shuffle("customer").map_partitions(with_gaps)
     joined = visits.merge(customers, on="customer")
-    return joined.groupby(["country", "segment"])[["orders", "cents", "returns", "gap"]].sum()
+    groups = joined.groupby(["country", "segment"])
+    sums: dd.DataFrame = groups[["orders", "cents", "returns", "gap"]].sum()
+    return sums
 
 
 def with_gaps(visits: pd.DataFrame) -> pd.DataFrame:

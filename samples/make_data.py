@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from program import Settings, parsed
 
 SEED = 20_260_801
@@ -50,8 +49,12 @@ def make(settings: Settings) -> None:
 def _write(scratch: Path, files: int, rows: int, customers: int) -> None:
     for name in ("orders", "customers"):
         (scratch / name).mkdir()
+    late = _orders(0, 0, customers)
     for part in range(files):
-        pq.write_table(_orders(part, rows, customers), scratch / f"orders/{part:03}.parquet")
+        table = _orders(part, rows, customers)
+        # Exports overlap: each file repeats some orders of the one before.
+        pq.write_table(pa.concat_tables([late, table]), scratch / f"orders/{part:03}.parquet")
+        late = table.slice(rows - rows // 100)
     # In several files, so that the join cannot simply send one small table to every worker.
     for part, ids in enumerate(np.array_split(np.arange(customers, dtype="int32"), files // 4)):
         pq.write_table(_customers(part, ids), scratch / f"customers/{part:03}.parquet")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import logging
 import os
 import sys
 import time
@@ -95,11 +96,16 @@ def started(settings: Settings) -> Iterator[None]:
     if settings.scheduler != "distributed":
         with dask.config.set(_local(settings)):
             yield
-    elif _client_is_active():
+        return
+    # Distributed 2026.8 logs the beginning and end of every shuffle as warnings.
+    logging.getLogger("distributed.shuffle._scheduler_plugin").addFilter(_is_no_routine)
+    if _client_is_active():
         yield
     else:
-        with _cluster(settings) as cluster, Client(cluster):
+        with _cluster(settings) as cluster, Client(cluster) as client:
             yield
+            # A worker that is told to close in the middle of a heartbeat logs that as an error.
+            client.run(logging.getLogger("distributed.worker").setLevel, logging.CRITICAL)
 
 
 def _local(settings: Settings) -> dict[str, object]:
@@ -119,7 +125,13 @@ def _cluster(settings: Settings) -> LocalCluster:
         threads_per_worker=settings.threads,
         processes=True,
         dashboard_address=None,
+        # Even so it serves metrics, on a port that a cluster beside this one may have taken.
+        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
     )
+
+
+def _is_no_routine(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith(("Shuffle %s initialized", "Shuffle %s deactivated"))
 
 
 def _client_is_active() -> bool:
@@ -176,7 +188,8 @@ def _folder(text: str) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a folder to write to: {error.strerror}")
+        message = f"{text!r} is not a folder to write to: {error.strerror}"
+        raise argparse.ArgumentTypeError(message) from error
     return path
 
 

@@ -10,7 +10,6 @@ import sys
 
 import dask.array as da
 import numpy as np
-
 from program import Row, Settings, main
 
 SEED = 1971
@@ -30,12 +29,13 @@ def run(settings: Settings) -> list[Row]:
     return [(i, float(mid), float(spread), int(n)) for i, (mid, spread, n) in enumerate(table.T)]
 
 
-def measured(readings: int, sensors: int, stretch: int) -> da.Array:
+def measured(count: int, sensors: int, stretch: int) -> da.Array:
     """The readings as stored: noise on a level of each sensor's own, in chunks by time."""
     rng = da.random.default_rng(SEED)
-    noise = rng.standard_normal((readings, sensors), chunks=(stretch, sensors))
+    noise = rng.standard_normal((count, sensors), chunks=(stretch, sensors))
     level = np.linspace(10.0, 90.0, sensors)
-    return (level + noise * (1 + level / 50)).astype("float32")
+    readings: da.Array = (level + noise * (1 + level / 50)).astype("float32")
+    return readings
 
 
 def summary(by_sensor: da.Array) -> da.Array:
@@ -45,7 +45,8 @@ def summary(by_sensor: da.Array) -> da.Array:
     # 1.4826 makes it a standard deviation, were the noise normal.
     spread = 1.4826 * da.median(deviation, axis=0)
     faults = (deviation > FAULT * spread).sum(axis=0)
-    return da.stack([middle, spread, faults])
+    table: da.Array = da.stack([middle, spread, faults])
+    return table
 
 
 if __name__ == "__main__":

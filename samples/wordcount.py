@@ -1,4 +1,4 @@
-"""Which words do programmers write most? Counts words in the sources of Python itself.
+"""Which words do programmers write most? Counts words and names in the sources of Python.
 
 Small reads the standard library; full reads the installed packages with it, texts included.
 """
@@ -8,40 +8,47 @@ from __future__ import annotations
 import re
 import sys
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 
 import dask.bag as db
-
+from dask.base import compute
 from program import Row, Settings, main
 
-WORD = re.compile(r"[a-z]{3,}")
+#: Words, names of classes and names of constants.
+KINDS = (r"\b[a-z]{3,}\b", r"\b(?:[A-Z][a-z]+){2,}\b", r"\b[A-Z]+(?:_[A-Z]+)+\b")
 MOST = 40
 
-#: Where the standard library's folder holds what is not of it.
+#: Where the standard library's folder holds what is not of it, and its tests: most of its text.
 INSTALLED = {"site-packages", "dist-packages"}
+SKIPPED = {"small": {*INSTALLED, "test", "tests"}, "full": INSTALLED}
 
 #: What to read, and how many files make a partition.
-SUFFIXES = {"small": {".py"}, "full": {".py", ".txt", ".rst", ".md", ".pyi"}}
-BATCH = {"small": 16, "full": 64}
+SUFFIXES = {
+    "small": {".py"},
+    "full": {".h", ".html", ".json", ".md", ".pxd", ".py", ".pyi", ".pyx", ".rst", ".txt"},
+}
+BATCH = {"small": 32, "full": 64}
 
 
 def run(settings: Settings) -> list[Row]:
-    """Rows of word and count, most frequent first."""
+    """Rows of word and count: the most frequent of each kind."""
     lines = db.read_text(
         files(settings),
         files_per_partition=BATCH[settings.size],
         encoding="utf-8",
         errors="replace",  # some files are there to test other encodings
     )
-    counts = lines.map(words).flatten().frequencies(split_every=8)
+    counted: tuple[list[Row], ...] = compute(*(most(lines, re.compile(kind)) for kind in KINDS))
+    return [row for rows in counted for row in rows]
+
+
+def most(lines: db.Bag, pattern: re.Pattern[str]) -> db.Bag:
+    """The most frequent matches in the lines, each with its count."""
+    counts = lines.map(pattern.findall).flatten().frequencies(split_every=8)
     # By word as well: words with the same count would come in any order.
-    most = counts.topk(MOST, key=count_and_word).compute()
-    return [(word, count) for word, count in most]
-
-
-def words(line: str) -> list[str]:
-    """The words of a line, in lower case."""
-    return WORD.findall(line.lower())
+    ranked: db.Bag = counts.topk(MOST, key=count_and_word)
+    return ranked
 
 
 def count_and_word(pair: tuple[str, int]) -> tuple[int, str]:
@@ -51,16 +58,17 @@ def count_and_word(pair: tuple[str, int]) -> tuple[int, str]:
 
 def files(settings: Settings) -> list[str]:
     """The files to read, in an order that is the same everywhere."""
-    found = texts(Path(sysconfig.get_path("stdlib")), SUFFIXES[settings.size])
-    if settings.full:
-        found |= texts(Path(sysconfig.get_path("purelib")), SUFFIXES[settings.size])
-    return sorted(map(str, found))
+    names = ["stdlib", "purelib"] if settings.full else ["stdlib"]
+    folders = [Path(sysconfig.get_path(name)) for name in names]
+    return sorted({str(path) for folder in folders for path in texts(folder, settings.size)})
 
 
-def texts(folder: Path, suffixes: set[str]) -> set[Path]:
-    """The files below a folder that end so, without packages installed inside of it."""
-    found = {path for path in folder.rglob("*") if path.suffix in suffixes}
-    return {p for p in found if not INSTALLED.intersection(p.relative_to(folder).parts)}
+def texts(folder: Path, size: str) -> Iterator[Path]:
+    """The files below a folder that are to be read."""
+    for path in folder.rglob("*"):
+        skipped = SKIPPED[size].intersection(path.relative_to(folder).parts)
+        if path.suffix in SUFFIXES[size] and not skipped:
+            yield path
 
 
 if __name__ == "__main__":

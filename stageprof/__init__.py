@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from stageprof.profile import profile as profile
-from stageprof_collectors.recording import Recording as Recording
+from stageprof.recording import Recording as Recording
 from stageprof_runtime.errors import StageprofError as StageprofError
 from stageprof_runtime.stage import Stage as Stage
 from stageprof_runtime.version import __version__ as __version__

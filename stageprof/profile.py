@@ -9,8 +9,8 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
+from stageprof.recording import Recording
 from stageprof_collectors.collector import Collector, Live
-from stageprof_collectors.recording import Recording
 from stageprof_runtime.errors import UsageError
 from stageprof_runtime.session import Session
 
@@ -104,7 +104,7 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
     def _close(self) -> None:
         collector, self._collector, self._session = self._collector, None, None
         if collector is not None:
-            self._recording = collector.close()
+            self._recording = Recording.of(collector.close())
 
     # -- block --------------------------------------------------------------------------------
 

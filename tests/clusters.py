@@ -82,7 +82,7 @@ def local(workers: int = 2, threads: int = 1) -> Iterator[Client]:
         ) as cluster,
         Client(cluster) as client,
     ):
-        mine = {child.pid for child in psutil.Process().children(recursive=True)}
+        mine = {child.pid for child in psutil.Process().children(recursive=True)} - shared
         shared.update(mine)
         try:
             yield client

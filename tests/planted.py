@@ -108,3 +108,88 @@ def meta_slow(block: Any, log: str, seconds: float) -> Any:
     if block.size == 0:
         timed_sleep(log, "meta", seconds)
     return block
+
+
+class SlowGraph:
+    """A collection whose low-level optimization is slow."""
+
+    def __init__(self, log: str, seconds: float) -> None:
+        self.log = log
+        self.seconds = seconds
+        self.key = f"slow-graph-{seconds}"
+
+    def __dask_graph__(self) -> dict[str, Any]:
+        return {self.key: (identity, 1)}
+
+    def __dask_keys__(self) -> list[str]:
+        return [self.key]
+
+    def __dask_tokenize__(self) -> str:
+        return self.key
+
+    @property
+    def __dask_optimize__(self) -> Any:
+        return SlowOptimize(self.log, self.seconds)
+
+    def __dask_postcompute__(self) -> Any:
+        return first, ()
+
+
+class SlowOptimize:
+    """An optimizer that takes its time; logs the process that it ran in."""
+
+    def __init__(self, log: str, seconds: float) -> None:
+        self.log = log
+        self.seconds = seconds
+
+    def __call__(self, graph: Any, keys: Any, **kwargs: Any) -> Any:
+        timed_sleep(self.log, "optimize", self.seconds)
+        return graph
+
+
+def first(results: Any) -> Any:
+    """The first of a list of results."""
+    return results[0]
+
+
+def fail_once(marker: str, log: str, seconds: float) -> int:
+    """Take some time; fail at the first attempt."""
+    timed_sleep(log, "work", seconds)
+    path = Path(marker)
+    if not path.exists():
+        path.touch()
+        raise ValueError("the first attempt fails")
+    return 1
+
+
+def die_once(marker: str, log: str, seconds: float) -> int:
+    """Take some time; at the first attempt take the worker down."""
+    timed_sleep(log, "work", seconds)
+    path = Path(marker)
+    if not path.exists():
+        path.touch()
+        os._exit(1)
+    return 1
+
+
+def launches(log: str, seconds: float) -> float:
+    """A task that launches a task and waits for it."""
+    from distributed import get_client, worker_client
+
+    with worker_client() as client:
+        inner = client.submit(work, log, seconds, pure=False).result()
+    assert get_client() is not None
+    return float(inner)
+
+
+class Counter:
+    """An actor."""
+
+    def __init__(self) -> None:
+        self.n = 0
+
+    def add(self, log: str, seconds: float) -> int:
+        """Take some time and count."""
+        timed_sleep(log, "actor", seconds)
+        self.n += 1
+        return self.n

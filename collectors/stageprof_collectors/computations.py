@@ -96,7 +96,8 @@ def _match(unused: list[dict[str, int]], graph: dict[str, int]) -> dict[str, int
 def _begin(timeline: Timeline, submit: dict[str, int]) -> int:
     """When the call began that handed the graph over: its optimization or dump before it."""
     spans = timeline.spans
-    ends = (spans["place"] == submit["place"]) & np.isin(spans["step"], _BEFORE)
+    ends = (spans["place"] == submit["place"]) & (spans["thread"] == submit["thread"])
+    ends &= np.isin(spans["step"], _BEFORE)
     ends &= (spans["stop"] <= submit["t"] + SLACK) & (spans["start"] <= submit["t"])
     earlier = timeline.read("submit", "t")["t"]
     last = max([int(t) for t in earlier if t < submit["t"]], default=timeline.region.start)

@@ -21,8 +21,9 @@ from stageprof_collectors.timeline import LOCAL, Timeline
 from stageprof_runtime.event import NO_CAUSE
 from stageprof_runtime.stage import STEP, UNEXPLAINED
 
-#: Calls of a client that are one message there and back, if no task is behind them.
-ROUND_TRIPS = frozenset({"_gather", "gather", "_scatter", "_wait", "wait", "result", "_result"})
+#: Calls of a client that run the caller's own function on servers, unseen; what of any other call
+#: no task explains is its messages.
+UNSEEN = frozenset({"_run", "_run_on_scheduler", "_run_coroutine", "_run_async"})
 #: A blocking call inside a task inside a blocking call ...: followed this deep.
 DEPTH = 8
 
@@ -91,7 +92,10 @@ class Walk:
             self._window(out, fetched, stop, *self._waking(block))
             self._window(out, now, fetched, *self._gathering(block))
         run = self._last_run(block, now)
-        if run is not None:
+        if block.call == "actor":
+            self._window(out, start, now, *self._acting(block))
+            now = start
+        elif run is not None:
             now = self._from_run(out, block, run, start, now, depth)
         else:
             now = self._from_graph_of(out, block, start, now)
@@ -99,7 +103,9 @@ class Walk:
         return sorted(out)
 
     def _default(self, block: Block) -> What:
-        step = STEP["result.gather"] if block.call in ROUND_TRIPS else UNEXPLAINED
+        if block.call == "_scatter":
+            return What(STEP["data.transfer"], block.place)
+        step = UNEXPLAINED if block.call in UNSEEN else STEP["result.gather"]
         return What(step, block.place)
 
     def _last_run(self, block: Block, before: int) -> int | None:
@@ -109,6 +115,8 @@ class Walk:
         awaited, key = block.awaited, block.key
         if block.call == "attached":
             return self._ended_before(self._ends, awaited)
+        if not awaited and key:
+            awaited = before  # where arrivals are not noted: its last run before the fetch
         if not awaited:
             awaited, key = self._arrival(block, before)
         if not awaited or awaited < block.start:
@@ -343,6 +351,10 @@ class Walk:
         lanes = [self._lanes.step(block.place, *load)]
         lanes += [self._lanes.step(p, *dump) for p in self._workers]
         lanes += [self._lanes.loop(block.place)]
+        return lanes, What(STEP["result.gather"], block.place), -1
+
+    def _acting(self, block: Block) -> tuple[list[Lane], What, int]:
+        lanes = [self._lanes.soft(p, STEP["compute"]) for p in self._workers]
         return lanes, What(STEP["result.gather"], block.place), -1
 
     @cached_property

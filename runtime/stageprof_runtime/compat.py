@@ -17,6 +17,7 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     # client
     "client.serialize": ("distributed.client", "", "serialize"),
     "client.submit": ("distributed.client", "Client", "_graph_to_futures"),
+    "client.send": ("distributed.client", "Client", "_send_to_scheduler"),
     "client.gather": ("distributed.client", "Client", "_gather"),
     "client.gather_remote": ("distributed.client", "Client", "_gather_remote"),
     "client.start": ("distributed.client", "Client", "_start"),
@@ -25,6 +26,7 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "client.result": ("distributed.client", "Future", "_result"),
     "client.next": ("distributed.client", "as_completed", "__next__"),
     "client.anext": ("distributed.client", "as_completed", "__anext__"),
+    "actor.result": ("distributed.actor", "ActorFuture", "result"),
     "client.sync": ("distributed.utils", "SyncMethodMixin", "sync"),
     # any process: bytes
     "protocol.dumps": ("distributed.protocol", "", "dumps"),
@@ -50,7 +52,6 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "worker.run": ("distributed.worker", "", "_run_task"),
     "worker.run_async": ("distributed.worker", "", "_run_task_async"),
     "worker.gather_dep": ("distributed.worker", "Worker", "gather_dep"),
-    "worker.actor": ("distributed.worker", "Worker", "actor_execute"),
     "spill.write": ("distributed.spill", "Slow", "__setitem__"),
     "spill.read": ("distributed.spill", "Slow", "__getitem__"),
     # local schedulers

@@ -106,10 +106,8 @@ class SchedulerProbe(SchedulerPlugin):
 
     def _end_of_run(self, task: Any, run: int, finish: str, details: dict[str, Any]) -> Any:
         t = now_ns()
-        status = 0 if finish == "memory" else 1 if finish == "erred" else 3
         worker = details.get("worker", "")
-        if status == 3 and worker not in self._scheduler.workers:
-            status = 2
+        status = _status(finish, str(details.get("stimulus_id", "")))
         self._cause = run
         self._shipper.counts[2] += 1
         if task.who_wants:
@@ -243,6 +241,17 @@ class SchedulerProbe(SchedulerPlugin):
                 pass
         if self._session in scheduler.plugins:
             scheduler.remove_plugin(self._session)
+
+
+def _status(finish: str, stimulus: str) -> int:
+    """How a run ended, as in `event.STATUS`: a run that goes back to be run again has failed (and
+    is retried) or was lost with its worker; what led to it says which."""
+    if finish == "memory":
+        return 0
+    if finish == "erred" or stimulus.startswith("task-erred"):
+        return 1
+    lost = stimulus.startswith(("handle-worker-cleanup", "remove-worker", "worker-", "nanny-"))
+    return 2 if lost else 3
 
 
 async def _clock() -> int:

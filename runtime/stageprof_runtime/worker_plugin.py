@@ -75,6 +75,7 @@ class WorkerProbe(WorkerPlugin):
             [
                 process.join("worker", ring, PROBES),
                 communication.install_serving(worker),
+                execution.install_actors(EMIT, worker),
                 functools.partial(worker.handlers.pop, f"{self._session}-drain", None),
             ]
         )

@@ -6,6 +6,7 @@ found; here the function itself is timed, on its thread and by the worker's own 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from threading import get_ident
 from typing import Any
@@ -14,7 +15,7 @@ from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place, run_id
 from stageprof_runtime.context import within
 from stageprof_runtime.event import RUN
-from stageprof_runtime.patch import Emit, Undo, replace, together
+from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
 from stageprof_runtime.stage import STEP, Stage
 
 #: key -> [received, ready, executing] of the tasks on the workers of this process
@@ -22,12 +23,11 @@ pending: dict[Any, list[int]] = {}
 
 
 def install(emit: Emit) -> Undo:
-    """Time task functions, synchronous and asynchronous, and actor calls."""
+    """Time task functions, synchronous and asynchronous."""
     return together(
         [
             replace(*place("worker.run"), lambda f: _run(emit, f)),
             replace(*place("worker.run_async"), lambda f: _run_async(emit, f)),
-            replace(*place("worker.actor"), lambda f: _actor(emit, f)),
         ]
     )
 
@@ -78,12 +78,19 @@ def _run_async(emit: Emit, run_task: Callable[..., Any]) -> Callable[..., Any]:
     return timed
 
 
+def install_actors(emit: Emit, worker: Any) -> Undo:
+    """Time calls of a worker's actors; its handlers are bound when it starts, so per worker."""
+    return replace_item(worker.handlers, "actor_execute", lambda f: _actor(emit, f))
+
+
 def _actor(emit: Emit, actor_execute: Callable[..., Any]) -> Callable[..., Any]:
-    async def timed(self: Any, actor: Any = None, function: Any = None, **kwargs: Any) -> Any:
+    @functools.wraps(actor_execute)
+    async def timed(*args: Any, **kwargs: Any) -> Any:
         start = now_ns()
         try:
-            return await actor_execute(self, actor=actor, function=function, **kwargs)
+            return await actor_execute(*args, **kwargs)
         finally:
-            emit.span("worker", STEP["compute"], start, now_ns(), f"{actor}.{function}")
+            label = f"{kwargs.get('actor')}.{kwargs.get('function')}"
+            emit.span("worker", STEP["compute"], start, now_ns(), label)
 
     return timed

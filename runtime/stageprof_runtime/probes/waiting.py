@@ -21,6 +21,7 @@ from stageprof_runtime.event import ARRIVE, BLOCK, SUBMIT
 from stageprof_runtime.lines import user_line
 from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
 from stageprof_runtime.probes.layers import Lines
+from stageprof_runtime.stage import STEP
 
 #: Calls that are not the computation: they are `outside`.
 NOT_OURS = frozenset({"_start", "_close", "_shutdown", "_restart", "_wait_for_workers"})
@@ -55,6 +56,8 @@ def install(emit: Emit) -> Undo:
             replace(*place("client.result"), lambda f: _awaited(emit, f, "result")),
             replace(*place("client.anext"), lambda f: _awaited(emit, f, "next")),
             replace(*place("client.submit"), lambda f: _submit(emit, lines, f)),
+            replace(*place("client.send"), lambda f: _send(emit, f)),
+            replace(*place("actor.result"), lambda f: _actor_result(emit, f)),
             _arrived.clear,
         ]
     )
@@ -115,9 +118,10 @@ def _block(
 
 
 def _last(needs: object, before: int) -> tuple[int, object]:
-    """When the last of the keys in `needs` arrived, and which it was; (0, "") if none did."""
+    """When the last of the keys in `needs` arrived, and which it was; 0 and any key if none did."""
     last, which = 0, ""
     for key in _keys(needs):
+        which = which or key
         t = _arrived.get(key, 0)
         if last < t <= before:
             last, which = t, key
@@ -174,6 +178,7 @@ def _gather_remote(gather_remote: Callable[..., Any]) -> Callable[..., Any]:
 def _awaited(emit: Emit, function: Callable[..., Any], call: str) -> Callable[..., Any]:
     """An awaitable of the client's: a block if it is awaited by an async region's own task."""
 
+    @functools.wraps(function)
     async def timed(*args: Any, **kwargs: Any) -> Any:
         ours = lane_number()
         if not ours or _fetch.get() is not None:
@@ -192,16 +197,42 @@ def _awaited(emit: Emit, function: Callable[..., Any], call: str) -> Callable[..
 
 
 def _submit(emit: Emit, lines: Lines, submit: Callable[..., Any]) -> Callable[..., Any]:
+    """Building futures and a message: construction, but for the dump inside it."""
+
     def timed(self: Any, expr: Any, keys: Any, *args: Any, **kwargs: Any) -> Any:
-        file, line = user_line(sys._getframe(1))
+        start = now_ns()
         futures = submit(self, expr, keys, *args, **kwargs)
-        number = vars(self).setdefault("_stageprof_graphs", 0)
-        self._stageprof_graphs = number + 1
         if type(expr).__name__ == "LLGExpr":
+            line = user_line(sys._getframe(1))
             for key in list(futures)[:LOOK]:
-                lines.made(key, (file, line))
-        thread = lane_number() or get_ident()
-        emit.row("client", (SUBMIT, number, now_ns(), len(futures), 0, thread, file, line))
+                lines.made(key, line)
+        emit.span("client", STEP["build"], start, now_ns(), "hand-over")
         return futures
+
+    return timed
+
+
+def _send(emit: Emit, send: Callable[..., Any]) -> Callable[..., Any]:
+    def timed(self: Any, msg: Any) -> Any:
+        if msg.get("op") == "update-graph":
+            number = vars(self).setdefault("_stageprof_graphs", 0)
+            self._stageprof_graphs = number + 1
+            line = user_line(sys._getframe(1))
+            thread, frames = lane_number() or get_ident(), msg["expr_ser"].frames
+            nbytes = sum(memoryview(frame).nbytes for frame in frames)
+            row = (SUBMIT, number, now_ns(), len(msg["keys"]), nbytes, thread, *line)
+            emit.row("client", row)
+        return send(self, msg)
+
+    return timed
+
+
+def _actor_result(emit: Emit, result: Callable[..., Any]) -> Callable[..., Any]:
+    def timed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        start = now_ns()
+        try:
+            return result(self, *args, **kwargs)
+        finally:
+            _block(emit, start, now_ns(), get_ident(), "actor", _Fetch(), ())
 
     return timed

@@ -1,0 +1,126 @@
+"""Recording a running cluster from outside: no region, no program of ours, only its events."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from stageprof.recording import Recording
+from stageprof_collectors.collector import Collector, Live
+from stageprof_runtime.errors import ClusterError, UsageError
+from stageprof_runtime.session import Session
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+#: Seconds that a scheduler may take to answer.
+PATIENCE_S: Final = 5
+
+
+class Attachment:
+    """Records the cluster at an address, from `with` to its end.
+
+    Args:
+        address: of the scheduler, as `tcp://10.0.0.1:8786`.
+        path: the recording.
+
+    Raises:
+        RecordingNotWritable: `path` cannot be written.
+        ClusterError: no scheduler answers there, or it lets no plugin in.
+    """
+
+    def __init__(self, address: str, path: str | os.PathLike[str]) -> None:
+        self.address = address
+        self._path = path
+        self._recording: Recording | None = None
+
+    def __enter__(self) -> Self:
+        self._client = _connected(self.address)
+        try:
+            self._collector = Collector(self._path, f"Cluster at {self.address}")
+            self._session = Session(self._collector.take)
+            self._session.start(self._client, region=False)
+        except BaseException:
+            self._client.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._session.stop()
+        finally:
+            self._recording = Recording.of(self._collector.close())
+            self._client.close()
+
+    @property
+    def live(self) -> Live:
+        """How far the cluster is."""
+        return self._collector.live
+
+    @property
+    def alive(self) -> bool:
+        """Whether the cluster is still there."""
+        return bool(self._client.status == "running")
+
+    @property
+    def recording(self) -> Recording:
+        """What was recorded; there once the block was left."""
+        if self._recording is None:
+            raise UsageError("the cluster is still being recorded", do="leave the block first")
+        return self._recording
+
+
+def _connected(address: str) -> Client:
+    from distributed import Client
+
+    # What distributed logs of a connection that fails is in our one line already.
+    logger = logging.getLogger("distributed")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        return Client(address, timeout=PATIENCE_S, set_as_default=False, name="stageprof-attach")
+    except (OSError, ValueError, TypeError, RuntimeError, ImportError) as error:
+        raise ClusterError(
+            f"no cluster at {address} ({_reason(error)})",
+            expected="the address of a running scheduler, as tcp://127.0.0.1:8786",
+            do="check the address, and that this machine can reach it",
+        ) from error
+    finally:
+        logger.setLevel(level)
+
+
+def _reason(error: BaseException) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0].rstrip(" .")[:150]
+
+
+def warning(address: str) -> str:
+    """What to know before speaking to a cluster over an open network; "" if nothing."""
+    scheme, _, rest = address.rpartition("://")
+    if scheme in ("tls", "wss", "inproc", "ucx") or _is_loopback(rest):
+        return ""
+    return (
+        f"stageprof: {address} is neither tls:// nor on this machine. Whoever is on the network "
+        "between can read the recording and run code on the cluster and here. Use tls:// (Dask "
+        "takes its certificates from distributed.comm.tls), or a tunnel: "
+        "ssh -L 8786:localhost:8786 HOST. To silence this: --insecure"
+    )
+
+
+def _is_loopback(rest: str) -> bool:
+    host = rest.rpartition(":")[0] or rest
+    host = host.strip("[]")
+    if host in ("localhost", ""):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,63 @@
+"""The command line: what the user typed becomes an exit status, and never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from stageprof.commands import COMMANDS
+from stageprof.text import safe
+from stageprof_runtime.errors import StageprofError
+from stageprof_runtime.version import __version__
+
+#: Exit statuses beside a script's own: bad input, and what shells give a program stopped by
+#: Ctrl-C or by a closed pipe.
+BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="stageprof")
+def stageprof() -> None:
+    """Say where the time of a Dask computation goes, stage by stage."""
+
+
+for command in COMMANDS:
+    stageprof.add_command(command)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status. Bad input is one line on stderr and status 2."""
+    try:
+        return _status(stageprof.main(argv, prog_name="stageprof", standalone_mode=False))
+    except StageprofError as error:
+        return _complain(str(error), error.status)
+    except click.ClickException as error:
+        return _complain(_usage(error), BAD_INPUT)
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; flushing the rest at exit must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+
+
+def _status(result: Any) -> int:
+    return result if isinstance(result, int) else 0
+
+
+def _complain(message: str, status: int) -> int:
+    line = safe(f"stageprof: {message}", limit=2000)
+    encoding = getattr(sys.stderr, "encoding", None) or "ascii"
+    click.echo(line.encode(encoding, "backslashreplace").decode(encoding), err=True)
+    return status
+
+
+def _usage(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "stageprof"
+    message = " ".join(error.format_message().split()).rstrip(".")
+    return f"{message}; see {path} --help"

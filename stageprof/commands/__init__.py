@@ -1,0 +1,15 @@
+"""The commands: one file each, and the one table of them."""
+
+from __future__ import annotations
+
+import click
+
+from stageprof.commands.attach import attach
+from stageprof.commands.demo import demo
+from stageprof.commands.export import export
+from stageprof.commands.inspect import inspect
+from stageprof.commands.run import run
+from stageprof.commands.show import show
+
+#: Every command; `stageprof --help` lists them.
+COMMANDS: tuple[click.Command, ...] = (run, show, attach, export, inspect, demo)

@@ -1,0 +1,64 @@
+"""`stageprof attach`: record a running cluster from outside."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+
+import click
+
+from stageprof.attach import Attachment, warning
+from stageprof.renderers import terminal
+from stageprof.statusline import StatusLine
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+class Duration(click.ParamType[float]):
+    """A time span: `60`, `60s`, `1.5m`, `2h`; in seconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The seconds in a text."""
+        match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) *(s|m|min|h|)", str(value))
+        if match is None:
+            self.fail(f"{value!r} is no time span; expected one like 60s, 5m or 1h", param, ctx)
+        return float(match[1]) * _UNITS[match[2]]
+
+
+@click.command()
+@click.argument("address")
+@click.option("-o", "--output", required=True, metavar="FILE", help="The recording.")
+@click.option("--for", "seconds", type=Duration(), metavar="TIME", help="60s, 5m; or till Ctrl-C.")
+@click.option("--summary/--no-summary", default=True, help="Print the summary last, on stderr.")
+@click.option("--insecure", is_flag=True, help="Do not warn of a connection that is not tls://.")
+def attach(
+    *, address: str, output: str, seconds: float | None, summary: bool, insecure: bool
+) -> None:
+    """Record the cluster at ADDRESS until the time is up, Ctrl-C, or its end."""
+    note = "" if insecure else warning(address)
+    if note:
+        click.echo(note, err=True)
+    with Attachment(address, output) as attachment:
+        click.echo(f"stageprof: recording {address}; Ctrl-C ends it", err=True)
+        with StatusLine(lambda: attachment.live):
+            _wait(attachment, seconds)
+    if summary:
+        terminal.show(attachment.recording.summary, sys.stderr)
+    else:
+        click.echo(f"Wrote {output}", err=True)
+
+
+def _wait(attachment: Attachment, seconds: float | None) -> None:
+    end = time.monotonic() + (float("inf") if seconds is None else seconds)
+    try:
+        while attachment.alive and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, 0.2))
+    except KeyboardInterrupt:
+        return
+    if not attachment.alive:
+        click.echo("stageprof: the cluster has ended; its recording is kept", err=True)

@@ -1,0 +1,163 @@
+"""The user's program, run in this process as `python` itself would have run it.
+
+Dask's nannies and multiprocessing start processes that import the main module again, by the
+path or name that `__main__` gives; so `__main__`, `sys.argv` and `sys.path` must be the program's.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.machinery import BuiltinImporter, ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from stageprof_runtime.errors import UsageError
+
+
+class NotRunnable(UsageError):
+    """There is no program where the user said; known at times only once it is looked for."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to run: its name for people, its arguments, and how to find its code.
+
+    Attributes:
+        name: the script's file name, the module's name, or "-c".
+        argv: what `sys.argv` will be.
+        folder: what `sys.path` begins with; None leaves the path alone.
+        load: fills the attributes of `__main__` and gives the code; what it raises is the
+            program's own error.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    folder: str | None
+    load: Callable[[ModuleType], CodeType]
+
+    def prepare(self) -> ModuleType:
+        """Make this process the program's: `sys.argv`, `sys.path` and an empty `__main__`.
+
+        Nothing puts the old ones back: what the program leaves to be called at exit, or its
+        threads, must find its own.
+        """
+        main = ModuleType("__main__")
+        main.__dict__.update(__builtins__=builtins, __annotations__={}, __spec__=None)
+        main.__dict__.update(__package__=None, __cached__=None)
+        sys.modules["__main__"] = main
+        sys.argv[:] = self.argv
+        if self.folder is not None and not sys.flags.safe_path:
+            sys.path[:1] = [self.folder]
+        return main
+
+    def run(self, main: ModuleType) -> None:
+        """Run it; whatever it raises is raised."""
+        code = self.load(main)
+        exec(code, main.__dict__)  # noqa: S102 (to run it is what we were asked for)
+
+
+def script(path: str, args: Sequence[str]) -> Program:
+    """`python path args`; a folder or a zip file with a `__main__.py` will do, too.
+
+    Raises:
+        UsageError: there is no such script.
+    """
+    name, where = Path(path).name, str(Path(path).absolute())
+    if Path(path).is_dir() or path.endswith((".zip", ".pyz")):
+        spec = _main_of(where)
+        return Program(name, (path, *args), where, lambda main: _adopt(main, spec))
+    _check_readable(path)
+    # `where` is absolute, as Python's since 3.9: workers start in other folders.
+    folder = str(Path(path).resolve().parent)
+    return Program(name, (path, *args), folder, lambda main: _script(main, where))
+
+
+def module(name: str, args: Sequence[str]) -> Program:
+    """`python -m name args`; of a package its `__main__`.
+
+    Raises:
+        UsageError: there is no such module (of a submodule, only `run` can know).
+    """
+    here = str(Path.cwd())
+    if PathFinder.find_spec(name.partition(".")[0], [here, *sys.path]) is None:
+        raise _no_module(name)
+    return Program(name, ("-m", *args), here, lambda main: _adopt(main, _spec_of(name)))
+
+
+def text(source: str, args: Sequence[str]) -> Program:
+    """`python -c source args`."""
+    return Program("-c", ("-c", *args), "", lambda main: _compiled(main, source))
+
+
+def _check_readable(path: str) -> None:
+    if not Path(path).is_file():
+        seen = f"cannot run {path} ({'not a file' if Path(path).exists() else 'no such file'})"
+        raise UsageError(seen, expected="a Python script", do="check the path, or use -m MODULE")
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"cannot read {path} (permission denied)", do="check its permissions")
+
+
+def _script(main: ModuleType, where: str) -> CodeType:
+    main.__dict__.update(__file__=where, __loader__=SourceFileLoader("__main__", where))
+    with io.open_code(where) as file:
+        return _compile(file.read(), where)
+
+
+def _compiled(main: ModuleType, source: str) -> CodeType:
+    main.__dict__.update(__loader__=BuiltinImporter)
+    return _compile(source, "<string>")
+
+
+def _compile(source: str | bytes, name: str) -> CodeType:
+    # Not with this module's own `from __future__ import annotations`.
+    code: CodeType = compile(source, name, "exec", dont_inherit=True)
+    return code
+
+
+def _spec_of(name: str) -> ModuleSpec:
+    spec = _find(name)
+    package = spec.submodule_search_locations is not None
+    return _find(f"{name}.__main__") if package else spec
+
+
+def _find(name: str) -> ModuleSpec:
+    try:
+        spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):
+            raise  # something that a package of the program imports
+        spec = None
+    if spec is None:
+        raise _no_module(name)
+    return spec
+
+
+def _no_module(name: str) -> NotRunnable:
+    return NotRunnable(f"no module {name}", expected="one to run", do="check the name after -m")
+
+
+def _main_of(path: str) -> ModuleSpec:
+    spec = PathFinder.find_spec("__main__", [path])
+    if spec is None:
+        raise NotRunnable(f"no __main__.py in {path}", expected="a Python program")
+    return spec
+
+
+def _adopt(main: ModuleType, spec: ModuleSpec) -> CodeType:
+    """Make `__main__` the module of a spec, as `python -m` does; its code."""
+    loader: Any = spec.loader
+    code: CodeType | None = loader.get_code(spec.name) if hasattr(loader, "get_code") else None
+    if code is None:
+        raise NotRunnable(f"{spec.name} cannot be run (it has no Python code)")
+    main.__dict__.update(__file__=spec.origin, __cached__=spec.cached, __loader__=loader)
+    main.__dict__.update(__package__=spec.parent, __spec__=spec)
+    if spec.origin:
+        sys.argv[0] = spec.origin
+    return code

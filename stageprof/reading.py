@@ -1,0 +1,29 @@
+"""Opening a recording on the command line: whatever the file holds, the answer is one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from stageprof.recording import Recording
+from stageprof_runtime.errors import DamagedRecording, StageprofError
+
+
+@contextmanager
+def reading(path: str) -> Iterator[Recording]:
+    """The recording at `path`; what cannot be made sense of while it is used is damage.
+
+    Raises:
+        StageprofError: the file cannot be read, or its tables contradict each other.
+    """
+    recording = Recording.open(path)
+    try:
+        yield recording
+    except (StageprofError, OSError):
+        raise
+    except Exception as error:  # a file may come from anybody and claim anything
+        raise DamagedRecording(
+            f"{path} cannot be made sense of ({type(error).__name__}: {error})",
+            expected="tables that fit together",
+            do=f"look at it with: stageprof inspect {path}; if stageprof wrote it, report it",
+        ) from error

@@ -1,0 +1,1 @@
+"""A recording or its summary as text: one form a file."""

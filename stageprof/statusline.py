@@ -1,0 +1,132 @@
+"""The last row of the terminal while a program runs: stage, tasks done, elapsed time.
+
+The program may print what and how it likes, and so may its child processes: the terminal is told
+to scroll all rows but the last, so nothing of theirs passes through us or over our line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self, TextIO
+
+from rich.cells import set_cell_size
+
+from stageprof.palette import STAGE_COLOURS
+from stageprof.quantity import seconds
+from stageprof_collectors.collector import Live
+from stageprof_runtime.stage import Stage, stage_of
+
+#: Seconds between two looks.
+PERIOD_S: Final = 0.2
+#: Fewer rows than this are the program's.
+_LEAST_ROWS: Final = 5
+
+_SAVE, _RESTORE, _CLEAR = "\x1b7", "\x1b8", "\x1b[2K"
+
+
+class StatusLine:
+    """Shows how far a recording is, from `with` to its end; on anything but a terminal, nothing.
+
+    Args:
+        look: gives the live view, as often as it is asked.
+        file: where the line goes; the terminal must be behind it.
+    """
+
+    def __init__(self, look: Callable[[], Live], file: TextIO | None = None) -> None:
+        self._look = look
+        self._file = file or sys.stderr
+        self._start = time.monotonic()
+        self._stop = threading.Event()
+        self._size = os.terminal_size((0, 0))
+        self._pid = os.getpid()
+        self._thread = threading.Thread(target=self._run, name="stageprof-live", daemon=True)
+
+    def __enter__(self) -> Self:
+        if _fit(self._file):
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        if os.getpid() == self._pid and self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.wait(PERIOD_S):
+                self._draw()
+        except (OSError, ValueError):  # the terminal is gone, or the program closed its stderr
+            return
+        finally:
+            self._clear()
+
+    def _draw(self) -> None:
+        size = os.get_terminal_size(self._file.fileno())
+        if size.lines < _LEAST_ROWS:
+            return
+        setup = "" if size == self._size else _reserve(size)
+        self._size = size
+        line = rendered(self._look(), time.monotonic() - self._start, size.columns)
+        self._write(f"{setup}{_SAVE}\x1b[{size.lines};1H{_CLEAR}{line}{_RESTORE}")
+
+    def _clear(self) -> None:
+        """Give the last row back."""
+        if self._size.lines:
+            clear = f"{_SAVE}\x1b[r\x1b[{self._size.lines};1H{_CLEAR}{_RESTORE}"
+            try:
+                self._write(clear)
+            except (OSError, ValueError):
+                return
+
+    def _write(self, text: str) -> None:
+        """In one system call, so that nobody's output comes between."""
+        self._file.flush()
+        os.write(self._file.fileno(), text.encode(self._file.encoding or "ascii", "replace"))
+
+
+def _fit(file: TextIO) -> bool:
+    try:
+        return file.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
+    except ValueError:  # closed
+        return False
+
+
+def _reserve(size: os.terminal_size) -> str:
+    """Scroll all rows but the last; the newline makes room if the cursor is in that one."""
+    return f"\n{_SAVE}\x1b[1;{size.lines - 1}r{_RESTORE}\x1b[1A"
+
+
+def rendered(live: Live, elapsed: float, columns: int) -> str:
+    """The line itself, no wider than the terminal, coloured unless NO_COLOR is set."""
+    stage = current(live)
+    known, _, done = live.tasks
+    tasks = f"   {done:,} of {known:,} tasks" if known else ""
+    plain = f"stageprof  {stage:<14}{seconds(elapsed):>10}{tasks}"
+    line = set_cell_size(plain, min(len(plain), columns - 1))
+    if os.environ.get("NO_COLOR"):
+        return line
+    red, green, blue = (int(STAGE_COLOURS[stage][i : i + 2], 16) for i in (1, 3, 5))
+    return f"\x1b[38;2;{red};{green};{blue}m{line}\x1b[0m"
+
+
+def current(live: Live) -> Stage:
+    """The stage that most likely holds the caller up now."""
+    now = {place.partition(" ")[0]: step for place, step in dict(live.now).items() if step}
+    known, assigned, done = live.tasks
+    if "client" in now:
+        return stage_of(now["client"])
+    if assigned > done:
+        return Stage.EXECUTION
+    if "scheduler" in now:
+        return stage_of(now["scheduler"])
+    return Stage.SCHEDULING if known > done else Stage.OUTSIDE

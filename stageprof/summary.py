@@ -1,0 +1,220 @@
+"""What every face says of a recording first: where the time went, and what to look at.
+
+Facts only, with times in seconds and texts as they were recorded; the renderers make them safe.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from stageprof.quantity import count, seconds
+from stageprof_collectors.computations import wall_between
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.tasks import layer_of
+from stageprof_collectors.tasks import names as layers_and_prefixes
+from stageprof_runtime.stage import Stage
+
+#: How many steps and layers a summary names.
+TOP = 3
+#: What Dask appends to a layer's name; the user's line tells layers of one name apart.
+_HASH = re.compile(r"-[0-9a-f]{32}$")
+#: Shorter than this is not worth naming beside longer ones, as a share of the time split.
+_WORTH = 0.01
+
+
+@dataclass(frozen=True)
+class StageLine:
+    """One of the eight lines of the account."""
+
+    stage: Stage
+    wall_s: float
+    share: float
+    busy_s: float
+
+
+@dataclass(frozen=True)
+class StepLine:
+    """A step that the caller waited for, and where it ran."""
+
+    stage: Stage
+    step: str
+    wall_s: float
+    share: float
+    where: str
+
+
+@dataclass(frozen=True)
+class FirstTask:
+    """The longest time from a call to its first task, and the stages that it went to."""
+
+    seconds: float
+    line: str
+    of: int
+    split: tuple[tuple[Stage, float], ...]
+
+
+@dataclass(frozen=True)
+class LayerLine:
+    """A layer, with the line of the user's code that made it ("" if unknown)."""
+
+    layer: str
+    line: str
+    tasks: int
+    wall_s: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The facts of one recording, in the order in which they are shown."""
+
+    label: str
+    wall_s: float
+    facts: tuple[str, ...]
+    stages: tuple[StageLine, ...]
+    steps: tuple[StepLine, ...]
+    first: FirstTask | None
+    layers: tuple[LayerLine, ...]
+    coverage: str
+    incomplete: str
+    file: str
+
+
+def summarize(recording: Recording) -> Summary:
+    """The facts of a recording."""
+    return Summary(
+        label=str(recording.store.header.get("label") or "recording"),
+        wall_s=recording.wall,
+        facts=_facts(recording),
+        stages=_stages(recording),
+        steps=_steps(recording),
+        first=_first_task(recording),
+        layers=_layers(recording),
+        coverage=_coverage(recording),
+        incomplete=incomplete(recording),
+        file=recording.path or "",
+    )
+
+
+def incomplete(recording: Recording) -> str:
+    """What is missing of a recording that did not end in good order; "" if nothing is."""
+    if recording.complete:
+        return ""
+    coverage = recording.coverage()
+    events, reason = count(coverage["events"], "event"), coverage["incomplete_reason"]
+    return f"recording incomplete: {events} up to {seconds(recording.wall)} ({reason})"
+
+
+def _facts(recording: Recording) -> tuple[str, ...]:
+    facts = [f"{seconds(recording.wall)} wall time"]
+    tasks, computations = len(recording.timeline.runs["run"]), len(recording.computations())
+    facts.append(f"{count(tasks, 'task')} in {count(computations, 'computation')}")
+    if len(recording.workers()):
+        facts.append(count(len(recording.workers()), "worker"))
+    return tuple(facts)
+
+
+def _stages(recording: Recording) -> tuple[StageLine, ...]:
+    frame = recording.stages()
+    rows = zip(frame.index, frame["wall_s"], frame["share"], frame["busy_s"], strict=True)
+    return tuple(StageLine(Stage(s), float(w), float(p), float(b)) for s, w, p, b in rows)
+
+
+def _steps(recording: Recording) -> tuple[StepLine, ...]:
+    frame = recording.steps()
+    frame = frame[(frame["step"] != "") & (frame["wall_s"] > 0)].head(TOP)
+    path = recording.critical_path()
+    return tuple(
+        StepLine(
+            Stage(row["stage"]),
+            row["step"],
+            row["wall_s"],
+            row["share"],
+            _where(recording, path, row),
+        )
+        for row in frame.to_dict("records")
+    )
+
+
+def _where(recording: Recording, path: pd.DataFrame, row: dict[Any, Any]) -> str:
+    """Which process, or how many workers; and what most of it was for."""
+    path = path[(path["stage"] == row["stage"]) & (path["step"] == row["step"])]
+    where = str(row["role"] or "client")
+    if where == "worker":
+        where = _which(recording, path["place"][path["place"] != "scheduler"].unique().tolist())
+    return where + _mostly(path)
+
+
+def _which(recording: Recording, places: list[str]) -> str:
+    """The one worker by its name, several by their number."""
+    if len(places) != 1:
+        return count(len(places), "worker")
+    known = recording.workers()
+    names = known["name"][known["worker"] == places[0]].tolist()
+    return f"worker {names[0] if names and names[0] else places[0]}"
+
+
+def _mostly(path: pd.DataFrame) -> str:
+    keyed = path[path["key"] != ""]
+    if not len(keyed):
+        return ""
+    _, prefixes = layers_and_prefixes(keyed["key"].tolist())
+    sums = keyed["seconds"].groupby(np.array(prefixes, dtype=object)).sum()
+    main, part = str(sums.idxmax()), float(sums.max() / path["seconds"].sum())
+    return f", mostly {main}" if part > 0.5 else ""
+
+
+def _first_task(recording: Recording) -> FirstTask | None:
+    frame = recording.computations()
+    known = frame[frame["first_task_s"].notna()].to_dict("records")
+    if not known:
+        return None
+    row = max(known, key=lambda row: float(row["first_task_s"]))
+    begin = recording.timeline.region.start + round(row["start_s"] * 1e9)
+    wait = float(row["first_task_s"])
+    split = wall_between(recording, begin, begin + round(wait * 1e9))
+    parts = [(stage, split[f"{stage}_s"]) for stage in Stage]
+    worth = [(s, t) for s, t in parts if t >= wait * _WORTH]
+    worth.sort(key=lambda part: -part[1])
+    return FirstTask(wait, _line(row["file"], row["line"]), len(known), tuple(worth))
+
+
+def _layers(recording: Recording) -> tuple[LayerLine, ...]:
+    frame = recording.layers().head(TOP)
+    return tuple(
+        LayerLine(
+            _HASH.sub("", layer_of(str(row["layer"]))),
+            _line(row["file"], row["line"]),
+            int(row["tasks"]),
+            float(row["wall_s"]),
+        )
+        for row in frame.to_dict("records")
+    )
+
+
+def _line(file: str, line: int) -> str:
+    return f"{PurePath(file).name}:{line}" if file else ""
+
+
+def _coverage(recording: Recording) -> str:
+    c = recording.coverage()
+    seen = [count(c["events"], "event"), _lost(c)]
+    if c["workers"]:
+        seen.append(f"{c['instrumented']}/{c['workers']} workers seen")
+    return f"{', '.join(seen)}; overhead {seconds(c['overhead_s'])}"
+
+
+def _lost(c: dict[str, Any]) -> str:
+    parts = [
+        (sum(c["dropped"].values()), "event dropped", "events dropped"),
+        (c["batches_lost"], "batch lost", "batches lost"),
+        (len(c["disabled"]), "hook disabled", "hooks disabled"),
+        (len(c["problems"]), "problem", "problems"),
+    ]
+    found = [f"{n:,} {one if n == 1 else many}" for n, one, many in parts if n]
+    return ", ".join(found) or "nothing lost"

@@ -1,0 +1,63 @@
+"""The only place that makes hostile text harmless: a task's key may be any text whatever.
+
+Dask accepts keys that hold HTML, terminal escapes, newlines, right-to-left marks or a megabyte,
+and a recording may come from a stranger. Every text of a recording passes here before it is shown.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from typing import Final, Literal
+
+Form = Literal["terminal", "markdown", "html"]
+
+#: Characters that a text is cut to, unless the caller says otherwise.
+LIMIT: Final = 120
+
+#: Other (controls, formats such as bidirectional overrides, surrogates), and line separators.
+_ACTIVE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def safe(text: object, form: Form = "terminal", *, limit: int = LIMIT) -> str:
+    r"""The text on one line, with nothing in it that acts on whoever shows it.
+
+    Control characters and those that reorder or hide text appear as `\xNN`, `\uNNNN` or
+    `\UNNNNNNNN`; what is longer than `limit` ends in "…".
+
+    Args:
+        text: anything; what is no text is shown as `str` does.
+        form: where it goes. "markdown" is a code span that may stand in a table: no link, no
+            mention and no HTML begins in it. "html" is escaped for content and quoted attributes.
+        limit: how many characters are kept.
+    """
+    whole = str(text)
+    shown = _cut("".join(map(_visible, whole[: limit + 1])), limit)
+    if form == "markdown":
+        return _code_span(shown)
+    return html.escape(shown) if form == "html" else shown
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _visible(char: str) -> str:
+    if unicodedata.category(char) not in _ACTIVE:
+        return char
+    code = ord(char)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _code_span(text: str) -> str:
+    r"""Fenced by more backticks than it holds in a row; GitHub reads `\|` in a table as `|`."""
+    if not text.strip():
+        return "` `"
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    edge = " " if longest else ""
+    escaped = text.replace("|", "\\|")
+    return f"{fence}{edge}{escaped}{edge}{fence}"

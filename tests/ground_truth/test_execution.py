@@ -1,0 +1,147 @@
+"""Task time, queueing, chains, spilling, and the user's own code."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import clusters
+import dask
+import dask.array as da
+import planted
+import pytest
+from distributed import Client, wait
+from truth import adds_up, appears_in, read_back, record, step_seconds
+
+
+def queue(log: str, delay: float) -> None:
+    """8 tasks on two threads."""
+    dask.compute([dask.delayed(planted.work)(log, delay) for _ in range(8)])
+
+
+def chain(log: str, delay: float) -> None:
+    """5 tasks one after another beside one of 1.5 times the length."""
+    x = dask.delayed(planted.work)(log, delay)
+    for _ in range(4):
+        x = dask.delayed(planted.work)(log, delay, x)
+    side = dask.delayed(planted.work)(log, delay * 1.5)
+    dask.compute(x, side)
+
+
+def test_queueing_is_execution_on_a_cluster(cluster: Client, tmp_path: Path) -> None:
+    """8 tasks of 0.25 s on 2 threads are 1 s on the path, none of it scheduling."""
+    reading = read_back(queue, 0.25, tmp_path)
+    appears_in(reading, {"execution": reading.seconds("work") / 2})
+    busy = reading.extra("busy_s")["execution"]
+    assert busy == pytest.approx(reading.seconds("work"), rel=0.05, abs=0.05)
+
+
+def test_queueing_is_execution_locally(tmp_path: Path) -> None:
+    """The same on the threaded scheduler, and 2 s on the synchronous one."""
+    with dask.config.set(scheduler="threads", num_workers=2):
+        reading = read_back(queue, 0.25, tmp_path)
+        appears_in(reading, {"execution": reading.seconds("work") / 2})
+    with dask.config.set(scheduler="sync"):
+        (tmp_path / "sync").mkdir()
+        reading = read_back(queue, 0.1, tmp_path / "sync")
+        appears_in(reading, {"execution": reading.seconds("work")})
+
+
+def test_a_chain_beside_a_shorter_branch(cluster: Client, tmp_path: Path) -> None:
+    """5 tasks of 0.2 s in a chain beside a branch of 0.3 s are 1 s on the path."""
+    reading = read_back(chain, 0.2, tmp_path)
+    appears_in(reading, {"execution": 5 / 6.5 * reading.seconds("work")})
+
+
+def test_a_chain_beside_a_shorter_branch_locally(tmp_path: Path) -> None:
+    """The same on threads."""
+    with dask.config.set(scheduler="threads", num_workers=2):
+        reading = read_back(chain, 0.2, tmp_path)
+        appears_in(reading, {"execution": 5 / 6.5 * reading.seconds("work")})
+
+
+def test_the_users_own_code_is_outside(cluster: Client, tmp_path: Path) -> None:
+    """A sleep between two computes is neither Dask nor waiting for it."""
+
+    def program(log: str, delay: float) -> None:
+        dask.delayed(planted.identity)(1).compute()
+        planted.timed_sleep(log, "own", delay)
+        dask.delayed(planted.identity)(2).compute()
+
+    reading = read_back(program, 0.6, tmp_path)
+    appears_in(reading, {"outside": reading.seconds("own")})
+
+
+def test_several_computes_in_a_loop_are_listed_one_by_one(cluster: Client, tmp_path: Path) -> None:
+    """Five computations, each with its own hand-over and its own seconds."""
+
+    def program(log: str, delay: float) -> None:
+        for _ in range(5):
+            dask.delayed(planted.work)(log, delay).compute()
+
+    reading = read_back(program, 0.2, tmp_path)
+    appears_in(reading, {"execution": reading.seconds("work")})
+    table = reading.recording.computations()
+    assert len(table) == 5
+    assert table["tasks"].tolist() == [1] * 5
+    assert table["execution_s"].tolist() == pytest.approx([0.2] * 5, rel=0.1, abs=0.05)
+    assert (table["first_task_s"] > 0).all()
+    assert table["file"].unique().tolist() == [__file__]
+
+
+def test_computes_in_a_loop_on_local_schedulers(local_scheduler: str, tmp_path: Path) -> None:
+    """The same on each local scheduler."""
+
+    def program(log: str, delay: float) -> None:
+        for _ in range(3):
+            dask.delayed(planted.work)(log, delay).compute()
+
+    recording = record(lambda: program(str(tmp_path / "log"), 0.2))
+    assert len(recording.computations()) == 3
+    assert step_seconds(recording, "compute") == pytest.approx(0.6, rel=0.1, abs=0.05)
+
+
+def test_spilling_is_execution_with_its_own_steps() -> None:
+    """With a memory limit that forces it, writing and reading are spill.write and spill.read."""
+    limit = ("--memory-limit", "300MB")
+    with clusters.separate(1, 1, options=limit) as client:
+        x = da.random.default_rng(1).random((3000, 3000), chunks=(600, 3000)).persist()
+        wait(x)
+        y = [da.random.default_rng(i).random((3000, 3000), chunks=(600, 3000)) for i in range(6)]
+
+        def program() -> None:
+            kept = client.persist(y)
+            wait(kept)
+            dask.compute([part.sum() for part in kept])
+
+        recording = record(program)
+        steps = recording.steps().set_index("step")
+        assert steps.loc["spill.write", "busy_s"] > 0
+        assert steps.loc["spill.write", "bytes"] > 1e6
+        assert steps.loc["spill.read", "busy_s"] > 0
+        values = recording.samples().set_index("name")["value"]
+        assert values["memory.spilled"].max() > 0
+
+
+def test_the_first_import_on_a_worker_is_named() -> None:
+    """A module that a worker imports while it unpickles its first task is the step import."""
+    with clusters.separate(1, 1) as client:
+        recording = record(lambda: client.submit(planted.size, da.ones(4).compute()).result())
+        imports = recording.steps().query("step == 'import'")
+        assert imports["wall_s"].sum() > 0.02
+        assert "worker" in set(imports["role"])
+
+
+def test_a_cluster_started_in_the_region_is_outside() -> None:
+    """Starting a cluster is the user's affair; what runs on it is recorded all the same."""
+
+    def program() -> None:
+        with clusters.local(1, 1) as client:
+            assert client.submit(planted.identity, 3).result() == 3
+            time.sleep(0.1)
+
+    recording = record(program)
+    adds_up(recording)
+    assert len(recording.tasks()) == 1
+    stages = recording.stages()["wall_s"]
+    assert stages["outside"] > 0.8 * recording.wall

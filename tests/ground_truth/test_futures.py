@@ -1,0 +1,159 @@
+"""Futures, actors, nested tasks, threads, async clients; work done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+
+import clusters
+import dask
+import planted
+import pytest
+import stageprof
+from distributed import Client, as_completed, wait
+from truth import adds_up, appears_in, read_back, record, step_seconds
+
+
+def test_submit_and_result(cluster: Client, tmp_path: Path) -> None:
+    """A future's task is execution, at the line that submitted it."""
+
+    def program(log: str, delay: float) -> None:
+        cluster.submit(planted.work, log, delay, pure=False).result()
+
+    reading = read_back(program, 0.5, tmp_path)
+    appears_in(reading, {"execution": reading.seconds("work")})
+    layer = reading.recording.layers().iloc[0]
+    assert (layer["prefix"], layer["file"]) == ("work", __file__)
+    assert layer["line"] == program.__code__.co_firstlineno + 1
+
+
+def test_map_and_as_completed(cluster: Client, tmp_path: Path) -> None:
+    """Waiting for futures as they complete is accounted by what ran."""
+
+    def program(log: str, delay: float) -> None:
+        futures = cluster.map(planted.work, [log] * 6, [delay] * 6, pure=False)
+        assert len([f.result() for f in as_completed(futures)]) == 6
+
+    reading = read_back(program, 0.2, tmp_path)
+    appears_in(reading, {"execution": reading.seconds("work") / 2})
+
+
+def test_persist_and_wait(cluster: Client, tmp_path: Path) -> None:
+    """persist returns at once; the waiting is accounted where it happens."""
+
+    def program(log: str, delay: float) -> None:
+        parts = [dask.delayed(planted.work)(log, delay) for _ in range(4)]
+        wait(cluster.persist(parts))
+
+    reading = read_back(program, 0.25, tmp_path)
+    appears_in(reading, {"execution": reading.seconds("work") / 2})
+
+
+def test_a_task_that_launches_a_task(cluster: Client, tmp_path: Path) -> None:
+    """What the inner task does is execution, through the outer one that waits for it."""
+
+    def program(log: str, delay: float) -> None:
+        cluster.submit(planted.launches, log, delay, pure=False).result()
+
+    reading = read_back(program, 0.5, tmp_path)
+    appears_in(reading, {"execution": reading.seconds("work")})
+    assert len(reading.recording.tasks()) == 2
+
+
+def test_an_actor(cluster: Client, tmp_path: Path) -> None:
+    """Calls of an actor are execution."""
+
+    def program(log: str, delay: float) -> None:
+        counter = cluster.submit(planted.Counter, actor=True).result()
+        assert counter.add(log, delay).result() == 1
+
+    reading = read_back(program, 0.5, tmp_path)
+    appears_in(reading, {"execution": reading.seconds("actor")})
+
+
+def test_a_retry_is_recomputed(cluster: Client, tmp_path: Path) -> None:
+    """A task that fails once and is done again costs both runs, and is reported."""
+    marker = tmp_path / "failed"
+
+    def program(log: str, delay: float) -> None:
+        marker.unlink(missing_ok=True)
+        task = cluster.submit(planted.fail_once, str(marker), log, delay, retries=1, pure=False)
+        assert task.result() == 1
+
+    reading = read_back(program, 0.4, tmp_path)
+    appears_in(reading, {"execution": reading.seconds("work")})
+    again = reading.recording.recomputed()
+    assert again["reason"].tolist() == ["retried"]
+    assert again["seconds"].sum() == pytest.approx(0.4, rel=0.1, abs=0.05)
+
+
+def test_a_lost_worker_is_recomputed(tmp_path: Path) -> None:
+    """A task whose worker dies is done again elsewhere; the lost run is on the path, as lost."""
+    marker, log = tmp_path / "died", tmp_path / "log"
+    with clusters.separate(2, 1) as client:
+
+        def program() -> None:
+            task = client.submit(planted.die_once, str(marker), str(log), 0.6, pure=False)
+            assert task.result() == 1
+
+        recording = record(program)
+    again = recording.recomputed()
+    assert again["reason"].tolist() == ["lost"]
+    done = sum(t["seconds"] for t in planted.truths(log))
+    assert step_seconds(recording, "compute") == pytest.approx(done, rel=0.1, abs=0.15)
+    assert recording.workers()["left"].sum() == 1
+
+
+def test_a_cancelled_future(cluster: Client) -> None:
+    """Cancelling leaves an account that adds up."""
+
+    def program() -> None:
+        future = cluster.submit(time.sleep, 1, pure=False)
+        clusters.soon(lambda: any(cluster.processing().values()))
+        future.cancel()
+        cluster.submit(planted.identity, 1, pure=False)
+
+    adds_up(record(program))
+
+
+def test_computations_of_other_threads_are_listed_but_not_accounted(
+    cluster: Client, tmp_path: Path
+) -> None:
+    """The account is the region's own thread's; what others compute meanwhile is in the tables."""
+
+    def other() -> None:
+        cluster.submit(planted.work, str(tmp_path / "other"), 0.5, pure=False).result()
+
+    def program() -> None:
+        thread = threading.Thread(target=other)
+        thread.start()
+        planted.timed_sleep(str(tmp_path / "own"), "own", 0.2)
+        thread.join()
+
+    recording = record(program)
+    assert len(recording.computations()) == 1
+    stages = recording.stages()["wall_s"]
+    assert stages["outside"] > 0.95 * recording.wall
+    assert recording.stages()["busy_s"]["execution"] == pytest.approx(0.5, rel=0.1, abs=0.05)
+
+
+def test_an_async_client(tmp_path: Path) -> None:
+    """An async region is accounted for its task: awaiting the cluster, and its own time."""
+    log = str(tmp_path / "log")
+
+    async def program(address: str) -> stageprof.Recording:
+        async with Client(address, asynchronous=True) as client:
+            await client.submit(planted.identity, 1)
+            async with stageprof.profile(client=client) as prof:
+                assert await client.submit(planted.work, log, 0.5, pure=False) == 0.5
+                await asyncio.sleep(0.3)
+            return prof.recording
+
+    with clusters.separate(1, 1) as client:
+        recording = asyncio.run(program(client.scheduler.address))
+    adds_up(recording)
+    stages = recording.stages()["wall_s"]
+    assert stages["execution"] == pytest.approx(0.5, rel=0.05, abs=0.05)
+    assert stages["outside"] == pytest.approx(0.3, rel=0.05, abs=0.06)

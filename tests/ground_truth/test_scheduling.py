@@ -1,0 +1,103 @@
+"""Ordering a large graph is scheduling, and as long as ordering measured alone."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import clusters
+import dask
+import dask.order
+import dask.threaded
+import planted
+import pytest
+from dask._task_spec import Task
+from dask.order import order
+from distributed import Client
+from truth import record, step_seconds
+
+#: Chains of this many tasks, so many of them.
+LENGTH, CHAINS = 50, 4000
+
+
+def graph(chains: int) -> dict[Any, Any]:
+    """Chains of small tasks, as a low-level graph."""
+    tasks: dict[Any, Any] = {}
+    for c in range(chains):
+        tasks["x", c, 0] = Task(("x", c, 0), planted.identity, c)
+        for i in range(1, LENGTH):
+            before = tasks["x", c, i - 1]
+            tasks["x", c, i] = Task(("x", c, i), planted.identity, before.ref())
+    return tasks
+
+
+def alone(tasks: dict[Any, Any]) -> float:
+    """Seconds that ordering takes by itself."""
+    started = time.perf_counter()
+    order(tasks)
+    return time.perf_counter() - started
+
+
+def timed_order(log: str) -> None:
+    """Make a process note how long each ordering takes there."""
+    plain = dask.order.order
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        started = time.perf_counter()
+        result = plain(*args, **kwargs)
+        planted.note(log, "order", started)
+        return result
+
+    dask.order.order = noted
+
+
+def check_on_cluster(chains: int, folder: Path) -> None:
+    """Order a graph on a scheduler that times itself, and read it back."""
+    tasks, log = graph(chains), folder / "log"
+    keys = [("x", c, LENGTH - 1) for c in range(chains)]
+    with clusters.separate(1, 2) as client:
+        client.run_on_scheduler(timed_order, str(log))
+
+        def program() -> None:
+            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
+                futures = client.get(tasks, keys, sync=False)
+            clusters.soon(lambda: planted.truths(log), 120)
+            client.cancel(futures)
+            wait_until_idle(client)
+
+        recording = record(program)
+    truth = sum(t["seconds"] for t in planted.truths(log))
+    busy = recording.steps().query("step == 'order'")["busy_s"].sum()
+    assert busy == pytest.approx(truth, rel=0.05, abs=0.05)
+
+
+def wait_until_idle(client: Client) -> None:
+    """A round trip to the scheduler: it has taken in what was sent before."""
+    client.run_on_scheduler(int)
+
+
+@pytest.mark.nightly
+def test_ordering_200_000_tasks_on_a_cluster(tmp_path: Path) -> None:
+    """The step order is as long as the ordering was by its own clock."""
+    check_on_cluster(CHAINS, tmp_path)
+
+
+def test_ordering_on_a_cluster(tmp_path: Path) -> None:
+    """The same with 20,000 tasks."""
+    check_on_cluster(400, tmp_path)
+
+
+def test_ordering_on_the_threaded_scheduler() -> None:
+    """The step order on the path is what ordering the same graph alone takes."""
+    tasks = graph(400)
+    keys = [("x", c, LENGTH - 1) for c in range(400)]
+
+    def program() -> None:
+        dask.threaded.get(tasks, keys)
+
+    program()
+    before = alone(tasks)
+    recording = record(program)
+    found, after = step_seconds(recording, "order"), alone(tasks)
+    assert 0.7 * min(before, after) - 0.05 <= found <= 1.3 * max(before, after) + 0.05

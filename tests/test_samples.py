@@ -1,0 +1,152 @@
+"""The programs in samples/: they run everywhere they can, and the result is always the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+
+#: What each program imports beyond what stageprof itself needs.
+NEEDS = {
+    "etl": ["pyarrow"],
+    "rechunk": [],
+    "climatology": ["xarray"],
+    "wordcount": [],
+    "futures_pipeline": [],
+    "boosting": ["xgboost", "sklearn"],
+}
+ONLY_DISTRIBUTED = ["futures_pipeline", "boosting"]
+EVERYWHERE = [name for name in NEEDS if name not in ONLY_DISTRIBUTED]
+
+#: What workers announce when XGBoost connects them, at any verbosity.
+RANK = re.compile(r"\[[\d:]+\] Task \[xgboost\.dask-\d+\]:\S+ got rank \d+\n?")
+
+#: Runs the program that it is given while a client is active, and fails if it was left unused.
+BESIDE_A_CLIENT = """
+import os, runpy, sys
+from distributed import Client
+if __name__ == "__main__":
+    del sys.argv[0]
+    sys.path[0] = os.path.dirname(sys.argv[0])
+    with Client(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
+        try:
+            runpy.run_path(sys.argv[0], run_name="__main__")
+        except SystemExit as end:
+            assert end.code == 0, end.code
+        assert client.cluster.scheduler.transition_counter > 0, "the client was left unused"
+"""
+
+
+class Ended(NamedTuple):
+    """How a program ended."""
+
+    status: int
+    lines: list[str]
+    errors: str
+
+    @property
+    def digest(self) -> str:
+        """The digest of the result."""
+        return str(json.loads(self.lines[-1])["result"])
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("samples"))
+
+
+def run_program(name: str, *args: str, prefix: Sequence[str] = ()) -> Ended:
+    """Runs a program of samples/ in a process of its own.
+
+    Args:
+        name: The program, without `.py`.
+        args: Its arguments.
+        prefix: What stands between the interpreter and the program: `("-m", "stageprof", "run")`.
+    """
+    for package in NEEDS[name]:
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"samples/{name}.py needs {package}, which is not installed")
+    command = [sys.executable, *prefix, str(SAMPLES / f"{name}.py"), *args]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    errors = RANK.sub("", ended.stderr).lstrip("\n")
+    return Ended(ended.returncode, ended.stdout.splitlines(), errors)
+
+
+def digest_of(name: str, *args: str, prefix: Sequence[str] = ()) -> str:
+    """The digest that a run ends with; it must end well and without a warning."""
+    ended = run_program(name, *args, prefix=prefix)
+    assert (ended.status, ended.errors) == (0, "")
+    assert json.loads(ended.lines[-1])["program"] == name
+    return ended.digest
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("name", NEEDS)
+def test_result_is_the_same_in_every_run_and_on_threads(name: str, data: str) -> None:
+    first = digest_of(name, "--data", data)
+
+    assert digest_of(name, "--data", data) == first
+    if name in EVERYWHERE:
+        assert digest_of(name, "--data", data, "--scheduler", "threads") == first
+
+
+@pytest.mark.nightly
+@pytest.mark.cluster
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_result_is_the_same_on_every_local_scheduler(name: str, data: str) -> None:
+    threads, processes, sync = (
+        digest_of(name, "--data", data, "--scheduler", scheduler)
+        for scheduler in ("threads", "processes", "sync")
+    )
+
+    assert threads == processes == sync
+
+
+@pytest.mark.nightly
+@pytest.mark.cluster
+@pytest.mark.parametrize("name", NEEDS)
+def test_result_at_full_size_does_not_depend_on_the_number_of_workers(name: str, data: str) -> None:
+    two = digest_of(name, "--data", data, "--size", "full")
+    three = digest_of(name, "--data", data, "--size", "full", "--workers", "3")
+
+    assert two == three
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("name", NEEDS)
+def test_active_client_is_used(name: str, data: str) -> None:
+    beside = digest_of(name, "--data", data, prefix=("-c", BESIDE_A_CLIENT))
+
+    assert beside == digest_of(name, "--data", data)
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes", "sync"])
+@pytest.mark.parametrize("name", ONLY_DISTRIBUTED)
+def test_program_that_needs_a_client_says_so_in_one_line(name: str, scheduler: str) -> None:
+    ended = run_program(name, "--scheduler", scheduler)
+
+    assert (ended.status, ended.lines) == (2, [])
+    assert ended.errors.count("\n") == 1
+    assert ended.errors.startswith(f"{name}.py: --scheduler {scheduler}: ")
+    assert ended.errors.endswith("; use --scheduler distributed\n")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--size", "huge"), ("--workers", "0"), ("--data", __file__)]
+)
+def test_bad_argument_ends_with_one_line_and_status_2(option: str, value: str) -> None:
+    ended = run_program("rechunk", option, value)
+
+    assert (ended.status, ended.lines) == (2, [])
+    assert ended.errors.count("\n") == 1
+    assert option in ended.errors
+    assert value in ended.errors
