@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
-import logging
 import os
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 #: Seconds that a scheduler may take to answer.
-PATIENCE_S: Final = 5
+PATIENCE_S: Final = 4
 
 
 class Attachment:
@@ -40,13 +40,20 @@ class Attachment:
     def __enter__(self) -> Self:
         self._client = _connected(self.address)
         try:
-            self._collector = Collector(self._path, f"Cluster at {self.address}")
-            self._session = Session(self._collector.take)
-            self._session.start(self._client, region=False)
+            self._begin()
         except BaseException:
             self._client.close()
             raise
         return self
+
+    def _begin(self) -> None:
+        self._collector = Collector(self._path, f"Cluster at {self.address}")
+        self._session = Session(self._collector.take)
+        try:
+            self._session.start(self._client, region=False)
+        except BaseException:
+            self._collector.close()
+            raise
 
     def __exit__(
         self,
@@ -79,25 +86,39 @@ class Attachment:
 
 
 def _connected(address: str) -> Client:
+    """A client of the scheduler at an address.
+
+    The scheduler is asked who it is first: a client that fails to connect logs and lingers.
+    """
     from distributed import Client
 
-    # What distributed logs of a connection that fails is in our one line already.
-    logger = logging.getLogger("distributed")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
     try:
-        return Client(address, timeout=PATIENCE_S, set_as_default=False, name="stageprof-attach")
-    except (OSError, ValueError, TypeError, RuntimeError, ImportError) as error:
-        raise ClusterError(
-            f"no cluster at {address} ({_reason(error)})",
-            expected="the address of a running scheduler, as tcp://127.0.0.1:8786",
-            do="check the address, and that this machine can reach it",
-        ) from error
-    finally:
-        logger.setLevel(level)
+        kind = asyncio.run(asyncio.wait_for(_kind(address), PATIENCE_S))
+        if kind == "Scheduler":
+            return Client(address, timeout=PATIENCE_S, set_as_default=False)
+        found = f"it is a {kind}"
+    except Exception as error:  # anything may answer there, with anything
+        found = _reason(error)
+    raise ClusterError(
+        f"no scheduler at {address} ({found})",
+        expected="the address of a running one, as tcp://127.0.0.1:8786",
+        do="check the address, and that this machine can reach it",
+    )
+
+
+async def _kind(address: str) -> str:
+    """What a Dask server calls itself."""
+    from distributed.core import rpc
+    from distributed.security import Security
+
+    arguments = Security().get_connection_args("client")
+    async with rpc(address, timeout=PATIENCE_S, connection_args=arguments) as server:
+        return str((await server.identity())["type"])
 
 
 def _reason(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {PATIENCE_S} s"
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0].rstrip(" .")[:150]
 
@@ -105,7 +126,7 @@ def _reason(error: BaseException) -> str:
 def warning(address: str) -> str:
     """What to know before speaking to a cluster over an open network; "" if nothing."""
     scheme, _, rest = address.rpartition("://")
-    if scheme in ("tls", "wss", "inproc", "ucx") or _is_loopback(rest):
+    if scheme in ("tls", "wss", "inproc") or ":" not in rest or _is_loopback(rest):
         return ""
     return (
         f"stageprof: {address} is neither tls:// nor on this machine. Whoever is on the network "

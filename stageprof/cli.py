@@ -19,7 +19,7 @@ from stageprof_runtime.version import __version__
 BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="stageprof")
 def stageprof() -> None:
     """Say where the time of a Dask computation goes, stage by stage."""

@@ -9,13 +9,21 @@ def seconds(value: float) -> str:
     """A duration: `0.3 ms`, `153 ms`, `2.31 s`, `23.1 s`, `3 min 12 s`, `1 h 04 min`."""
     if not math.isfinite(value):
         return "?"
-    if value < 0.0095:
-        return "0 s" if value < 0.00005 else f"{value * 1e3:.1f} ms"
     if value < 0.9995:
-        return f"{value * 1e3:.0f} ms"
+        return _milliseconds(value * 1e3)
     if value < 59.95:
         return f"{value:.2f} s" if value < 9.995 else f"{value:.1f} s"
-    minutes, rest = divmod(round(value), 60)
+    return _minutes(round(value))
+
+
+def _milliseconds(value: float) -> str:
+    if value < 0.05:
+        return "<0.1 ms" if value > 0 else "0 s"
+    return f"{value:.1f} ms" if value < 9.95 else f"{value:.0f} ms"
+
+
+def _minutes(value: int) -> str:
+    minutes, rest = divmod(value, 60)
     if minutes < 60:
         return f"{minutes} min {rest:02} s"
     return f"{minutes // 60:,} h {minutes % 60:02} min"
@@ -25,7 +33,7 @@ def share(value: float) -> str:
     """A part of the whole: `36 %`, `<1 %`, `0 %`."""
     if not math.isfinite(value):
         return "?"
-    if 0.00005 <= value < 0.01:
+    if 0 < value < 0.005:
         return "<1 %"
     return f"{value * 100:.0f} %"
 

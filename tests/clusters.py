@@ -25,8 +25,8 @@ def separate(
 ) -> Iterator[Client]:
     """A scheduler and workers started by Dask's own commands, each in its own process."""
     with ExitStack() as stack:
-        scheduler = stack.enter_context(_process("scheduler", "--port", "0", "--no-dashboard"))
-        address = _address(scheduler)
+        scheduler = stack.enter_context(process("scheduler", "--port", "0", "--no-dashboard"))
+        address = address_of(scheduler)
         for i in range(workers):
             extra = ["--preload", preload[i]] if i < len(preload) and preload[i] else []
             stack.enter_context(worker(address, threads, *extra, *options))
@@ -39,33 +39,37 @@ def separate(
 def worker(address: str, threads: int = 1, *options: str) -> Iterator[subprocess.Popen[str]]:
     """One worker, without a nanny."""
     basic = ("--nthreads", str(threads), "--no-nanny", "--no-dashboard")
-    with _process("worker", address, *basic, *options) as process:
-        yield process
+    with process("worker", address, *basic, *options) as started:
+        yield started
 
 
 @contextmanager
-def _process(command: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    line = [sys.executable, "-m", "dask", command, *arguments]
+def process(
+    command: str, *arguments: str, prefix: Sequence[str] = ()
+) -> Iterator[subprocess.Popen[str]]:
+    """One of Dask's commands in a process of its own."""
+    line = [*prefix, sys.executable, "-m", "dask", command, *arguments]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([TESTS, *sys.path])}
-    process = subprocess.Popen(
+    started = subprocess.Popen(
         line, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment
     )
-    shared.add(process.pid)
+    shared.add(started.pid)
     try:
-        yield process
+        yield started
     finally:
-        process.terminate()
+        started.terminate()
         try:
-            process.wait(10)
+            started.wait(10)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        if process.stderr is not None:
-            process.stderr.close()
-        shared.discard(process.pid)
+            started.kill()
+            started.wait()
+        if started.stderr is not None:
+            started.stderr.close()
+        shared.discard(started.pid)
 
 
-def _address(scheduler: subprocess.Popen[str]) -> str:
+def address_of(scheduler: subprocess.Popen[str]) -> str:
+    """Where a scheduler that was just started listens."""
     assert scheduler.stderr is not None
     for line in scheduler.stderr:
         if "Scheduler at:" in line:

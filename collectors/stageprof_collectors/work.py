@@ -37,6 +37,11 @@ def _spans(account: Account, timeline: Timeline, lanes: Lanes) -> None:
         for thread in lanes.threads(place):
             for start, stop, what in lanes.exact(place, thread):
                 account.entries[what.step, roles[place]].busy += stop - start
+    blocks = timeline.store.table("block")
+    local = np.isin(blocks["call"], [i for i, s in enumerate(timeline.store.strings) if s == "local"])
+    # A local scheduler's loop is not busy while it waits for its tasks.
+    waiting = int((blocks["stop"] - blocks["start"])[local].sum())
+    account.entries[STEP["local.loop"], "client"].busy -= waiting
     spans = timeline.spans
     pairs = np.stack([spans["step"], spans["place"]], axis=1)
     exact = spans["nbytes"] != SAMPLED
@@ -61,9 +66,8 @@ def _sums(account: Account, timeline: Timeline) -> None:
 def _runs(account: Account, timeline: Timeline, lanes: Lanes) -> None:
     """Task functions, without what was recorded inside them on their thread."""
     runs = timeline.runs
-    entry = account.entries[_COMPUTE, "worker"]
-    local = runs["run"] >= LOCAL
-    for mine, role in ((~local, "worker"), (local, "client")):
+    local, seen = runs["run"] >= LOCAL, runs["seen"] == 1
+    for mine, role in ((~local & seen, "worker"), (local & seen, "client")):
         if not mine.any():
             continue
         entry = account.entries[_COMPUTE, role]

@@ -56,8 +56,10 @@ PROBES = [
     imports.install,
     clients.install,
 ]
-#: Seconds that joining or leaving a cluster may take before the run goes on without it.
+#: Seconds that joining a cluster may take before the run goes on without it.
 PATIENCE_S = 15.0
+#: Seconds that leaving may take: a scheduler may be busy making the state of a large graph.
+LEAVE_S = 60.0
 #: A client's spans are few and each may be the one that matters: kept from this length on.
 CLIENT_SHORT_NS = 20_000
 
@@ -158,7 +160,7 @@ class Session:
         if client.status != "running":
             return
         try:
-            sync(client.loop, function, *args, callback_timeout=PATIENCE_S)
+            sync(client.loop, function, *args, callback_timeout=PATIENCE_S + LEAVE_S)
         except Exception as error:
             logger.warning("stageprof: %s of %r failed: %r", function.__name__, client, error)
 
@@ -187,7 +189,7 @@ class Session:
             return
         try:
             end = getattr(client.scheduler, f"{self.name}-end")
-            for batch in await asyncio.wait_for(end(), PATIENCE_S):
+            for batch in await asyncio.wait_for(end(), LEAVE_S):
                 self._sink(batch)
             await asyncio.sleep(0.005)  # batches sent before may be behind in the stream
         except Exception as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -19,6 +20,10 @@ from stageprof.recording import Recording
 from stageprof.statusline import StatusLine
 from stageprof.text import safe
 from stageprof_runtime.errors import UsageError
+
+#: gilknocker's thread outlives its stop() by some milliseconds, and a process that ends
+#: meanwhile is aborted: the program would lose its exit status.
+_GIL_THREAD_S = 0.03
 
 
 class _Terminated(click.Command):
@@ -77,8 +82,8 @@ def _program(module: str | None, code: str | None, words: tuple[str, ...]) -> Pr
 
 
 def _default(program: Program) -> str:
-    stem = "command" if program.name == "-c" else Path(program.name).stem
-    return f"{stem}.stageprof"
+    name = "command" if program.name == "-c" else program.name.removesuffix(".py")
+    return f"{name}.stageprof"
 
 
 def profiled(program: Program, output: str, out: TextIO, *, summary: bool, live: bool) -> int:
@@ -125,6 +130,7 @@ class _Region:
             _flush()
             if out is not None:
                 _summarize(recording, out)
+            time.sleep(_GIL_THREAD_S)
         except KeyboardInterrupt:  # the file stays as far as it is
             return False
         return True
@@ -144,7 +150,7 @@ def _summarize(recording: Recording, out: TextIO) -> None:
 
     try:
         terminal.show(recording.summary, out)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # rich exits when nobody reads
         seen = f"no summary ({type(error).__name__}: {error})"
         click.echo(safe(f"stageprof: {seen}; the recording is {recording.path}", limit=500), out)
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import clusters
 import dask
 import planted
 import pytest
 from distributed import Client
-from truth import appears_in, read_back, record, step_seconds
+from truth import record, step_seconds
 
-#: One-way delay of the slow link, seconds, and what crosses it per second.
-LINK_S = 0.15
+#: The slow link, and how much is sent over it: about a second.
+RATE = ("tbf", "rate", "80mbit", "burst", "64kbit", "latency", "500ms")
+NBYTES = 10_000_000
 
 
 def big_dependency(nbytes: int, client: Client) -> None:
@@ -47,13 +49,12 @@ def _run(*command: str) -> None:
 
 
 @contextmanager
-def slow_link() -> Iterator[tuple[str, str]]:
-    """A network namespace behind a slow link; gives its name and the address on this side.
-
-    Skips the test, loudly, where namespaces cannot be made.
-    """
+def slow_link() -> Iterator[tuple[list[str], str, str]]:
+    """A network namespace whose way out is slow; gives a command prefix for it, the address on
+    this side and on that one. Skips the test, loudly, where namespaces cannot be made."""
     name = f"sp{os.getpid()}"
     here, there = f"{name}a", f"{name}b"
+    inside = ["ip", "netns", "exec", name]
     with ExitStack() as stack:
         try:
             _run("ip", "netns", "add", name)
@@ -61,51 +62,67 @@ def slow_link() -> Iterator[tuple[str, str]]:
             _run("ip", "link", "add", here, "type", "veth", "peer", "name", there, "netns", name)
             _run("ip", "addr", "add", "10.77.0.1/24", "dev", here)
             _run("ip", "link", "set", here, "up")
-            inside = ("ip", "netns", "exec", name)
             _run(*inside, "ip", "addr", "add", "10.77.0.2/24", "dev", there)
             for device in (there, "lo"):
                 _run(*inside, "ip", "link", "set", device, "up")
-            _run("tc", "qdisc", "add", "dev", here, "root", "netem", "delay", f"{LINK_S}s")
+            _run(*inside, "tc", "qdisc", "add", "dev", there, "root", *RATE)
         except (OSError, subprocess.CalledProcessError) as error:
-            pytest.skip(f"NO SLOW LINK TESTED: network namespaces cannot be made here ({error})")
-        yield name, "10.77.0.1"
+            pytest.skip(f"NO SLOW LINK TESTED: it cannot be made here ({error})")
+        yield inside, "10.77.0.1", "10.77.0.2"
+
+
+def alone(inside: list[str], host: str) -> float:
+    """Seconds that a plain socket takes for as many bytes over the same link."""
+    code = f"""
+import socket
+s = socket.create_connection(("{host}", int(input())))
+s.recv(1); s.sendall(bytes({NBYTES})); s.recv(1)
+"""
+    with socket.create_server((host, 0)) as server:
+        command = [*inside, sys.executable, "-c", code]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, text=True) as sender:
+            assert sender.stdin is not None
+            sender.stdin.write(f"{server.getsockname()[1]}\n")
+            sender.stdin.close()
+            connection, _ = server.accept()
+            with connection:
+                started = time.perf_counter()
+                connection.sendall(b"!")
+                left = NBYTES
+                while left:
+                    left -= len(connection.recv(1 << 16))
+                seconds = time.perf_counter() - started
+                connection.sendall(b"!")
+    return seconds
 
 
 @pytest.mark.netns
-def test_a_slow_link_between_scheduler_and_worker_is_communication(tmp_path: Path) -> None:
-    """A worker behind a slow link: what its tasks wait for messages is communication.
-
-    The link delays what goes to the worker: one way each for the task and for the acknowledging
-    of what it sends, so a chain of n tasks waits about n times.
-    """
-    with slow_link() as (name, host), ExitStack() as stack:
+def test_a_slow_link_is_communication() -> None:
+    """A result that crosses a slow link from its worker is as much communication as a plain
+    socket takes for as many bytes."""
+    with slow_link() as (inside, host, other), ExitStack() as stack:
         scheduler = stack.enter_context(
-            clusters._process("scheduler", "--host", host, "--port", "0", "--no-dashboard")
+            clusters.process("scheduler", "--host", host, "--port", "0", "--no-dashboard")
         )
-        address = clusters._address(scheduler)
-        inside = ["ip", "netns", "exec", name, sys.executable, "-m", "dask", "worker", address]
-        options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "10.77.0.2"]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join([clusters.TESTS, *sys.path])}
-        process = stack.enter_context(
-            subprocess.Popen([*inside, *options], env=environment, stderr=subprocess.DEVNULL)
-        )
-        clusters.shared.add(process.pid)
-        stack.callback(process.terminate)
+        address = clusters.address_of(scheduler)
+        worker = ("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+        stack.enter_context(clusters.process(*worker, "--host", other, prefix=inside))
         client = stack.enter_context(Client(address))
         client.wait_for_workers(1, timeout=60)
 
-        def program(log: str, delay: float) -> None:
-            for _ in range(3):
-                client.submit(planted.work, log, delay, pure=False).result()
+        def fetch(nbytes: int) -> None:
+            assert client.submit(planted.blob, nbytes, pure=False).result().nbytes == nbytes
 
-        reading = read_back(program, 0.1, tmp_path)
-        stages = reading.recording.stages()["wall_s"]
-        # Three tasks, each sent over the link once; fetching each result crosses it as well.
-        assert stages["communication"] >= 3 * LINK_S * 0.95
-        appears_in(reading, {"execution": reading.seconds("work")})
-        assert stages["execution"] == pytest.approx(reading.seconds("work"), rel=0.1, abs=0.05)
-        offset = reading.recording.workers()["offset_s"].abs().max()
-        assert offset <= LINK_S
+        fetch(1000)
+        small = record(lambda: fetch(1000))
+        truths = [alone(inside, host)]
+        big = record(lambda: fetch(NBYTES))
+        truths.append(alone(inside, host))
+        found = big.stages()["wall_s"] - small.stages()["wall_s"]
+        slack = 0.05 + 0.05 * max(truths)
+        assert min(truths) - slack <= found["communication"] <= max(truths) + slack
+        others = found.drop(["communication", "outside"])
+        assert (others.abs() < slack).all(), found
 
 
 def test_dask_config_is_left_alone(cluster: Client) -> None:

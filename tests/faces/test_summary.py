@@ -1,0 +1,110 @@
+"""The summary: what it says, and that it fits where it is shown."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+import stageprof
+from stageprof.palette import STAGE_COLOURS
+from stageprof.quantity import count, seconds, share
+from stageprof.renderers import terminal
+from stageprof_runtime.stage import Stage
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0 s"),
+        (0.00001, "<0.1 ms"),
+        (0.0003, "0.3 ms"),
+        (0.153, "153 ms"),
+        (0.9999, "1.00 s"),
+        (2.314, "2.31 s"),
+        (9.997, "10.0 s"),
+        (23.14, "23.1 s"),
+        (59.96, "1 min 00 s"),
+        (192, "3 min 12 s"),
+        (3840, "1 h 04 min"),
+        (float("nan"), "?"),
+    ],
+)
+def test_seconds_have_sensible_digits(value: float, text: str) -> None:
+    assert seconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0 %"), (0.0001, "<1 %"), (0.006, "1 %"), (0.364, "36 %"), (1, "100 %")]
+)
+def test_shares_are_whole_percents(value: float, text: str) -> None:
+    assert share(value) == text
+
+
+def test_counts_agree_with_their_noun() -> None:
+    assert [count(1, "task"), count(1204, "task")] == ["1 task", "1,204 tasks"]
+
+
+def test_every_stage_has_a_colour_of_its_own() -> None:
+    assert set(STAGE_COLOURS) == set(Stage)
+    assert len(set(STAGE_COLOURS.values())) == len(Stage)
+
+
+def test_printed_recording_is_its_summary(recorded: Path) -> None:
+    text = str(stageprof.open(recorded))
+
+    assert text.startswith("stageprof  Block at conftest.py:")
+    assert "3 tasks in 1 computation" in text
+    assert [line.split()[0] for line in text.splitlines()[4:12]] == [str(s) for s in Stage]
+    assert f"stageprof export {recorded} --to perfetto" in text
+
+
+def test_summary_of_a_live_recording_has_no_file() -> None:
+    with stageprof.profile() as region:
+        pass
+    assert "stageprof show" not in str(region.recording)
+
+
+def test_wall_time_of_the_stages_adds_up(recorded: Path) -> None:
+    summary = stageprof.open(recorded).summary
+    assert sum(line.wall_s for line in summary.stages) == pytest.approx(summary.wall_s)
+
+
+@pytest.mark.parametrize("fixture", ["recorded", "hostile"])
+def test_summary_fits_80_columns_and_30_lines(fixture: str, request: pytest.FixtureRequest) -> None:
+    lines = str(stageprof.open(request.getfixturevalue(fixture))).splitlines()
+    assert len(lines) <= 30
+    assert max(map(cell_len, lines)) <= 80
+
+
+def test_summary_has_no_colours_when_piped(recorded: Path) -> None:
+    out = io.StringIO()
+    terminal.show(stageprof.open(recorded).summary, out)
+    assert "\x1b" not in out.getvalue()
+
+
+def test_summary_is_plain_ascii_where_the_terminal_knows_no_more(recorded: Path) -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    terminal.show(stageprof.open(recorded).summary, out)
+    out.flush()
+    assert b"#" in raw.getvalue()
+
+
+def test_cut_recording_says_what_is_missing(recorded: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.stageprof"
+    cut.write_bytes(recorded.read_bytes()[:-1])
+    recording = stageprof.open(cut)
+
+    for text in (str(recording), recording._repr_html_(), recording._repr_markdown_()):
+        assert "recording incomplete: " in text
+        assert " events up to " in text
+    assert "incomplete" in repr(recording)
+
+
+def test_recording_shows_itself_after_profile_as_after_open(recorded: Path) -> None:
+    with stageprof.profile() as region:
+        pass
+    assert type(region.recording) is type(stageprof.open(recorded)) is stageprof.Recording
