@@ -8,6 +8,8 @@ import os
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+import psutil
+
 from stageprof.recording import Recording
 from stageprof_collectors.collector import Collector, Live
 from stageprof_runtime.errors import ClusterError, UsageError
@@ -126,7 +128,7 @@ def _reason(error: BaseException) -> str:
 def warning(address: str) -> str:
     """What to know before speaking to a cluster over an open network; "" if nothing."""
     scheme, _, rest = address.rpartition("://")
-    if scheme in ("tls", "wss", "inproc") or ":" not in rest or _is_loopback(rest):
+    if scheme in ("tls", "wss", "inproc") or ":" not in rest or _is_here(rest):
         return ""
     return (
         f"stageprof: {address} is neither tls:// nor on this machine. Whoever is on the network "
@@ -136,10 +138,11 @@ def warning(address: str) -> str:
     )
 
 
-def _is_loopback(rest: str) -> bool:
+def _is_here(rest: str) -> bool:
     host = rest.rpartition(":")[0] or rest
     host = host.strip("[]")
-    if host in ("localhost", ""):
+    own = {a.address for found in psutil.net_if_addrs().values() for a in found}
+    if host in own | {"localhost", ""}:
         return True
     try:
         return ipaddress.ip_address(host).is_loopback

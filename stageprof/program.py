@@ -72,7 +72,7 @@ def script(path: str, args: Sequence[str]) -> Program:
     name, where = Path(path).name, str(Path(path).absolute())
     if Path(path).is_dir() or path.endswith((".zip", ".pyz")):
         spec = _main_of(where)
-        return Program(name, (path, *args), where, lambda main: _adopt(main, spec))
+        return Program(name, (path, *args), where, lambda main: _code_of(main, spec))
     _check_readable(path)
     # `where` is absolute, as Python's since 3.9: workers start in other folders.
     folder = str(Path(path).resolve().parent)
@@ -88,7 +88,7 @@ def module(name: str, args: Sequence[str]) -> Program:
     here = str(Path.cwd())
     if PathFinder.find_spec(name.partition(".")[0], [here, *sys.path]) is None:
         raise _no_module(name)
-    return Program(name, ("-m", *args), here, lambda main: _adopt(main, _spec_of(name)))
+    return Program(name, ("-m", *args), here, lambda main: _module(main, name))
 
 
 def text(source: str, args: Sequence[str]) -> Program:
@@ -112,6 +112,7 @@ def _script(main: ModuleType, where: str) -> CodeType:
 
 def _compiled(main: ModuleType, source: str) -> CodeType:
     main.__dict__.update(__loader__=BuiltinImporter)
+    del main.__dict__["__cached__"]
     return _compile(source, "<string>")
 
 
@@ -150,7 +151,13 @@ def _main_of(path: str) -> ModuleSpec:
     return spec
 
 
-def _adopt(main: ModuleType, spec: ModuleSpec) -> CodeType:
+def _module(main: ModuleType, name: str) -> CodeType:
+    spec = _spec_of(name)
+    sys.argv[0] = spec.origin or name
+    return _code_of(main, spec)
+
+
+def _code_of(main: ModuleType, spec: ModuleSpec) -> CodeType:
     """Make `__main__` the module of a spec, as `python -m` does; its code."""
     loader: Any = spec.loader
     code: CodeType | None = loader.get_code(spec.name) if hasattr(loader, "get_code") else None
@@ -158,6 +165,4 @@ def _adopt(main: ModuleType, spec: ModuleSpec) -> CodeType:
         raise NotRunnable(f"{spec.name} cannot be run (it has no Python code)")
     main.__dict__.update(__file__=spec.origin, __cached__=spec.cached, __loader__=loader)
     main.__dict__.update(__package__=spec.parent, __spec__=spec)
-    if spec.origin:
-        sys.argv[0] = spec.origin
     return code

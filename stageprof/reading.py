@@ -17,6 +17,12 @@ def reading(path: str) -> Iterator[Recording]:
         StageprofError: the file cannot be read, or its tables contradict each other.
     """
     recording = Recording.open(path)
+    if not recording.store.places:
+        raise DamagedRecording(
+            f"{path} holds no event ({recording.store.incomplete_reason or 'complete'})",
+            expected="at least the first tenth of a second of a run",
+            do="record again",
+        )
     try:
         yield recording
     except (StageprofError, OSError):

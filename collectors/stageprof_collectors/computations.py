@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.path import SLACK
+from stageprof_collectors.block import SLACK
 from stageprof_collectors.timeline import LOCAL, NO_CAUSE, Ints, Timeline
 from stageprof_runtime.stage import STEP, Stage, stage_of
 

@@ -8,14 +8,14 @@ kept apart too, because exact spans go before it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
+import pandas as pd
 
 from stageprof_collectors.intervals import Segment, innermost
-from stageprof_collectors.timeline import Timeline
+from stageprof_collectors.timeline import Timeline, present
 from stageprof_runtime.event import SAMPLED
 from stageprof_runtime.stage import STEP
 
@@ -39,7 +39,7 @@ class Lanes:
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self._loops = {(p, int(label)) for _, p, label in timeline.marks("loop thread")}
-        self._selected: dict[tuple[int, str], Lane] = {}
+        self._selected: dict[tuple[tuple[int, ...], str], Lane] = {}
 
     @cached_property
     def _raw(self) -> dict[str, dict[tuple[int, int], Lane]]:
@@ -77,7 +77,7 @@ class Lanes:
 
     def soft(self, place: int, step: int) -> Lane:
         """The soft spans of a step at a place, merged."""
-        key = (place, f"soft {step}")
+        key = ((place,), f"soft {step}")
         if key not in self._selected:
             spans = [
                 span
@@ -108,10 +108,10 @@ class Lanes:
         running = self._running.get(place, frozenset())
         return self._select(place, "all", lambda thread, what: thread not in running)
 
-    def step(self, place: int, *steps: int, label: int = -1) -> Lane:
-        """The spans of some steps at a place, of any thread; with `label`, only those so named."""
+    def step(self, places: Sequence[int], *steps: int, label: int = -1) -> Lane:
+        """The spans of some steps at some places, of any thread; with `label`, those so named."""
         return self._select(
-            place,
+            places,
             f"steps {steps} {label}",
             lambda thread, what: what.step in steps and label in (-1, what.label),
         )
@@ -119,21 +119,23 @@ class Lanes:
     @cached_property
     def _running(self) -> dict[int, frozenset[int]]:
         runs = self._timeline.runs
-        pairs = np.unique(np.stack([runs["wplace"], runs["thread"]]), axis=1).T
         found: defaultdict[int, set[int]] = defaultdict(set)
-        for place, thread in pairs.tolist():
-            if (place, thread) not in self._loops:
-                found[place].add(thread)
+        for place in present(runs["wplace"]):
+            threads = pd.unique(runs["thread"][runs["wplace"] == place]).tolist()
+            found[place].update(t for t in threads if (place, t) not in self._loops)
         return {place: frozenset(threads) for place, threads in found.items()}
 
-    def _select(self, place: int, name: str, wanted: Callable[[int, What], bool]) -> Lane:
-        """Segments of a place's threads that are wanted, merged into one lane."""
-        key = (place, name)
+    def _select(
+        self, where: int | Sequence[int], name: str, wanted: Callable[[int, What], bool]
+    ) -> Lane:
+        """Segments of threads of one place or of some that are wanted, merged into one lane."""
+        places = (where,) if isinstance(where, int) else tuple(where)
+        key = (places, name)
         if key not in self._selected:
             segments = [
                 segment
                 for (p, thread), lane in self._flat.items()
-                if p == place
+                if p in places
                 for segment in lane
                 if wanted(thread, segment[2])
             ]

@@ -7,9 +7,10 @@ saw; and the rest is the user's own code.
 
 from __future__ import annotations
 
+from stageprof_collectors.block import Block
 from stageprof_collectors.intervals import Segment, clip, innermost, paint
 from stageprof_collectors.lane import Lane, Lanes, What
-from stageprof_collectors.path import Block, Step, Walk
+from stageprof_collectors.path import Step, Walk
 from stageprof_collectors.timeline import LOCAL, Timeline
 from stageprof_runtime.stage import IMPORT, OUTSIDE, STEP, Stage
 

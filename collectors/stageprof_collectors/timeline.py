@@ -46,6 +46,7 @@ class Timeline:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._marks = store.table("mark")
+        self._numbered: dict[int, tuple[Ints, Ints]] = {}
         reference = self._reference()
         self.clocks: list[Clock] = align(store, reference)
         self._by_causality()
@@ -62,10 +63,10 @@ class Timeline:
 
     def _read(self, t: Ints, place: Ints) -> Ints:
         out = t.copy()
-        for p in np.unique(place):
+        for p in present(place):
             mine = place == p
             # Zero stands for "never" and stays.
-            out[mine] = np.where(t[mine] == 0, 0, self.clocks[int(p)].read(t[mine]))
+            out[mine] = np.where(t[mine] == 0, 0, self.clocks[p].read(t[mine]))
         return out
 
     @cached_property
@@ -81,13 +82,29 @@ class Timeline:
         nbytes, type, received, ready, start, stop, thread, cpu, wplace (the worker's place),
         seen (1 if the worker's own row is there; otherwise its times are the scheduler's).
         """
-        return _clamped(self._joined_runs())
+        return _clamped(self._joined)
 
-    def _joined_runs(self) -> Columns:
+    @cached_property
+    def _joined(self) -> Columns:
         runs = self.read("assign", "t")
         runs["assigned"] = runs.pop("t")
         runs |= _finished(runs, self.read("finish", "t"))
         return runs | _worked(runs, self.read("run", "received", "ready", "start", "stop"))
+
+    def runs_of(self, numbers: Ints, places: Ints) -> Ints:
+        """Index in `runs` of each (number, scheduler's place); -1 for those that are not there."""
+        at, found = _lookup(self.runs["run"], self.runs["place"], numbers, places)
+        return np.where(found, at, -1)
+
+    def run_of(self, number: int, place: int) -> int:
+        """The same for one run."""
+        if place not in self._numbered:
+            mine = np.flatnonzero(self.runs["place"] == place)
+            order = mine[np.argsort(self.runs["run"][mine], kind="stable")]
+            self._numbered[place] = self.runs["run"][order], order
+        numbers, rows = self._numbered[place]
+        i = int(np.searchsorted(numbers, number, side="right")) - 1
+        return int(rows[i]) if i >= 0 and numbers[i] == number else -1
 
     # -- clocks and region ------------------------------------------------------------------
 
@@ -100,7 +117,7 @@ class Timeline:
 
     def _named(self, name: str) -> Ints:
         strings = self.store.strings
-        wanted = [i for i in np.unique(self._marks["name"]) if strings[i] == name]
+        wanted = [i for i in present(self._marks["name"]) if strings[i] == name]
         return np.flatnonzero(np.isin(self._marks["name"], wanted))
 
     def marks(self, name: str) -> list[tuple[int, int, str]]:
@@ -135,17 +152,19 @@ class Timeline:
 
     def _by_causality(self) -> None:
         """Shift workers' clocks by as little as makes no task start before it was assigned."""
-        runs = self._joined_runs()
+        runs = self._joined
         seen = runs["seen"] == 1
-        for p in np.unique(runs["wplace"][seen]):
-            if self.store.places[int(p)].role != "worker":
+        for p in present(runs["wplace"][seen]):
+            if self.store.places[p].role != "worker":
                 continue
             mine = seen & (runs["wplace"] == p)
             done = mine & (runs["finished"] > 0)
             least = int((runs["assigned"][mine] - runs["received"][mine]).max())
             most = int((runs["finished"][done] - runs["stop"][done]).min()) if done.any() else least
             if least <= most:
-                self.clocks[int(p)].shift = min(max(0, least), most)
+                self.clocks[p].shift = shift = min(max(0, least), most)
+                for column in ("received", "ready", "start", "stop"):
+                    runs[column][mine] += shift
 
 
 def _finished(runs: Columns, finish: Columns) -> Columns:
@@ -186,14 +205,36 @@ def _lookup(
     keys: Ints, keys2: Ints, wanted: Ints, wanted2: Ints
 ) -> tuple[Ints, NDArray[np.bool_]]:
     """For each wanted pair the index of its last row, and whether there is one."""
-    if not len(keys):
+    if not len(keys) or not len(wanted):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    at, found = _by_number(keys, wanted)
+    if found.all() and (keys2[at] == wanted2).all():
+        return at, found
     have = keys + (keys2 << _WORKER_SHIFT)
     want = wanted + (wanted2 << _WORKER_SHIFT)
     order = np.argsort(have, kind="stable")
     at = np.searchsorted(have[order], want, side="right") - 1
     at = order[np.maximum(at, 0)]
     return at, have[at] == want
+
+
+def _by_number(keys: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """The same by the first number alone: runs are numbered densely, so a table will do."""
+    low, high = int(keys.min()), int(keys.max())
+    if high - low > 8 * len(keys) + 1024:
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    table = np.full(high - low + 1, -1, np.int64)
+    table[keys - low] = np.arange(len(keys))
+    inside = (wanted >= low) & (wanted <= high)
+    at = table[np.where(inside, wanted - low, 0)]
+    found = inside & (at >= 0)
+    return np.maximum(at, 0), found
+
+
+def present(small: Ints) -> list[int]:
+    """The different values of a column of small numbers (-1 is left out), in order."""
+    found: list[int] = np.flatnonzero(np.bincount(small[small >= 0])).tolist()
+    return found
 
 
 def _zeros(runs: Columns) -> Ints:
@@ -208,6 +249,8 @@ def _clamped(runs: Columns) -> Columns:
     runs["stop"] = np.maximum(runs["stop"], runs["received"])
     runs["start"] = np.clip(runs["start"], runs["received"], runs["stop"])
     runs["ready"] = np.clip(runs["ready"], runs["received"], runs["start"])
+    if (np.diff(runs["assigned"]) >= 0).all():
+        return runs
     order = np.argsort(runs["assigned"], kind="stable")
     return {name: column[order] for name, column in runs.items()}
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from stageprof_collectors.account import Account
 from stageprof_collectors.intervals import length
-from stageprof_collectors.lane import SOFT, Lanes
+from stageprof_collectors.lane import SOFT, Lane, Lanes
 from stageprof_collectors.path import Step
-from stageprof_collectors.timeline import LOCAL, Timeline
+from stageprof_collectors.timeline import LOCAL, Ints, Timeline, present
 from stageprof_runtime.event import SAMPLED
 from stageprof_runtime.stage import STEP
 
@@ -43,13 +43,15 @@ def _spans(account: Account, timeline: Timeline, lanes: Lanes) -> None:
     waiting = int((blocks["stop"] - blocks["start"])[local].sum())
     account.entries[STEP["local.loop"], "client"].busy -= waiting
     spans = timeline.spans
-    pairs = np.stack([spans["step"], spans["place"]], axis=1)
     exact = spans["nbytes"] != SAMPLED
-    for step, place in np.unique(pairs[exact], axis=0).tolist():
-        mine = exact & (pairs[:, 0] == step) & (pairs[:, 1] == place)
+    code = spans["step"] * len(roles) + spans["place"]
+    events = np.bincount(code[exact])
+    nbytes = np.bincount(code[exact], weights=spans["nbytes"][exact])
+    for i in np.flatnonzero(events).tolist():
+        step, place = divmod(i, len(roles))
         entry = account.entries[step, roles[place]]
-        entry.events += int(mine.sum())
-        entry.nbytes += int(spans["nbytes"][mine].sum())
+        entry.events += int(events[i])
+        entry.nbytes += int(nbytes[i])
 
 
 def _sums(account: Account, timeline: Timeline) -> None:
@@ -80,18 +82,22 @@ def _runs(account: Account, timeline: Timeline, lanes: Lanes) -> None:
 def _inside(timeline: Timeline, lanes: Lanes, mine: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
     """Length of the exact spans on task threads that lie within runs, ns."""
     runs = timeline.runs
-    pairs = np.unique(np.stack([runs["wplace"][mine], runs["thread"][mine]], axis=1), axis=0)
     total = 0
-    for place, thread in pairs.tolist():
-        lane = lanes.exact(place, thread)
-        if not lane:
-            continue
-        these = mine & (runs["wplace"] == place) & (runs["thread"] == thread)
-        starts, stops = np.sort(runs["start"][these]), np.sort(runs["stop"][these])
-        for start, stop, _ in lane:
-            i = int(np.searchsorted(starts, start, side="right")) - 1
-            if i >= 0 and start < stops[i]:
-                total += min(stop, int(stops[i])) - start
+    for place in present(runs["wplace"][mine]):
+        for thread in lanes.threads(place):
+            these = mine & (runs["wplace"] == place) & (runs["thread"] == thread)
+            total += _overlap(runs["start"][these], runs["stop"][these], lanes.exact(place, thread))
+    return total
+
+
+def _overlap(starts: Ints, stops: Ints, lane: Lane) -> int:
+    """Length of a lane's segments that begin within intervals that do not overlap, ns."""
+    starts, stops = np.sort(starts), np.sort(stops)
+    total = 0
+    for start, stop, _ in lane if len(starts) else ():
+        i = int(np.searchsorted(starts, start, side="right")) - 1
+        if i >= 0 and start < stops[i]:
+            total += min(stop, int(stops[i])) - start
     return total
 
 
@@ -100,7 +106,7 @@ def _transfers(account: Account, timeline: Timeline, lanes: Lanes) -> None:
     roles = _roles(timeline)
     for place, role in enumerate(roles):
         moved = length(lanes.soft(place, STEP["data.transfer"]))
-        loaded = length(lanes.step(place, STEP["data.load"]))
+        loaded = length(lanes.step([place], STEP["data.load"]))
         account.entries[STEP["data.transfer"], role].busy += max(0, moved - loaded)
         account.entries[STEP["connect"], role].busy += length(lanes.soft(place, STEP["connect"]))
         actors = length(lanes.soft(place, _COMPUTE))
@@ -110,8 +116,8 @@ def _transfers(account: Account, timeline: Timeline, lanes: Lanes) -> None:
 def _sampled(account: Account, timeline: Timeline, path: list[Step]) -> None:
     """What the sampler saw of the region's thread: as much as the path shows of it."""
     spans, region = timeline.spans, timeline.region
-    sampled = set(np.unique(spans["step"][spans["nbytes"] == SAMPLED]).tolist()) - SOFT
-    exact = set(np.unique(spans["step"][spans["nbytes"] != SAMPLED]).tolist())
+    sampled = set(present(spans["step"][spans["nbytes"] == SAMPLED])) - SOFT
+    exact = set(present(spans["step"][spans["nbytes"] != SAMPLED]))
     for step in path:
         code = step.what.step
         if code in sampled - exact and step.what.place == region.place and step.run < 0:
@@ -149,13 +155,13 @@ def gil_share(timeline: Timeline) -> np.ndarray[tuple[int], np.dtype[np.float64]
     """
     samples = timeline.read("sample", "t")
     strings = timeline.store.strings
-    names = [i for i in np.unique(samples["name"]).tolist() if strings[i] == "gil.contention"]
+    names = [i for i in present(samples["name"]) if strings[i] == "gil.contention"]
     known = np.isin(samples["name"], names)
     if not known.any():
         return None
     runs = timeline.runs
     share = np.zeros(len(runs["run"]))
-    for place in np.unique(samples["place"][known]).tolist():
+    for place in present(samples["place"][known]):
         at = known & (samples["place"] == place)
         mine = runs["wplace"] == place
         middle = (runs["start"][mine] + runs["stop"][mine]) // 2

@@ -1,16 +1,26 @@
 """Guards around hooks: nothing leaves a hook, and a hook that costs too much is put away.
 
-A guarded hook catches everything, `BaseException` included: out of a scheduler or worker hook
-`CancelledError` or `SystemExit` loses the cluster. After `FAILURES` failures the hook is
-disabled; over its time budget it is first sampled (one call in `STRIDE`), then disabled. What
-happened is kept in `Watch` and shipped with every batch.
+Everything of ours that Dask or the user's code calls is behind one of four guards:
+
+* `guard`: a hook called for every task. Within a time budget; over it, it is first sampled (one
+  call in `STRIDE`), then disabled.
+* `hook`: any other method that Dask calls.
+* `quietly`: a coroutine of ours that Dask's loop runs or the user's code awaits.
+* `shield` (in `shield.py`): a function of Dask's or the user's that a probe has wrapped.
+
+They catch everything, `BaseException` included: out of a scheduler or worker hook `CancelledError`
+or `SystemExit` loses the cluster. After `FAILURES` failures a hook is disabled. What happened is
+kept in `Watch`es and shipped with every batch.
 """
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import logging
-from collections.abc import Callable
-from typing import Any
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
 from stageprof_runtime.clock import now_ns
 
@@ -26,6 +36,10 @@ GRACE_NS = 100_000_000
 TIMED = 16
 #: Of a hook over its budget, one call in 10 goes on.
 STRIDE = 10
+
+#: Failures in this process that no batch has told of yet: hook -> how many.
+untold: Final[dict[str, int]] = {}
+_telling = threading.Lock()
 
 
 class Watch:
@@ -49,12 +63,17 @@ class Watch:
         return self.timed_ns * done // self.timed if self.timed else 0
 
     def failed(self, error: BaseException) -> None:
-        """Count a failure; say so once, and disable the hook at the tenth."""
+        """Count a failure; say so once, and disable the hook at the tenth. Raises nothing."""
         self.failures += 1
-        if self.failures == 1:
-            logger.warning("stageprof: hook %s failed: %r (the run goes on)", self.name, error)
-        if self.failures >= FAILURES and not self.disabled:
-            self.disabled = f"failed {self.failures} times, last: {error!r}"[:200]
+        try:
+            with _telling:
+                untold[self.name] = untold.get(self.name, 0) + 1
+            if self.failures >= FAILURES and not self.disabled:
+                self.disabled = f"failed {self.failures} times, last: {error!r}"[:200]
+            if self.failures == 1:
+                logger.warning("stageprof: hook %s failed: %r (the run goes on)", self.name, error)
+        except BaseException:  # no memory or no stack is left to tell it with: it is counted
+            return
 
     def measured(self, ns: int) -> None:
         """Add one timed call, and fall back if the budget is gone."""
@@ -69,6 +88,25 @@ class Watch:
         # Begin anew: what is sampled gets a chance of its own.
         self.sampled = True
         self.began, self.calls, self.skipped, self.timed, self.timed_ns = now, 0, 0, 0, 0
+
+
+class Watches(dict[str, Watch]):
+    """The watches of one role's hooks, by method; made when first asked for."""
+
+    def __init__(self, role: str) -> None:
+        super().__init__()
+        self._role = role
+
+    def __missing__(self, name: str) -> Watch:
+        return self.setdefault(name, Watch(f"{self._role}.{name}"))
+
+
+def failures() -> dict[str, int]:
+    """Failures since this was last asked, as drops by reason; each is told to one asker only."""
+    with _telling:
+        told = {f"hook failed: {name}": n for name, n in untold.items()}
+        untold.clear()
+    return told
 
 
 def guard(hook: Callable[..., None], watch: Watch) -> Callable[..., None]:
@@ -92,3 +130,63 @@ def guard(hook: Callable[..., None], watch: Watch) -> Callable[..., None]:
             watch.failed(error)
 
     return guarded
+
+
+def attempt(watch: Watch, doing: Callable[..., Any], *args: Any) -> None:
+    """Call something of ours where the user's code runs; only their Ctrl-C gets out."""
+    try:
+        doing(*args)
+    except BaseException as error:  # see the module's docstring
+        if interrupted(error):
+            raise
+        watch.failed(error)
+
+
+def interrupted(error: BaseException) -> bool:
+    """Whether an error that came out of our code is the user's Ctrl-C.
+
+    Loops of asyncio catch the signal themselves: in a thread that runs one it is no Ctrl-C.
+    """
+    return (
+        isinstance(error, KeyboardInterrupt)
+        and threading.current_thread() is threading.main_thread()
+        and asyncio._get_running_loop() is None
+    )
+
+
+def hook(method: Callable[..., None]) -> Callable[..., None]:
+    """A method that Dask calls, of an object with `watches`: whatever it raises goes no further."""
+    name = method.__name__
+
+    @functools.wraps(method)
+    def quiet(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            if not self.watches[name].disabled:
+                method(self, *args, **kwargs)
+        except BaseException as error:  # see the module's docstring
+            self.watches[name].failed(error)
+
+    return quiet
+
+
+async def quietly(doing: Awaitable[Any], watch: Watch) -> None:
+    """Await something of ours; only a real cancellation of the task around it gets out."""
+    try:
+        await doing
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        if cancelled(error):
+            raise
+        watch.failed(error)
+
+
+def cancelled(error: BaseException) -> bool:
+    """Whether an error that came out of a coroutine is the cancellation of its own task."""
+    if not isinstance(error, asyncio.CancelledError):
+        return False
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop runs in this thread
+        return False
+    return task is not None and task.cancelling() > 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from stageprof_runtime.batch import Row
+from stageprof_runtime.guard import Watch
+from stageprof_runtime.shield import shield
 
 #: Takes away again what a probe installed; calling it twice does nothing more.
 Undo = Callable[[], None]
@@ -28,16 +30,20 @@ Install = Callable[[Emit], Undo]
 
 _MISSING = object()
 
+#: What is wrapped in this process, or was: name -> what is known of the wrapper.
+wrapped: Final[dict[str, Watch]] = {}
+
 
 def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> Undo:
     """Set `owner.name` to `make(what stands there)`; the undo puts the very same object back.
 
     What stands in the owner's `__dict__` is kept raw, so that class methods, static methods and
     cached properties return as they were. If somebody replaced the attribute after us, the undo
-    leaves theirs alone.
+    leaves theirs alone. What `make` made is behind a shield: its failures harm nobody.
     """
     raw = vars(owner).get(name, _MISSING)
-    ours = make(getattr(owner, name) if raw is _MISSING else raw)
+    watch = wrapped[_title(owner, name)] = Watch(_title(owner, name))
+    ours = shield(getattr(owner, name) if raw is _MISSING else raw, make, watch)
     setattr(owner, name, ours)
     done = False
 
@@ -54,12 +60,18 @@ def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> Undo:
     return undo
 
 
+def _title(owner: Any, name: str) -> str:
+    """What a wrapped attribute is called in warnings: "Client._gather", "dask.order.order"."""
+    return f"{getattr(owner, '__qualname__', None) or owner.__name__}.{name}"
+
+
 def replace_item(mapping: dict[Any, Any], key: object, make: Callable[[Any], Any]) -> Undo:
     """The same for an entry of a dict; an entry that is missing is left missing."""
     if key not in mapping:
         return lambda: None
     old = mapping[key]
-    ours = mapping[key] = make(old)
+    watch = wrapped[f"handler {key}"] = Watch(f"handler {key}")
+    ours = mapping[key] = shield(old, make, watch)
 
     def undo() -> None:
         if mapping.get(key) is ours:

@@ -31,7 +31,9 @@ class _Terminated(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = _program_begins(args)
-        return super().parse_args(ctx, [*args[:end], "--", *args[end:]])
+        if end <= len(args):
+            args = [*args[:end], "--", *args[end:]]
+        return super().parse_args(ctx, args)
 
 
 def _program_begins(args: Sequence[str]) -> int:
@@ -41,8 +43,6 @@ def _program_begins(args: Sequence[str]) -> int:
         if args[i] in ("-m", "-c"):
             return i + 2
         if args[i].startswith(("-m", "-c")):
-            return i + 1
-        if args[i] == "--":
             return i + 1
         if not args[i].startswith("-") or args[i] == "-":
             return i

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from stageprof.export.tables import tables
+from stageprof.export.tables import tables, texts
 from stageprof.recording import Recording
 from stageprof.text import safe
 
@@ -22,8 +22,7 @@ def write(recording: Recording, folder: Path) -> None:
     """Write the tables; times are seconds (`_s`), sizes bytes."""
     folder.mkdir()
     for name, frame in tables(recording):
-        texts = frame.select_dtypes(["object", "string"]).columns
-        shown = frame.assign(**{column: _shown(frame[column]) for column in texts})
+        shown = frame.assign(**{column: _shown(frame[column]) for column in texts(frame)})
         shown.to_csv(folder / f"{name}.csv", index=False)
 
 

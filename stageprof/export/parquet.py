@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stageprof.export.tables import tables
+from stageprof.export.tables import tables, texts
 from stageprof.recording import Recording
 
 
@@ -12,6 +12,5 @@ def write(recording: Recording, folder: Path) -> None:
     """Write the tables; times are seconds (`_s`), sizes bytes."""
     folder.mkdir()
     for name, frame in tables(recording):
-        texts = frame.select_dtypes("object").columns
-        plain = frame.astype(dict.fromkeys(texts, "string"))
+        plain = frame.astype(dict.fromkeys(texts(frame), "string"))
         plain.to_parquet(folder / f"{name}.parquet", index=False)

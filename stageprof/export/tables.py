@@ -14,6 +14,12 @@ TABLES = (
 )  # fmt: skip
 
 
+def texts(frame: pd.DataFrame) -> list[str]:
+    """The columns that may hold texts."""
+    kinds = (pd.api.types.is_numeric_dtype, pd.api.types.is_bool_dtype)
+    return [name for name in frame.columns if not any(kind(frame[name]) for kind in kinds)]
+
+
 def tables(recording: Recording) -> Iterator[tuple[str, pd.DataFrame]]:
     """Each table with its name; what was the index is a column."""
     for name in TABLES:

@@ -31,9 +31,7 @@ def show(summary: Summary, file: TextIO | None = None) -> None:
     console = Console(file=file, highlight=False, markup=False, emoji=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     for line in lines(summary):
-        console.print(
-            _encodable(line, console), no_wrap=True, overflow="ellipsis", crop=True, soft_wrap=False
-        )
+        console.print(_fitted(line, console), no_wrap=True, overflow="ignore", crop=False)
 
 
 def text(summary: Summary) -> str:
@@ -41,7 +39,7 @@ def text(summary: Summary) -> str:
     out = io.StringIO()
     console = Console(file=out, width=WIDTH, color_system=None, highlight=False)
     for line in lines(summary):
-        console.print(line, no_wrap=True, overflow="ellipsis")
+        console.print(_fitted(line, console), no_wrap=True, overflow="ignore", crop=False)
     return out.getvalue().rstrip("\n")
 
 
@@ -130,8 +128,10 @@ def _short(file: str) -> str:
     return file if near.startswith("..") else near
 
 
-def _encodable(line: Text, console: Console) -> Text:
-    """The line in the console's own alphabet; ASCII terminals still get their bars."""
+def _fitted(line: Text, console: Console) -> Text:
+    """The line in the console's width and alphabet; a command is left whole, to be copied."""
+    if "  stageprof " not in line.plain:
+        line.truncate(console.width, overflow="ellipsis")
     try:
         line.plain.encode(console.encoding)
     except (UnicodeEncodeError, LookupError):

@@ -24,6 +24,9 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 READERS = (("show",), ("show", "--json"), ("show", "--markdown"), ("inspect",), ("export",))
 
 
+Spoil = Callable[[Path, bytes], None]
+
+
 def _text(path: Path, good: bytes) -> None:
     path.write_text("hello, this is a text\n")
 
@@ -57,6 +60,10 @@ def _broken_meta(path: Path, good: bytes) -> None:
     path.write_bytes(good[:40] + b"\xff" * 20 + good[60:])
 
 
+def _no_batch(path: Path, good: bytes) -> None:
+    path.write_bytes(good[: len(good) // 2])
+
+
 def _folder(path: Path, good: bytes) -> None:
     path.mkdir()
 
@@ -81,8 +88,8 @@ def _secret(path: Path, good: bytes) -> None:
 
 
 BAD = (
-    _text, _empty, _garbage, _zip, _half_head, _head_alone, _newer, _broken_meta, _folder, _missing,
-    _dangling, _pipe, _secret,
+    _text, _empty, _garbage, _zip, _half_head, _head_alone, _newer, _broken_meta, _no_batch, _folder,
+    _missing, _dangling, _pipe, _secret,
 )  # fmt: skip
 
 
@@ -95,12 +102,14 @@ def read(args: tuple[str, ...], path: Path) -> int:
 @pytest.mark.parametrize("args", READERS, ids=" ".join)
 @pytest.mark.parametrize("spoil", BAD, ids=lambda spoil: spoil.__name__.strip("_"))
 def test_what_is_no_recording_gives_one_line_and_status_2(
-    spoil: Callable[[Path, bytes], None],
+    spoil: Spoil,
     args: tuple[str, ...],
     recorded: Path,
     tmp_path: Path,
     capsys: Capture,
 ) -> None:
+    if spoil is _no_batch and args == ("inspect",):
+        pytest.skip("its frames can be listed")
     path = tmp_path / "bad.stageprof"
     spoil(path, recorded.read_bytes())
 
@@ -112,13 +121,12 @@ def test_what_is_no_recording_gives_one_line_and_status_2(
 
 
 @pytest.mark.parametrize("args", READERS, ids=" ".join)
-@pytest.mark.parametrize("part", [0.5, 0.8, 0.99])
+@pytest.mark.parametrize("left_out", [1, 20, 50])
 def test_cut_recording_is_read_as_far_as_it_goes(
-    part: float, args: tuple[str, ...], recorded: Path, tmp_path: Path, capsys: Capture
+    left_out: int, args: tuple[str, ...], recorded: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    good = recorded.read_bytes()
     path = tmp_path / "cut.stageprof"
-    path.write_bytes(good[: round(len(good) * part)])
+    path.write_bytes(recorded.read_bytes()[:-left_out])
 
     assert read(args, path) == 0
     out, err = capsys.readouterr()
@@ -153,7 +161,7 @@ def test_newer_recording_names_both_versions(
         ("run", "no such file.py"),
         ("run", "-m", "no_such_module"),
         ("run", "-c"),
-        ("run", "-m", "a", "-c", "b", "--", "-c"),
+        ("run", "-o"),
     ],
     ids=" ".join,
 )
@@ -161,8 +169,6 @@ def test_wrong_use_gives_one_line_and_status_2(
     args: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if args[-1:] == ("-c",) and len(args) > 2:
-        pytest.skip("what follows -m MODULE is the module's own")
     assert main(list(args)) == 2
     out, err = capsys.readouterr()
     assert out == ""

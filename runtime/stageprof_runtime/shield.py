@@ -1,0 +1,139 @@
+"""The shield around what a probe wraps: the wrapped function behaves as if nobody watched.
+
+A probe's wrapper runs code of ours before and after the function that it observes. Whatever that
+code raises, the function is called exactly once with the caller's arguments, and its own result
+or exception is what the caller gets. One exception: Ctrl-C in the user's main thread may hit our
+code as well as theirs, and is theirs.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from stageprof_runtime.guard import Watch, cancelled, interrupted
+
+Make = Callable[[Any], Any]
+
+#: How the wrapped function of the innermost shielded call ended: nothing, or [result, error].
+#: It is empty again when the call is over, or it would keep the user's data alive.
+_ended: ContextVar[list[Any] | None] = ContextVar("stageprof_ended", default=None)
+
+
+def shield(raw: Any, make: Make, watch: Watch) -> Any:
+    """What `make` makes of an attribute, unable to do harm; the same kind of descriptor."""
+    if isinstance(raw, classmethod | staticmethod):
+        kind = type(raw)
+        return kind(_shield(raw.__func__, lambda f: make(kind(f)).__func__, watch))
+    if isinstance(raw, functools.cached_property):
+        inside = _shield(raw.func, lambda f: make(functools.cached_property(f)).func, watch)
+        shielded = functools.cached_property(inside)
+        shielded.__set_name__(object, str(raw.attrname))
+        return shielded
+    return _shield(raw, make, watch)
+
+
+def theirs(function: Callable[..., Any], *args: Any) -> Any:
+    """Call something of the user's from a wrapper: what it raises is handed on as theirs."""
+    ended = _ended.get()
+    try:
+        return function(*args)
+    except BaseException as error:
+        if ended is not None:
+            ended[:] = None, error
+        raise
+
+
+def _shield(function: Any, make: Make, watch: Watch) -> Any:
+    waits = inspect.iscoroutinefunction(function)
+    return (_asynchronous if waits else _synchronous)(function, make, watch)
+
+
+def _synchronous(function: Any, make: Make, watch: Watch) -> Any:
+    @functools.wraps(function)
+    def seen(*args: Any, **kwargs: Any) -> Any:
+        ended = _ended.get()
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as error:
+            if ended is not None:
+                ended[:] = None, error
+            raise
+        if ended is not None:
+            ended[:] = result, None
+        return result
+
+    ours = make(seen)
+
+    @functools.wraps(function)
+    def shielded(*args: Any, **kwargs: Any) -> Any:
+        if watch.disabled:
+            return function(*args, **kwargs)
+        before, ended = _ended.get(), []
+        _ended.set(ended)
+        try:
+            return ours(*args, **kwargs)
+        except BaseException as error:
+            _judge(error, ended, watch)
+            outcome = ended.copy()
+        finally:
+            _ended.set(before)
+            ended.clear()
+        return _hand_on(*outcome) if outcome else function(*args, **kwargs)
+
+    return shielded
+
+
+def _asynchronous(function: Any, make: Make, watch: Watch) -> Any:
+    """The same for a coroutine function: awaited where the other is called."""
+
+    @functools.wraps(function)
+    async def seen(*args: Any, **kwargs: Any) -> Any:
+        ended = _ended.get()
+        try:
+            result = await function(*args, **kwargs)
+        except BaseException as error:
+            if ended is not None:
+                ended[:] = None, error
+            raise
+        if ended is not None:
+            ended[:] = result, None
+        return result
+
+    ours = make(seen)
+
+    @functools.wraps(function)
+    async def shielded(*args: Any, **kwargs: Any) -> Any:
+        if watch.disabled:
+            return await function(*args, **kwargs)
+        before, ended = _ended.get(), []
+        _ended.set(ended)
+        try:
+            return await ours(*args, **kwargs)
+        except BaseException as error:
+            _judge(error, ended, watch)
+            outcome = ended.copy()
+        finally:
+            _ended.set(before)
+            ended.clear()
+        return _hand_on(*outcome) if outcome else await function(*args, **kwargs)
+
+    return shielded
+
+
+def _judge(error: BaseException, ended: list[Any], watch: Watch) -> None:
+    """Raise what is the user's to see; count what is our own failure."""
+    if ended and ended[1] is error:
+        raise error
+    if isinstance(error, GeneratorExit) or interrupted(error) or cancelled(error):
+        raise error
+    watch.failed(error)
+
+
+def _hand_on(result: Any, error: BaseException | None) -> Any:
+    if error is not None:
+        raise error
+    return result
