@@ -132,7 +132,7 @@ class Simulation:
 
     def _close(self, begun: float) -> None:
         start, stop = self.client.clock(begun), self.client.clock(self.end)
-        key = self._key(self.layers - 1, 0)
+        key = self.last_wanted
         self.client.emit(
             self.end,
             BLOCK,
@@ -148,6 +148,8 @@ class Simulation:
 
     def _watch(self) -> None:
         """What the probes sample all the while: twice a second per place, a ping a second."""
+        self.client.emit(0, MARK, self.client.clock(1), "region start", "1 1")
+        self.client.emit(self.end, MARK, self.client.clock(self.end), "region stop", "1")
         for process in self.processes():
             for k in range(int(self.end // (_SECOND // 2)) + 1):
                 self._sample(process, k * _SECOND / 2 + self.random.random() * 1e6)
@@ -161,10 +163,13 @@ class Simulation:
         row = (STEP["task.load"], self.random.randrange(400), self.random.randrange(10**8), 10**6)
         process.emit(t, SUM, process.clock(t), *row)
 
-    def _ping(self, peer: Process, t: float) -> None:
+    def _ping(self, process: Process, t: float) -> None:
+        """A round trip of a process to the scheduler's clock."""
+        if process is self.scheduler:
+            return
         there, back = t + self._about(1.5e5), t + self._about(3e5)
-        row = (self.client.clock(t), peer.clock(there), self.client.clock(back))
-        self.client.emit(back, PING, *row, peer.place.name)
+        row = (process.clock(t), self.scheduler.clock(there), process.clock(back))
+        process.emit(back, PING, *row, self.scheduler.place.name)
 
     # -- the scheduler and its workers ------------------------------------------------
 
@@ -200,6 +205,7 @@ class Simulation:
         return self._assign(now, heap, worker, 0, roots.popleft(), run) if roots else now
 
     def _want(self, now: float, run: int, key: object) -> None:
+        self.last_wanted = key
         self.scheduler.emit(now, WANT, run, self.scheduler.clock(now), key)
         t = now + self._about(1e6)
         self.client.emit(t, ARRIVE, self.client.clock(t), key)

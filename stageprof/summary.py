@@ -81,6 +81,7 @@ class Summary:
     first: FirstTask | None
     layers: tuple[LayerLine, ...]
     coverage: str
+    problems: tuple[str, ...]
     incomplete: str
     file: str
 
@@ -96,6 +97,7 @@ def summarize(recording: Recording) -> Summary:
         first=_first_task(recording),
         layers=_layers(recording),
         coverage=_coverage(recording),
+        problems=tuple(recording.coverage()["problems"]),
         incomplete=incomplete(recording),
         file=recording.path or "",
     )

@@ -12,12 +12,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from stageprof_collectors.block import SLACK, Block, Blocks
 from stageprof_collectors.hop import Hop, Hops
 from stageprof_collectors.intervals import paint
 from stageprof_collectors.lane import Lanes, What
-from stageprof_collectors.timeline import LOCAL, Ints, Timeline
+from stageprof_collectors.timeline import LOCAL, Columns, Ints, Timeline
 from stageprof_runtime.event import NO_CAUSE
 from stageprof_runtime.stage import STEP
 
@@ -124,7 +125,7 @@ class Walk:
         """For each run the one before it on the same thread, or -1."""
         runs = self._runs
         before = np.full(len(runs["run"]), -1, np.int64)
-        order = np.lexsort((runs["start"], runs["thread"], runs["wplace"]))
+        order = _by_thread(runs)
         a, b = order[:-1], order[1:]
         same = (runs["seen"][a] == 1) & (runs["seen"][b] == 1) & (runs["thread"][a] != 0)
         for name in ("wplace", "thread"):
@@ -235,6 +236,15 @@ class Walk:
         layers, rest = hop
         out += [Step(a, b, what, run) for a, b, what in paint(start, stop, layers, rest)]
         return start
+
+
+def _by_thread(runs: Columns) -> Ints:
+    """The runs thread by thread, in the order in which they started; sorts by radix."""
+    lanes = pd.factorize(runs["thread"] ^ (runs["wplace"] << 48))[0]
+    order = np.argsort(runs["start"], kind="stable")
+    small = lanes[order].astype(np.uint16 if lanes.max(initial=0) < 2**16 else np.int64)
+    found: Ints = order[np.argsort(small, kind="stable")]
+    return found
 
 
 def _hand_over(unused: list[tuple[int, int, int]], start: int, wanted: int) -> tuple[int, int]:

@@ -57,17 +57,15 @@ class Timeline:
     def read(self, name: str, *times: str) -> Columns:
         """A table with the named columns on the common clock."""
         table: Columns = dict(self.store.table(name))
-        for column in times:
-            table[column] = self._read(table[column], table["place"])
-        return table
-
-    def _read(self, t: Ints, place: Ints) -> Ints:
-        out = t.copy()
+        place = table["place"]
+        aligned = {column: table[column].copy() for column in times}
         for p in present(place):
-            mine = place == p
-            # Zero stands for "never" and stays.
-            out[mine] = np.where(t[mine] == 0, 0, self.clocks[p].read(t[mine]))
-        return out
+            mine = np.flatnonzero(place == p)
+            for column, out in aligned.items():
+                # Zero stands for "never" and stays.
+                own = table[column][mine]
+                out[mine] = np.where(own == 0, 0, self.clocks[p].read(own))
+        return table | aligned
 
     @cached_property
     def spans(self) -> Columns:
@@ -124,7 +122,7 @@ class Timeline:
         """(aligned time, place, label) of the marks of a name, in order."""
         m = self._marks
         rows = self._named(name)
-        t = self._read(m["t"][rows], m["place"][rows])
+        t = self.read("mark", "t")["t"][rows]
         places, labels = m["place"][rows], m["label"][rows]
         found = zip(t, places, labels, strict=True)
         return sorted((int(a), int(p), self.store.strings[int(i)]) for a, p, i in found)

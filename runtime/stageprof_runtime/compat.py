@@ -109,3 +109,8 @@ def client_loop(client: Any) -> Any:
 def batched_stream(worker: Any) -> Any:
     """The worker's stream of messages to its scheduler."""
     return worker.batched_stream
+
+
+def waiting_in(stream: Any, op: str) -> int:
+    """Messages of one operation that a stream has not written yet; it has no bound of its own."""
+    return sum(type(message) is dict and message.get("op") == op for message in stream.buffer[:])

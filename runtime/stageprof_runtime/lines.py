@@ -39,7 +39,7 @@ def kind(filename: str) -> int:
 
 
 def _kind(filename: str) -> int:
-    if filename.startswith("<frozen"):
+    if filename.startswith(("<frozen", "<stageprof_runtime")):  # the latter: sent by `bootstrap`
         return LIBRARY
     package = _package(filename)
     if package in ("dask", "distributed"):

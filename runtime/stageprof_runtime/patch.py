@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 from stageprof_runtime.batch import Row
@@ -29,55 +31,97 @@ class Emit(Protocol):
 Install = Callable[[Emit], Undo]
 
 _MISSING = object()
+#: Why a replacement that could not be taken away does nothing any more.
+UNDONE: Final = "undone"
 
 #: What is wrapped in this process, or was: name -> what is known of the wrapper.
 wrapped: Final[dict[str, Watch]] = {}
+
+
+class _Layer:
+    """One replacement: what it put there, and what stood there before."""
+
+    def __init__(self, ours: Any, old: Any) -> None:
+        self.ours = ours
+        self.old = old
+        self.over = False
+
+
+#: id of what was put somewhere -> its layer, from its installation until it is gone
+_layers: Final[dict[int, _Layer]] = {}
+
+#: Undos of what is being installed; if that fails half-way, what was done is taken back.
+_journal: list[Undo] | None = None
 
 
 def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> Undo:
     """Set `owner.name` to `make(what stands there)`; the undo puts the very same object back.
 
     What stands in the owner's `__dict__` is kept raw, so that class methods, static methods and
-    cached properties return as they were. If somebody replaced the attribute after us, the undo
-    leaves theirs alone. What `make` made is behind a shield: its failures harm nobody.
+    cached properties return as they were. Replacements of ours may be undone in any order. If
+    somebody else replaced the attribute after us, the undo leaves theirs alone, and ours does
+    nothing any more. What `make` made is behind a shield: its failures harm nobody.
     """
     raw = vars(owner).get(name, _MISSING)
-    watch = wrapped[_title(owner, name)] = Watch(_title(owner, name))
+    title = f"{getattr(owner, '__qualname__', None) or owner.__name__}.{name}"
+    watch = wrapped[title] = Watch(title)
     ours = shield(getattr(owner, name) if raw is _MISSING else raw, make, watch)
-    setattr(owner, name, ours)
-    done = False
 
-    def undo() -> None:
-        nonlocal done
-        if done or vars(owner).get(name) is not ours:
-            return
-        done = True
-        if raw is _MISSING:
+    def write(value: Any) -> None:
+        if value is _MISSING:
             delattr(owner, name)
         else:
-            setattr(owner, name, raw)
+            setattr(owner, name, value)
 
-    return undo
-
-
-def _title(owner: Any, name: str) -> str:
-    """What a wrapped attribute is called in warnings: "Client._gather", "dask.order.order"."""
-    return f"{getattr(owner, '__qualname__', None) or owner.__name__}.{name}"
+    write(ours)
+    return _undo(_Layer(ours, raw), lambda: vars(owner).get(name), write, watch)
 
 
 def replace_item(mapping: dict[Any, Any], key: object, make: Callable[[Any], Any]) -> Undo:
     """The same for an entry of a dict; an entry that is missing is left missing."""
     if key not in mapping:
         return lambda: None
-    old = mapping[key]
-    watch = wrapped[f"handler {key}"] = Watch(f"handler {key}")
+    old, title = mapping[key], f"handler {key}"
+    watch = wrapped[title] = Watch(title)
     ours = mapping[key] = shield(old, make, watch)
+    write = functools.partial(mapping.__setitem__, key)
+    return _undo(_Layer(ours, old), lambda: mapping.get(key), write, watch)
+
+
+def _undo(
+    layer: _Layer, read: Callable[[], Any], write: Callable[[Any], None], watch: Watch
+) -> Undo:
+    _layers[id(layer.ours)] = layer
 
     def undo() -> None:
-        if mapping.get(key) is ours:
-            mapping[key] = old
+        layer.over = True
+        top = read()
+        if top is not layer.ours:
+            watch.disabled = watch.disabled or UNDONE
+        # Below the layer may be others that were over before it and had to wait.
+        while (here := _layers.get(id(top))) is not None and here.over:
+            del _layers[id(top)]
+            top = here.old
+            write(top)
 
+    if _journal is not None:
+        _journal.append(undo)
     return undo
+
+
+@contextmanager
+def journal() -> Iterator[None]:
+    """Take back all replacements made within the block if it fails."""
+    global _journal  # noqa: PLW0603 (the lock of `process` is held)
+    before, _journal = _journal, []
+    made = _journal
+    try:
+        yield
+    except BaseException:
+        together(made)()
+        raise
+    finally:
+        _journal = before
 
 
 def together(undos: list[Undo]) -> Undo:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from threading import get_ident
 from typing import Final
 
 from stageprof_runtime.batch import Row
-from stageprof_runtime.patch import Install, Undo
+from stageprof_runtime.patch import Install, Undo, journal
 from stageprof_runtime.ring import Ring
 
 
@@ -45,7 +46,7 @@ _probes: dict[Install, tuple[int, Undo]] = {}
 failed: Final[dict[str, str]] = {}
 
 
-def join(role: str, ring: Ring, probes: list[Install]) -> Undo:
+def join(role: str, ring: Ring, probes: Sequence[Install]) -> Undo:
     """Send the events of a role to this ring, and keep these probes installed until undone."""
     with _lock:
         _rings[role] = [*_rings.get(role, ()), ring]
@@ -88,7 +89,8 @@ def _install(probe: Install) -> bool:
     uses, undo = _probes.get(probe, (0, None))
     if undo is None:
         try:
-            undo = probe(EMIT)
+            with journal():
+                undo = probe(EMIT)
         except Exception as error:
             # A version of Dask without this place: the program goes on, coverage says so.
             failed[_name(probe)] = repr(error)[:200]
@@ -111,7 +113,7 @@ def _uninstall(probe: Install) -> None:
 
 def _after_fork() -> None:
     """A forked child has none of the parent's shippers: its probes must not fill rings."""
-    global _lock
+    global _lock  # noqa: PLW0603 (another thread of the parent may have held it)
     _lock = threading.RLock()
     for rings in list(_rings.values()):
         for ring in rings:

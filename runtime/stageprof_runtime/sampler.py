@@ -18,6 +18,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from stageprof_runtime.clock import now_ns
+from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.event import SAMPLED, SPAN
 from stageprof_runtime.lines import DASK, USER, kind
 from stageprof_runtime.ring import Ring
@@ -125,6 +126,7 @@ class Sampler:
         self._stop = threading.Event()
         self._state: tuple[int, str] = (0, "")
         self._since = self._last = now_ns()
+        self._watch = Watch("sampler")
         #: nanoseconds of our own, and looks taken
         self.cost_ns = 0
         self.looks = 0
@@ -147,19 +149,19 @@ class Sampler:
         self.see((0, ""), now_ns())
 
     def _run(self) -> None:
-        while not self._stop.wait(PERIOD_S):
+        while not self._stop.wait(PERIOD_S) and not self._watch.disabled:
             start = now_ns()
-            self.see(self._look(), start)
+            attempt(self._watch, self._once, start)
             self.looks += 1
             self.cost_ns += now_ns() - start
+
+    def _once(self, t: int) -> None:
+        self.see(self._look(), t)
 
     def _look(self) -> tuple[int, str]:
         if self._task is not None and asyncio.current_task(self._task.get_loop()) is not self._task:
             return 0, ""
-        try:
-            return look(sys._current_frames().get(self._thread), self._depth)
-        except Exception:
-            return 0, ""
+        return look(sys._current_frames().get(self._thread), self._depth)
 
     def see(self, state: tuple[int, str], t: int) -> None:
         """The thread was seen in a state at `t`; a change closes the span before it."""

@@ -16,7 +16,8 @@ from stageprof_runtime.batch import pack
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.context import phase
 from stageprof_runtime.event import MARK, Place
-from stageprof_runtime.guard import Watch
+from stageprof_runtime.guard import Watch, attempt, failures
+from stageprof_runtime.patch import UNDONE, wrapped
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.system import EVERY_S
 
@@ -34,14 +35,17 @@ class Shipper:
     def __init__(self, place: Place, ring: Ring, send: Callable[[bytes], None]) -> None:
         self.place = place
         self.ring = ring
-        self.watches: list[Watch] = []
+        self.watches: dict[str, Watch] = {}
         #: called every half second on the shipper's thread
         self.every: list[Callable[[], None]] = []
         #: [tasks, assigned, finished] so far
         self.counts = [0, 0, 0]
         #: own cost beside the hooks: name -> [calls, ns]
         self.cost: dict[str, list[int]] = {"ship": [0, 0]}
+        #: whether what is sent now would leave; else rows wait in the ring, which is bounded
+        self.ready: Callable[[], bool] = lambda: True
         self._send = send
+        self._watch = Watch(f"{place.role}.ship")
         self._seq = 0
         self._unsent: dict[str, int] = {}
         self._told: set[str] = set()
@@ -76,39 +80,48 @@ class Shipper:
         while not self._stop.wait(PERIOD_S):
             start = now_ns()
             rounds += 1
-            try:
-                self._round(every=rounds % ROUNDS == 0)
-            except Exception as error:  # the next round may do better; the run must not notice
-                self._unsent[f"shipping: {error!r}"[:100]] = 1
+            attempt(self._watch, self._round, rounds % ROUNDS == 0)
             cost = self.cost["ship"]
             cost[0] += 1
             cost[1] += now_ns() - start
 
-    def _round(self, *, every: bool) -> None:
-        for batch in self._batches(every=every):
-            self._send(batch)
+    def _round(self, every: bool) -> None:  # noqa: FBT001 (passed on by `attempt`)
         if every:
             for job in self.every:
-                job()
+                attempt(self._watch, job)
+        if self.ready():
+            for batch in self._batches(every=every):
+                self._send(batch)
 
     def _pack(self, rows: list[Any]) -> bytes | None:
         seq, self._seq = self._seq, self._seq + 1
-        cost = {w.name: [w.calls, w.spent_ns] for w in self.watches} | self.cost
-        drops = dict(self._unsent)
-        if self.ring.dropped:
-            drops["ring full"] = self.ring.dropped
-        args = {"drops": drops, "cost": cost, "now": phase.get(self.place.role, 0), "counts": self.counts}
+        watches = [watch for watch in list(self.watches.values()) if watch.calls]
+        cost = {watch.name: [watch.calls, watch.spent_ns] for watch in watches} | self.cost
+        now = phase.get(self.place.role, 0)
+        drops, counts = self._drops(), self.counts
         try:
-            return pack(self.place, seq, now_ns(), rows, **args)  # type: ignore[arg-type]
+            return pack(self.place, seq, now_ns(), rows, drops=drops, cost=cost, now=now, counts=counts)
         except Exception as error:
-            reason = f"not packable: {type(error).__name__}"
-            self._unsent[reason] = self._unsent.get(reason, 0) + len(rows)
+            self.lost(f"not packable: {type(error).__name__}", len(rows))
             return None
+
+    def lost(self, reason: str, rows: int) -> None:
+        """Count rows that will not arrive."""
+        self._unsent[reason] = self._unsent.get(reason, 0) + rows
+
+    def _drops(self) -> dict[str, int]:
+        for reason, n in failures().items():
+            self.lost(reason, n)
+        full = {"ring full": self.ring.dropped} if self.ring.dropped else {}
+        return self._unsent | full
 
     def _report_hooks(self, rows: list[Any]) -> None:
         """Say once, as marks, which hooks are disabled or sampled and which probes are missing."""
-        news = {w.name: w.disabled or "sampled" for w in self.watches if w.disabled or w.sampled}
+        watches = [*list(self.watches.values()), *list(wrapped.values())]
+        news = {w.name: w.disabled or "sampled" for w in watches if w.disabled or w.sampled}
         for name, why in (news | process.failed).items():
+            if why == UNDONE:
+                continue
             if f"{name}{why}" not in self._told:
                 self._told.add(f"{name}{why}")
                 rows.append((MARK, now_ns(), "hook disabled", f"{name}: {why}"))

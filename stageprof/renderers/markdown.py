@@ -26,7 +26,9 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield from _layers(summary)
     yield from _first(summary)
     yield ""
-    yield f"Recording: {summary.coverage}"
+    yield f"Coverage: {summary.coverage}"
+    for problem in summary.problems:
+        yield f"- {_code(problem)}"
 
 
 def _stages(summary: Summary) -> Iterator[str]:

@@ -32,7 +32,8 @@ def _parts(summary: Summary) -> Iterator[str]:
         _row(r.layer, r.line or "line unknown", numbers=(f"{r.tasks:,} tasks", seconds(r.wall_s)))
         for r in summary.layers
     )
-    yield f"<div>{safe(summary.coverage, 'html', limit=300)}</div>"
+    for line in (summary.coverage, *summary.problems):
+        yield f"<div>{safe(line, 'html', limit=300)}</div>"
 
 
 def _table(rows: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ import io
 import os
 import shlex
 import sys
+import textwrap
 from collections.abc import Iterator
 from typing import Final, TextIO
 
@@ -19,6 +20,8 @@ from stageprof.summary import FirstTask, LayerLine, StageLine, StepLine, Summary
 from stageprof.text import safe
 
 WIDTH: Final = 80
+#: So many problems are named; all are in the JSON.
+_PROBLEMS: Final = 2
 #: Cells of a bar that stands for the whole wall time.
 _BAR: Final = 40
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
@@ -63,7 +66,9 @@ def lines(summary: Summary) -> Iterator[Text]:
     yield Text()
     if summary.first is not None:
         yield _first(summary.first)
-    yield Text(f"Coverage    {safe(summary.coverage)}")
+    yield from _wrapped("Coverage", summary.coverage)
+    for problem in summary.problems[:_PROBLEMS]:
+        yield from _wrapped("Problem", problem, style="bold red")
     yield from _next(summary.file)
 
 
@@ -112,6 +117,13 @@ def _first(first: FirstTask) -> Text:
             break
         out.append(more, style=STAGE_COLOURS[stage])
     return out
+
+
+def _wrapped(head: str, what: str, style: str = "") -> Iterator[Text]:
+    """At most two lines, the second below the first."""
+    found = textwrap.wrap(safe(what, limit=200), WIDTH - 12, max_lines=2, placeholder=" …")
+    for i, line in enumerate(found):
+        yield Text(f"{'' if i else head:<12}{line}", style=style)
 
 
 def _next(file: str) -> Iterator[Text]:

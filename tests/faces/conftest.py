@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import dask
 import pytest
+from dask.base import compute
 from dask.delayed import delayed
 
 import stageprof
@@ -41,7 +41,7 @@ def record(path: Path | None, names: tuple[str, ...], label: str | None = None) 
     """A few tasks on the synchronous scheduler, under these keys."""
     with stageprof.profile(path, label=label) as region:
         tasks = [delayed(double)(i, dask_key_name=name) for i, name in enumerate(names)]
-        dask.compute(*tasks, scheduler="sync")
+        compute(*tasks, scheduler="sync")
     return region.recording
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -88,8 +89,8 @@ def _secret(path: Path, good: bytes) -> None:
 
 
 BAD = (
-    _text, _empty, _garbage, _zip, _half_head, _head_alone, _newer, _broken_meta, _no_batch, _folder,
-    _missing, _dangling, _pipe, _secret,
+    _text, _empty, _garbage, _zip, _half_head, _head_alone, _newer, _broken_meta, _no_batch,
+    _folder, _missing, _dangling, _pipe, _secret,
 )  # fmt: skip
 
 
@@ -238,7 +239,7 @@ def test_attach_without_a_cluster_says_so_within_seconds(command: Command, tmp_p
 def test_closed_pipe_is_no_error_message(recorded: Path) -> None:
     line = f"stageprof show --json {recorded} | true"
     shell = line.replace("stageprof", "python -m stageprof", 1)
-    environment = {**os.environ, "PATH": f"{Path(os.sys.executable).parent}:{os.environ['PATH']}"}
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["sh", "-c", shell], env=environment, capture_output=True, text=True, check=False
     )

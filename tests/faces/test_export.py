@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import stageprof
 from stageprof.cli import main
-from stageprof.export import perfetto
+from stageprof.export.perfetto import write as perfetto
 from stageprof.export.rows import nested
 from stageprof.export.tables import TABLES
 

@@ -16,7 +16,7 @@ from markdown_it.token import Token
 
 import stageprof
 from stageprof.cli import main
-from stageprof.export import perfetto
+from stageprof.export.perfetto import write as perfetto
 from stageprof.text import safe
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
