@@ -16,6 +16,7 @@ from stageprof_collectors import places, region, work
 from stageprof_collectors.account import Account
 from stageprof_collectors.computations import computations
 from stageprof_collectors.coverage import coverage
+from stageprof_collectors.garbage import no_collection
 from stageprof_collectors.lane import Lanes
 from stageprof_collectors.layers import layers
 from stageprof_collectors.path import Step, Walk
@@ -69,8 +70,9 @@ class Recording:
     @cached_property
     def path_steps(self) -> list[Step]:
         """The critical path in ns of the region's clock."""
-        walk = Walk(self.timeline, self.lanes)
-        return region.critical_path(self.timeline, self.lanes, walk)
+        with no_collection():
+            walk = Walk(self.timeline, self.lanes)
+            return region.critical_path(self.timeline, self.lanes, walk)
 
     @cached_property
     def account(self) -> Account:

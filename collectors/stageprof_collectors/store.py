@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final, Self
 
 from numpy.typing import ArrayLike
@@ -15,6 +12,7 @@ from stageprof_collectors import frame
 from stageprof_collectors.columns import Values
 from stageprof_collectors.file import MAX_MEMORY, Frames, read_frames
 from stageprof_collectors.frame import BATCH, END, META, Frame
+from stageprof_collectors.garbage import no_collection
 from stageprof_collectors.keylist import KeyList
 from stageprof_collectors.origin import Origin
 from stageprof_collectors.shipment import Shipment, decode
@@ -80,7 +78,7 @@ class Store:
             DamagedRecording: not even its header can be read.
         """
         store = cls(max_memory=max_memory)
-        with read_frames(path, max_memory=max_memory) as frames, _no_collection():
+        with read_frames(path, max_memory=max_memory) as frames, no_collection():
             for found in frames:
                 store._take(found)
                 if store.skipped[_BEYOND]:
@@ -194,26 +192,3 @@ class Store:
                 f"opening stopped after {self.batches:,} batches, for the rest takes more than "
                 f"max_memory ({self._max_memory:,} bytes); raise it if you trust the recording"
             )
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Spare the garbage collector millions of objects that hold no cycle: a third of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def _header(raw: bytes) -> dict[str, Any]:
-    try:
-        return frame.decode_json(raw)
-    except ValueError as error:
-        raise DamagedRecording(
-            f"the header of the recording cannot be read ({error})",
-            expected="a JSON object",
-            do="record again",
-        ) from error

@@ -151,16 +151,18 @@ class Timeline:
     def _by_causality(self) -> None:
         """Shift workers' clocks by as little as makes no task start before it was assigned."""
         runs = self._joined
-        seen = runs["seen"] == 1
-        for p in present(runs["wplace"][seen]):
+        early, late = runs["assigned"] - runs["received"], runs["finished"] - runs["stop"]
+        wplace = np.where(runs["seen"] == 1, runs["wplace"], -1)
+        for p in present(wplace):
             if self.store.places[p].role != "worker":
                 continue
-            mine = seen & (runs["wplace"] == p)
-            done = mine & (runs["finished"] > 0)
-            least = int((runs["assigned"][mine] - runs["received"][mine]).max())
-            most = int((runs["finished"][done] - runs["stop"][done]).min()) if done.any() else least
-            if least <= most:
-                self.clocks[p].shift = shift = min(max(0, least), most)
+            mine = np.flatnonzero(wplace == p)
+            done = late[mine][runs["finished"][mine] > 0]
+            least = int(early[mine].max())
+            most = int(done.min()) if len(done) else least
+            shift = min(max(0, least), most) if least <= most else 0
+            if shift:
+                self.clocks[p].shift = shift
                 for column in ("received", "ready", "start", "stop"):
                     runs[column][mine] += shift
 

@@ -70,6 +70,22 @@ def join(role: str, ring: Ring, probes: Sequence[Install]) -> Undo:
     return leave
 
 
+def share(probe: Install) -> Undo:
+    """Keep one probe installed until undone; several sessions share it."""
+    with _lock:
+        there = _install(probe)
+    left = not there
+
+    def leave() -> None:
+        nonlocal left
+        with _lock:
+            if not left:
+                left = True
+                _uninstall(probe)
+
+    return leave
+
+
 def has(role: str) -> bool:
     """Whether this process plays the role in some session."""
     return role in _rings
@@ -82,7 +98,8 @@ def installed() -> list[str]:
 
 
 def _name(probe: Install) -> str:
-    return f"{probe.__module__.rpartition('.')[2]}.{getattr(probe, '__name__', '?')}"
+    name = getattr(probe, "__name__", type(probe).__name__)
+    return f"{probe.__module__.rpartition('.')[2]}.{name}"
 
 
 def _install(probe: Install) -> bool:
@@ -127,4 +144,4 @@ def _after_fork() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
-__all__ = ["EMIT", "failed", "has", "installed", "join"]
+__all__ = ["EMIT", "failed", "has", "installed", "join", "share"]

@@ -126,7 +126,7 @@ class Sampler:
         self._stop = threading.Event()
         self._state: tuple[int, str] = (0, "")
         self._since = self._last = now_ns()
-        self._watch = Watch("sampler")
+        self.watch = Watch("sampler")
         #: nanoseconds of our own, and looks taken
         self.cost_ns = 0
         self.looks = 0
@@ -146,14 +146,14 @@ class Sampler:
         self._stop.set()
         if self._worker.is_alive():
             self._worker.join()
-        self.see((0, ""), now_ns())
 
     def _run(self) -> None:
-        while not self._stop.wait(PERIOD_S) and not self._watch.disabled:
+        while not self._stop.wait(PERIOD_S) and not self.watch.disabled:
             start = now_ns()
-            attempt(self._watch, self._once, start)
+            attempt(self.watch, self._once, start)
             self.looks += 1
             self.cost_ns += now_ns() - start
+        attempt(self.watch, self.see, (0, ""), now_ns())
 
     def _once(self, t: int) -> None:
         self.see(self._look(), t)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import socket
+from collections.abc import Coroutine
 from contextvars import ContextVar
 from threading import get_ident
 from typing import Any
@@ -18,9 +19,9 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from stageprof_runtime import process
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import address
+from stageprof_runtime.compat import address, waiting_in
 from stageprof_runtime.event import ASSIGN, FINISH, GRAPH, MARK, NO_CAUSE, RUN, SAMPLE, WANT, Place
-from stageprof_runtime.guard import Watch, guard
+from stageprof_runtime.guard import Watches, attempt, guard, hook, quietly
 from stageprof_runtime.patch import Undo, replace_item, together
 from stageprof_runtime.probes import communication, imports, scheduling, serialization
 from stageprof_runtime.ring import Ring
@@ -30,9 +31,13 @@ from stageprof_runtime.system import monitored, sample
 PROBES = [scheduling.install, serialization.install, communication.install, imports.install]
 #: Seconds that the drain of one worker may take before it counts as lost.
 DRAIN_S = 5.0
-#: Seconds after which the relay is removed; a message without a handler would cost its sender
-#: the connection, and the last of them may still be on their way.
-LINGER_S = 5.0
+#: Seconds that the relay stays after all workers were told; a message without a handler would
+#: cost its sender the connection, and the last of them may still be on their way.
+LINGER_S = 1.0
+#: Batches that may wait for the owner; with more, everybody keeps theirs in their bounded rings.
+BACKLOG = 50
+#: What the clock says to workers then.
+STALLED = -1
 
 #: [number, tasks, keys wanted] of the graph that the running coroutine is taking in
 _graph: ContextVar[list[int]] = ContextVar("stageprof_graph", default=[-1, 0, 0])  # noqa: B039
@@ -46,8 +51,8 @@ class SchedulerProbe(SchedulerPlugin):
         self._session = session
         self._owner = owner
         self._worker_plugin = worker_plugin
-        self._watch = Watch("scheduler.transition")
-        self._hook = guard(self._note, self._watch)
+        self.watches = Watches("scheduler")
+        self._hook = guard(self._note, self.watches["transition"])
         #: the last thing that happened: a run that ended, or -1 - graph
         self._cause = NO_CAUSE
         self._graphs = 0
@@ -55,38 +60,62 @@ class SchedulerProbe(SchedulerPlugin):
         self._relayed: dict[str, int] = {}
         self._undo: Undo = lambda: None
         self._ended = False
+        #: tasks of ours on the scheduler's loop; the loop itself keeps no reference to them
+        self._doing: set[asyncio.Task[Any]] = set()
+        self._telling: asyncio.Task[Any] | None = None
 
     async def start(self, scheduler: Any) -> None:
         """Begin to observe the scheduler, and hand the worker plugin to all workers."""
+        try:
+            self._begin(scheduler)
+        except BaseException:
+            self._undo()
+            raise
+        scheduler.worker_plugins[self._session] = self._worker_plugin
+        await self._tell_workers("plugin-add", plugin=self._worker_plugin)
+        if self._owner not in scheduler.clients:  # it went meanwhile: no hook will say so again
+            self._later(self.end(owner=False))
+
+    def _begin(self, scheduler: Any) -> None:
         self._scheduler = scheduler
         self._ring = ring = Ring()
         place = Place(
             "scheduler", socket.gethostname(), psutil.Process().pid, address(scheduler), now_ns()
         )
         self._shipper = Shipper(place, ring, self._send)
-        self._shipper.watches.append(self._watch)
+        self._shipper.watches = self.watches
         self._shipper.every += [self._sample, self._ask_loop]
-        self._undo = together([*self._installed(scheduler)])
+        self._shipper.ready = self._ready
+        undos: list[Undo] = []
+        self._undo = together(undos)
+        self._install(scheduler, undos)
         ring.emit((MARK, now_ns(), "loop thread", str(get_ident())))
         for worker in scheduler.workers.values():
             self._seen(worker)
         self._shipper.start()
-        await scheduler.register_worker_plugin(
-            None, self._worker_plugin, self._session, idempotent=False
-        )
 
-    def _installed(self, scheduler: Any) -> list[Undo]:
+    def _install(self, scheduler: Any, undos: list[Undo]) -> None:
+        """Each undo is in the list as soon as there is something to undo."""
         handlers, streams = scheduler.handlers, scheduler.stream_handlers
-        handlers[f"{self._session}-clock"] = _clock
-        handlers[f"{self._session}-end"] = self.end
+        for op, handler in (("clock", self._clock), ("end", self.end)):
+            handlers[f"{self._session}-{op}"] = handler
+            undos.append(functools.partial(handlers.pop, f"{self._session}-{op}", None))
         streams[f"{self._session}-batch"] = self._relay
-        return [
-            scheduling.here_is_loop(),
-            process.join("scheduler", self._ring, PROBES),
-            replace_item(streams, "update-graph", self._update_graph),
-            functools.partial(handlers.pop, f"{self._session}-clock", None),
-            functools.partial(handlers.pop, f"{self._session}-end", None),
-        ]
+        undos.append(scheduling.here_is_loop())
+        undos.append(process.join("scheduler", self._ring, PROBES))
+        undos.append(replace_item(streams, "update-graph", self._update_graph))
+
+    async def _tell_workers(self, op: str, **what: Any) -> None:
+        """Have all workers add or remove the plugin; those that are stuck are not waited for."""
+        message = {"op": op, "name": self._session, **what}
+        self._telling = self._later(self._scheduler.broadcast(msg=message, on_error="ignore"))
+        await asyncio.wait([self._telling], timeout=DRAIN_S)
+
+    def _later(self, doing: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.ensure_future(quietly(doing, self.watches["task"]))
+        self._doing.add(task)
+        task.add_done_callback(self._doing.discard)
+        return task
 
     def transition(self, key: Any, start: Any, finish: Any, *args: Any, **kwargs: Any) -> None:
         """A task was given to a worker, or its run ended."""
@@ -144,6 +173,7 @@ class SchedulerProbe(SchedulerPlugin):
         task = self._scheduler.tasks.get(key) if key is not None else None
         return -1 if task is None or task.run_id is None else int(task.run_id)
 
+    @hook
     def update_graph(self, scheduler: Any, **kwargs: Any) -> None:
         """The state of a graph's tasks has been made; what follows is because of it."""
         facts = _graph.get()
@@ -151,10 +181,12 @@ class SchedulerProbe(SchedulerPlugin):
         self._shipper.counts[0] += facts[1]
         self._cause = -1 - facts[0]
 
+    @hook
     def add_worker(self, scheduler: Any, worker: str) -> None:
         """A worker came."""
         self._seen(scheduler.workers[worker])
 
+    @hook
     def remove_worker(self, scheduler: Any, worker: str, **kwargs: Any) -> None:
         """A worker went, by itself or not."""
         self._relayed.pop(worker, None)
@@ -164,16 +196,25 @@ class SchedulerProbe(SchedulerPlugin):
         label = f"{worker.address} {worker.nthreads} {worker.memory_limit or 0} {worker.name}"
         self._ring.emit((MARK, now_ns(), "worker seen", label))
 
+    @hook
     def remove_client(self, scheduler: Any, client: str) -> None:
         """The lease: with the owner's client everything goes."""
         if client == self._owner:
-            asyncio.ensure_future(self.end())
+            self._later(self.end(owner=False))
 
     async def before_close(self) -> None:
-        """The scheduler is closing: send what there is."""
+        """The scheduler is closing: send what there is, and let go of this process."""
+        self._close()
+
+    @hook
+    def _close(self) -> None:
+        self._ended = True
+        self._undo()
+        self._shipper.stop()
         for batch in self._shipper.drain():
             self._send_now(batch)
 
+    @hook
     def _relay(self, batch: bytes = b"", worker: str = "", reason: str = "", **kw: Any) -> None:
         if reason:
             self._ring.emit((MARK, now_ns(), "not instrumented", f"{worker} {reason}"))
@@ -184,13 +225,20 @@ class SchedulerProbe(SchedulerPlugin):
     def _send(self, batch: bytes) -> None:
         self._scheduler.loop.add_callback(self._send_now, batch)
 
+    @hook
     def _send_now(self, batch: bytes) -> None:
-        try:
-            comm = self._scheduler.client_comms.get(self._owner)
-            if comm is not None:
-                comm.send({"op": f"{self._session}-batch", "batch": batch})
-        except Exception:  # the owner is going: its lease will end this
-            return
+        comm = self._scheduler.client_comms.get(self._owner)
+        if comm is not None and not comm.closed():  # else its lease will end this
+            comm.send({"op": f"{self._session}-batch", "batch": batch})
+
+    def _ready(self) -> bool:
+        """Whether the owner takes what is sent to it; a stalled one would fill our memory."""
+        comm = self._scheduler.client_comms.get(self._owner)
+        return comm is None or waiting_in(comm, f"{self._session}-batch") < BACKLOG
+
+    async def _clock(self) -> int:
+        """Our time for those who measure round trips; STALLED if they should not send."""
+        return now_ns() if self._ready() else STALLED
 
     def _sample(self) -> None:
         sample(self._ring, monitored(self._scheduler))
@@ -199,26 +247,28 @@ class SchedulerProbe(SchedulerPlugin):
         loop = self._scheduler.loop.asyncio_loop
         loop.call_soon_threadsafe(self._on_loop, now_ns())
 
+    @hook
     def _on_loop(self, asked: int) -> None:
         self._ring.emit((SAMPLE, now_ns(), "loop.lag_s", (now_ns() - asked) / 1e9))
 
-    async def end(self) -> list[bytes]:
-        """Collect what is left from everywhere, and take everything away again."""
+    async def end(self, *, owner: bool = True) -> list[bytes]:
+        """Take everything away again; what is left everywhere is collected for the owner."""
         if self._ended:
             return []
         self._ended = True
-        batches = await self._drain_workers()
-        self._undo()
+        batches: list[bytes] = []
+        if owner:
+            await quietly(self._drain_workers(batches), self.watches["end"])
+        attempt(self.watches["end"], self._undo)
         self._shipper.stop()
-        batches += self._shipper.drain()
-        await self._unregister()
-        streams, op = self._scheduler.stream_handlers, f"{self._session}-batch"
-        self._scheduler.loop.call_later(LINGER_S, streams.pop, op, None)
+        attempt(self.watches["end"], lambda: batches.extend(self._shipper.drain()))
+        await quietly(self._unregister(), self.watches["end"])
         return batches
 
-    async def _drain_workers(self) -> list[bytes]:
+    async def _drain_workers(self, batches: list[bytes]) -> None:
         asked = [self._drain_one(worker) for worker in list(self._relayed)]
-        return [batch for batches in await asyncio.gather(*asked) for batch in batches]
+        for some in await asyncio.gather(*asked):
+            batches += some
 
     async def _drain_one(self, worker: str) -> list[bytes]:
         try:
@@ -234,25 +284,29 @@ class SchedulerProbe(SchedulerPlugin):
 
     async def _unregister(self) -> None:
         scheduler = self._scheduler
-        if self._session in scheduler.worker_plugins:
-            try:
-                await scheduler.unregister_worker_plugin(None, self._session)
-            except KeyError:  # removed all the same
-                pass
         if self._session in scheduler.plugins:
             scheduler.remove_plugin(self._session)
+        if scheduler.worker_plugins.pop(self._session, None) is not None:
+            await self._tell_workers("plugin-remove")
+        self._later(self._stop_relaying())
+
+    async def _stop_relaying(self) -> None:
+        """Forget the relay, once every worker has heard of the end or is gone."""
+        if self._telling is not None:
+            await asyncio.wait([self._telling])
+        await asyncio.sleep(LINGER_S)
+        self._scheduler.stream_handlers.pop(f"{self._session}-batch", None)
 
 
 def _status(finish: str, stimulus: str) -> int:
-    """How a run ended, as in `event.STATUS`: a run that goes back to be run again has failed (and
-    is retried) or was lost with its worker; what led to it says which."""
+    """How a run ended, as in `event.STATUS`.
+
+    A run that goes back to be run again has failed (and is retried) or was lost with its worker;
+    what led to it says which.
+    """
     if finish == "memory":
         return 0
     if finish == "erred" or stimulus.startswith("task-erred"):
         return 1
     lost = stimulus.startswith(("handle-worker-cleanup", "remove-worker", "worker-", "nanny-"))
     return 2 if lost else 3
-
-
-async def _clock() -> int:
-    return now_ns()

@@ -17,9 +17,9 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 from stageprof_runtime import process
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import address, batched_stream
+from stageprof_runtime.compat import address, batched_stream, waiting_in
 from stageprof_runtime.event import MARK, PING, SAMPLE, Place
-from stageprof_runtime.guard import Watch, guard
+from stageprof_runtime.guard import Watches, attempt, guard, hook, quietly
 from stageprof_runtime.patch import Undo, together
 from stageprof_runtime.probes import (
     communication,
@@ -44,6 +44,9 @@ PROBES = [
     waiting.install,
 ]
 
+#: Batches that may wait to be sent; with more, rows stay in the ring, which is bounded.
+BACKLOG = 20
+
 
 class WorkerProbe(WorkerPlugin):
     """Observes one worker for one session."""
@@ -51,43 +54,60 @@ class WorkerProbe(WorkerPlugin):
     def __init__(self, session: str) -> None:
         self.name = session
         self._session = session
+        self._op = f"{session}-batch"
         self._undo: Undo = lambda: None
         #: batches sent through the stream; batches that came to it too late
         self._sent = 0
         self._unsent: list[bytes] = []
         self._drained = False
         self._times = execution.pending
-        self._watch = Watch("worker.transition")
-        self._hook = guard(self._note, self._watch)
+        self.watches = Watches("worker")
+        self._hook = guard(self._note, self.watches["transition"])
+        #: batches handed to the loop and taken by it; whether the scheduler wants none for now
+        self._posted = self._taken = 0
+        self._stalled = False
+        self._pinging: asyncio.Task[Any] | None = None
 
     def setup(self, worker: Any) -> None:
-        """Begin to observe; returns at once."""
+        """Begin to observe; returns at once, and never fails: a failure would stop the worker."""
+        try:
+            self._begin(worker)
+        except BaseException as error:  # see above
+            self.watches["setup"].failed(error)
+            attempt(self.watches["setup"], self._undo)
+            self._say(f"{type(error).__name__}: {error}"[:300])
+
+    def _begin(self, worker: Any) -> None:
         self._worker = worker
         ring = Ring()
-        place = Place("worker", socket.gethostname(), psutil.Process().pid, address(worker), now_ns())
+        pid, host = psutil.Process().pid, socket.gethostname()
+        place = Place("worker", host, pid, address(worker), now_ns())
         self._shipper = shipper = Shipper(place, ring, self._send)
-        shipper.watches.append(self._watch)
+        shipper.watches = self.watches
+        shipper.ready = self._ready
         shipper.every += [self._sample, self._ask_loop]
         self._ring = ring
         self._hello(worker)
         worker.handlers[f"{self._session}-drain"] = self._drain
-        self._undo = together(
-            [
-                process.join("worker", ring, PROBES),
-                communication.install_serving(worker),
-                execution.install_actors(EMIT, worker),
-                functools.partial(worker.handlers.pop, f"{self._session}-drain", None),
-            ]
-        )
+        undos = [functools.partial(worker.handlers.pop, f"{self._session}-drain", None)]
+        self._undo = together(undos)
+        probes = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
+        undos.append(process.join("worker", ring, probes))
         shipper.start()
         self._ask_loop()
 
+    @hook
     def teardown(self, worker: Any) -> None:
         """Take everything away again, and send what is left."""
-        self._undo()
+        attempt(self.watches["teardown"], self._undo)
         self._shipper.stop()
         for batch in self._shipper.drain():
             self._send_now(batch)
+
+    @hook
+    def _say(self, reason: str) -> None:
+        """Tell the scheduler why this worker cannot be observed."""
+        batched_stream(self._worker).send({"op": self._op, "reason": reason})
 
     def transition(self, key: Any, start: Any, finish: Any, **kwargs: Any) -> None:
         """When a task came, had its dependencies, and was given a thread."""
@@ -134,30 +154,52 @@ class WorkerProbe(WorkerPlugin):
         loop = self._worker.loop.asyncio_loop
         loop.call_soon_threadsafe(self._on_loop, now_ns())
 
+    @hook
     def _on_loop(self, asked: int) -> None:
         self._ring.emit((SAMPLE, now_ns(), "loop.lag_s", (now_ns() - asked) / 1e9))
-        self._pinging = asyncio.ensure_future(self._ping())
+        if self._pinging is None or self._pinging.done():
+            self._pinging = asyncio.ensure_future(quietly(self._ping(), self.watches["ping"]))
 
     async def _ping(self) -> None:
         """Five small round trips to the scheduler's clock; the best will count."""
-        try:
-            clock = getattr(self._worker.scheduler, f"{self._session}-clock")
-            for _ in range(5):
-                sent = now_ns()
+        clock = getattr(self._worker.scheduler, f"{self._session}-clock")
+        for _ in range(5):
+            sent = now_ns()
+            try:
                 theirs = await clock()
+            except (OSError, TimeoutError):  # the scheduler is busy or gone: another time
+                return
+            if theirs is None:
+                self._orphaned()
+                return
+            self._stalled = theirs < 0
+            if not self._stalled:
                 self._ring.emit((PING, sent, theirs, now_ns(), self._worker.scheduler.address))
-        except Exception:  # the scheduler is busy or gone: another time
+
+    def _orphaned(self) -> None:
+        """The scheduler knows nothing of the session, whose end this worker must have missed."""
+        if self._drained or self._worker.plugins.get(self.name) is not self:
             return
+        self._drained = True
+        self._worker.loop.add_callback(self._worker.plugin_remove, name=self.name)
+
+    def _ready(self) -> bool:
+        """Whether what is sent now would leave; streams and loops have no bounds of their own."""
+        posted = self._posted - self._taken
+        stream = batched_stream(self._worker)
+        return not self._stalled and max(posted, waiting_in(stream, self._op)) < BACKLOG
 
     def _send(self, batch: bytes) -> None:
+        self._posted += 1
         self._worker.loop.add_callback(self._send_now, batch)
 
     def _send_now(self, batch: bytes) -> None:
+        self._taken += 1
         if self._drained:
             self._unsent.append(batch)
             return
         try:
-            batched_stream(self._worker).send({"op": f"{self._session}-batch", "batch": batch})
+            batched_stream(self._worker).send({"op": self._op, "batch": batch})
             self._sent += 1
         except Exception:  # not connected: the sequence number shows the gap
             return

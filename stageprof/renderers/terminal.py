@@ -20,8 +20,6 @@ from stageprof.summary import FirstTask, LayerLine, StageLine, StepLine, Summary
 from stageprof.text import safe
 
 WIDTH: Final = 80
-#: So many problems are named; all are in the JSON.
-_PROBLEMS: Final = 2
 #: Cells of a bar that stands for the whole wall time.
 _BAR: Final = 40
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
@@ -63,12 +61,15 @@ def lines(summary: Summary) -> Iterator[Text]:
         yield Text()
         yield _heading("Slowest layers", "wall")
         yield from map(_layer, summary.layers)
-    yield Text()
+    if not summary.problems:  # which take its place: there are 30 lines
+        yield Text()
     if summary.first is not None:
         yield _first(summary.first)
     yield from _wrapped("Coverage", summary.coverage)
-    for problem in summary.problems[:_PROBLEMS]:
-        yield from _wrapped("Problem", problem, style="bold red")
+    if summary.problems:
+        more = f" (1 of {len(summary.problems)}; --json has all)" if summary.problems[1:] else ""
+        worst = f"{safe(summary.problems[0], limit=90)}{more}"
+        yield from _wrapped("Problem", worst, style="bold red")
     yield from _next(summary.file)
 
 

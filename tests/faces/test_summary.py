@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,17 @@ def test_recording_shows_itself_after_profile_as_after_open(recorded: Path) -> N
     with stageprof.profile() as region:
         pass
     assert type(region.recording) is type(stageprof.open(recorded)) is stageprof.Recording
+
+
+def test_longest_summary_still_fits(recorded: Path) -> None:
+    summary = stageprof.open(recorded).summary
+    worst = replace(
+        summary,
+        coverage="very much was seen and much was lost " * 9,
+        problems=("cluster lost: because " * 20, "another"),
+        incomplete="recording incomplete: " * 9,
+        file="r.stageprof",
+    )
+    lines = [line.plain for line in terminal.lines(worst)]
+    assert len(lines) <= 30
+    assert any("1 of 2; --json has all" in line for line in lines)

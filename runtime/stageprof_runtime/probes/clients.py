@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from stageprof_runtime.compat import place
+from stageprof_runtime.guard import Watch, quietly
 from stageprof_runtime.patch import Emit, Undo, replace, together
 
 
@@ -20,6 +21,7 @@ class Follower(Protocol):
 
 
 followers: Final[list[Follower]] = []
+WATCH: Final = Watch("client.follow")
 
 
 def install(emit: Emit) -> Undo:
@@ -35,8 +37,8 @@ def install(emit: Emit) -> Undo:
 def _started(start: Callable[..., Any]) -> Callable[..., Any]:
     async def told(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = await start(self, *args, **kwargs)
-        for follower in list(followers):
-            await follower.started(self)
+        for follower in tuple(followers):
+            await quietly(follower.started(self), WATCH)
         return result
 
     return told
@@ -44,8 +46,8 @@ def _started(start: Callable[..., Any]) -> Callable[..., Any]:
 
 def _closing(close: Callable[..., Any]) -> Callable[..., Any]:
     async def told(self: Any, *args: Any, **kwargs: Any) -> Any:
-        for follower in list(followers):
-            await follower.closing(self)
+        for follower in tuple(followers):
+            await quietly(follower.closing(self), WATCH)
         return await close(self, *args, **kwargs)
 
     return told

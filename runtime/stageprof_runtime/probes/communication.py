@@ -7,6 +7,7 @@ for another worker or a result on its way to the client.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from stageprof_runtime.clock import now_ns
@@ -29,9 +30,15 @@ def install(emit: Emit) -> Undo:
     )
 
 
-def install_serving(worker: Any) -> Undo:
-    """Mark what one worker serves; its handlers are bound when it starts, so this is per worker."""
-    return replace_item(worker.handlers, "get_data", _get_data)
+@dataclass(frozen=True)
+class Serving:
+    """A probe: marks what one worker serves; its handlers are bound when it starts."""
+
+    worker: Any
+
+    def __call__(self, emit: Emit) -> Undo:
+        """Mark what is asked of this worker from now on."""
+        return replace_item(self.worker.handlers, "get_data", _get_data)
 
 
 def _gather_dep(emit: Emit, gather_dep: Callable[..., Any]) -> Callable[..., Any]:

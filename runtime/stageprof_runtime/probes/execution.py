@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
 
@@ -78,9 +79,15 @@ def _run_async(emit: Emit, run_task: Callable[..., Any]) -> Callable[..., Any]:
     return timed
 
 
-def install_actors(emit: Emit, worker: Any) -> Undo:
-    """Time calls of a worker's actors; its handlers are bound when it starts, so per worker."""
-    return replace_item(worker.handlers, "actor_execute", lambda f: _actor(emit, f))
+@dataclass(frozen=True)
+class Actors:
+    """A probe: times calls of one worker's actors; its handlers are bound when it starts."""
+
+    worker: Any
+
+    def __call__(self, emit: Emit) -> Undo:
+        """Time what this worker's actors do from now on."""
+        return replace_item(self.worker.handlers, "actor_execute", lambda f: _actor(emit, f))
 
 
 def _actor(emit: Emit, actor_execute: Callable[..., Any]) -> Callable[..., Any]:

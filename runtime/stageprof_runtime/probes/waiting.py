@@ -11,6 +11,7 @@ import functools
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
 
@@ -63,11 +64,17 @@ def install(emit: Emit) -> Undo:
     )
 
 
-def install_arrivals(emit: Emit, client: Any) -> Undo:
-    """Note when one client learns that keys are done; its handlers are bound when it starts."""
-    handlers = client_handlers(client)
-    ops = ("key-in-memory", "task-erred", "cancelled-keys", "lost-data")
-    return together([replace_item(handlers, op, functools.partial(_arrive, emit)) for op in ops])
+@dataclass(frozen=True)
+class Arrivals:
+    """A probe: notes when one client learns that keys are done; handlers are bound at its start."""
+
+    client: Any
+
+    def __call__(self, emit: Emit) -> Undo:
+        """Note what arrives from now on."""
+        handlers, make = client_handlers(self.client), functools.partial(_arrive, emit)
+        ops = ("key-in-memory", "task-erred", "cancelled-keys", "lost-data")
+        return together([replace_item(handlers, op, make) for op in ops])
 
 
 def _arrive(emit: Emit, handler: Callable[..., Any]) -> Callable[..., Any]:
