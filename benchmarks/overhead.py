@@ -29,6 +29,8 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+from dask._task_spec import List, Task
+from dask.delayed import Delayed
 from dask.diagnostics import Profiler
 from distributed import Client, LocalCluster, performance_report
 from pyinstrument import Profiler as Pyinstrument
@@ -38,7 +40,7 @@ import stageprof
 TARGETS = {"array": 1.01, "dataframe": 1.01, "no-op tasks": 1.02}
 
 
-# -- workloads ------------------------------------------------------------------------------------
+# -- workloads ----------------------------------------------------------------------------------
 
 
 def array() -> None:
@@ -67,12 +69,14 @@ def nothing(x: int) -> int:
     return x
 
 
-def no_ops() -> None:
-    """20,000 tasks that do nothing: all cost is Dask's own."""
-    dask.compute([dask.delayed(nothing)(i) for i in range(20_000)])
+def no_ops(tasks: int = 20_000) -> None:
+    """20,000 tasks that do nothing, and one that waits for all: all cost is Dask's own."""
+    graph: dict[Any, Task] = {("x", i): Task(("x", i), nothing, i) for i in range(tasks)}
+    graph["end",] = Task(("end",), max, List(*(task.ref() for task in graph.values())))
+    assert Delayed(("end",), graph).compute() == tasks - 1
 
 
-# -- tools ------------------------------------------------------------------------------------------
+# -- tools --------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -85,7 +89,7 @@ def recording(folder: Path, costs: list[stageprof.Recording]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def instrumented() -> Iterator[None]:
-    """pyinstrument in the caller's thread."""
+    """Pyinstrument in the caller's thread."""
     profiler = Pyinstrument()
     profiler.start()
     yield
@@ -122,9 +126,7 @@ class Bench:
 def interval(ratios: list[float], draws: int = 2000) -> tuple[float, float, float]:
     """Median, and the bootstrap interval of 95 % around it."""
     rng = random.Random(0)
-    medians = sorted(
-        statistics.median(rng.choices(ratios, k=len(ratios))) for _ in range(draws)
-    )
+    medians = sorted(statistics.median(rng.choices(ratios, k=len(ratios))) for _ in range(draws))
     return statistics.median(ratios), medians[draws // 40], medians[-draws // 40]
 
 
@@ -173,7 +175,7 @@ def _rounds(benches: list[Bench], rounds: int) -> None:
             print(f"round {i + 1}/{rounds}: {bench.name}", file=sys.stderr, flush=True)
 
 
-# -- report -----------------------------------------------------------------------------------------
+# -- report -------------------------------------------------------------------------------------
 
 
 def table(benches: list[Bench]) -> Iterator[str]:
@@ -185,7 +187,9 @@ def table(benches: list[Bench]) -> Iterator[str]:
         for tool in bench.tools:
             if tool != "nothing":
                 median, low, high = interval(bench.ratios(tool))
-                target = TARGETS.get(bench.name.partition(",")[0], "") if tool == "stageprof" else ""
+                target = (
+                    TARGETS.get(bench.name.partition(",")[0], "") if tool == "stageprof" else ""
+                )
                 yield (
                     f"| {bench.name} | {bare:.2f} | {tool} | {median:.3f} | "
                     f"{low:.3f} to {high:.3f} | {target} |"

@@ -13,9 +13,10 @@ import dask.array as da
 import numpy as np
 import xgboost as xgb
 from distributed import Client, wait
-from program import Row, Settings, main
 from sklearn.datasets import load_digits
 from xgboost import dask as dxgb
+
+from program import Row, Settings, main
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float32]]
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from dask.base import compute
+
 from program import Row, Settings, main
 
 SEED = 1850

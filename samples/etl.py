@@ -10,8 +10,9 @@ from __future__ import annotations
 import sys
 
 import dask.dataframe as dd
-import make_data
 import pandas as pd
+
+import make_data
 from program import Row, Settings, main
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from distributed import Client, Future, as_completed, worker_client
+
 from program import Row, Settings, main
 
 SEED = 404

@@ -10,6 +10,7 @@ import sys
 
 import dask.array as da
 import numpy as np
+
 from program import Row, Settings, main
 
 SEED = 1971

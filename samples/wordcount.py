@@ -13,6 +13,7 @@ from pathlib import Path
 
 import dask.bag as db
 from dask.base import compute
+
 from program import Row, Settings, main
 
 #: Words, names of classes and names of constants.

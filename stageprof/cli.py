@@ -43,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read our output has gone; flushing the rest at exit must not complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
+    except OSError as error:  # a full disk behind stdout, say
+        return _complain(str(error), BAD_INPUT)
 
 
 def _status(result: Any) -> int:

@@ -45,9 +45,7 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         label: str | None = None,
     ) -> None:
         if callable(path):
-            raise UsageError(
-                "@stageprof.profile without brackets", do="write @stageprof.profile()"
-            )
+            raise UsageError("@stageprof.profile without brackets", do="write @stageprof.profile()")
         self._path = path
         self._client = client
         self._label = label

@@ -16,15 +16,8 @@ def reading(path: str) -> Iterator[Recording]:
     Raises:
         StageprofError: the file cannot be read, or its tables contradict each other.
     """
-    recording = Recording.open(path)
-    if not recording.store.places:
-        raise DamagedRecording(
-            f"{path} holds no event ({recording.store.incomplete_reason or 'complete'})",
-            expected="at least the first tenth of a second of a run",
-            do="record again",
-        )
     try:
-        yield recording
+        yield _opened(path)
     except (StageprofError, OSError):
         raise
     except Exception as error:  # a file may come from anybody and claim anything
@@ -33,3 +26,14 @@ def reading(path: str) -> Iterator[Recording]:
             expected="tables that fit together",
             do=f"look at it with: stageprof inspect {path}; if stageprof wrote it, report it",
         ) from error
+
+
+def _opened(path: str) -> Recording:
+    recording = Recording.open(path)
+    if not recording.store.places:
+        raise DamagedRecording(
+            f"{path} holds no event ({recording.store.incomplete_reason or 'complete'})",
+            expected="at least the first tenth of a second of a run",
+            do="record again",
+        )
+    return recording

@@ -35,6 +35,11 @@ def separate(
         yield client
 
 
+def scheduler_of(client: Client) -> str:
+    """The address of a client's scheduler."""
+    return str(client.scheduler_info(n_workers=0)["address"])
+
+
 @contextmanager
 def worker(address: str, threads: int = 1, *options: str) -> Iterator[subprocess.Popen[str]]:
     """One worker, without a nanny."""

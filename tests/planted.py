@@ -142,7 +142,7 @@ class SlowOptimize:
         self.log = log
         self.seconds = seconds
 
-    def __call__(self, graph: Any, keys: Any, **kwargs: Any) -> Any:
+    def __call__(self, graph: Any, *_: Any, **__: Any) -> Any:
         timed_sleep(self.log, "optimize", self.seconds)
         return graph
 

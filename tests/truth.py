@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,9 +25,9 @@ class Reading:
     baseline: stageprof.Recording
     truth: list[dict[str, Any]] = field(default_factory=list)
 
-    def seconds(self, what: str, where: Callable[[dict[str, Any]], bool] = lambda t: True) -> float:
+    def seconds(self, what: str, where: Callable[[dict[str, Any]], bool] = bool) -> float:
         """Sum of what was noted under a name."""
-        return sum(t["seconds"] for t in self.truth if t["what"] == what and where(t))
+        return math.fsum(t["seconds"] for t in self.truth if t["what"] == what and where(t))
 
     def extra(self, column: str = "wall_s") -> dict[str, float]:
         """Seconds of each stage beyond the baseline."""

@@ -44,9 +44,7 @@ class Account:
     """
 
     wall: int = 0
-    entries: defaultdict[tuple[int, str], Entry] = field(
-        default_factory=lambda: defaultdict(Entry)
-    )
+    entries: defaultdict[tuple[int, str], Entry] = field(default_factory=lambda: defaultdict(Entry))
 
     def __add__(self, other: Account) -> Account:
         total = Account(self.wall + other.wall)

@@ -37,10 +37,12 @@ class Clock:
     def read(self, t: Ints) -> Ints:
         """Stamps of the place -> the reference's clock, ns."""
         if len(self.knots) == 1:
-            return t + (int(self.offsets[0]) + self.shift)
+            constant: Ints = t + (int(self.offsets[0]) + self.shift)
+            return constant
         base = self.knots[0]
         drift = np.interp((t - base).astype(float), (self.knots - base).astype(float), self.offsets)
-        return t + np.rint(drift).astype(np.int64) + self.shift
+        drifting: Ints = t + np.rint(drift).astype(np.int64) + self.shift
+        return drifting
 
     @property
     def offset(self) -> int:

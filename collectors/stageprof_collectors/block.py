@@ -44,12 +44,11 @@ class Blocks:
         table = self._t.read("block", "start", "stop", "awaited", "gather", "gathered")
         keys = self._t.store.keys(table["key"])
         strings = self._t.store.strings
-        names = ("start", "stop", "place", "thread", "call", "awaited", "gather", "gathered")
+        columns = (table[n].tolist() for n in Block._fields if n != "key")
         found: defaultdict[tuple[int, int], list[Block]] = defaultdict(list)
-        for key, *row in zip(keys, *(table[n].tolist() for n in names), strict=True):
-            start, stop, place, thread, call, *rest = row
-            block = Block(start, stop, place, thread, strings[call], *rest, key)
-            found[place, thread].append(block)
+        for *row, key in zip(*columns, keys, strict=True):
+            block = Block(*row, key)
+            found[block.place, block.thread].append(block._replace(call=strings[row[4]]))
         return {lane: sorted(blocks) for lane, blocks in found.items()}
 
     def last_run(self, block: Block, before: int) -> int:
@@ -88,7 +87,7 @@ class Blocks:
 
     @cached_property
     def _producers(self) -> dict[str, list[tuple[int, int]]]:
-        """key -> (instant, index of the run) of the runs that produced it for a client."""
+        """Runs that produced a key for a client, by key: (instant, index of the run)."""
         table = self._t.read("want", "t")
         found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         keys = self._t.store.keys(table["key"])

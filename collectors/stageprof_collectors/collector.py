@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -70,7 +71,8 @@ class Collector:
         self.path = None if path is None else os.fspath(path)
         self.live = Live()
         self._writer = None if path is None else Writer(path, header)
-        self._store = Store(header) if path is None else None
+        #: the recording itself where there is no file
+        self._store = Store(header)
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._told = False
         self._thread = threading.Thread(target=self._run, name="stageprof-collector", daemon=True)
@@ -87,7 +89,6 @@ class Collector:
         if self._writer is not None:
             self._writer.close()
             return Recording.open(self._writer.path)
-        assert self._store is not None
         self._store.complete, self._store.incomplete_reason = True, ""
         return Recording(self._store)
 
@@ -103,10 +104,10 @@ class Collector:
     def _keep(self, batches: list[bytes]) -> None:
         for batch in batches:
             self._look(batch)
-        if self._store is not None:
+        if self._writer is None:
             for batch in batches:
                 self._store.add(batch)
-        if self._writer is not None and batches:
+        elif batches:
             self._writer.write(*[small for batch in batches if (small := _narrowed(batch))])
             self._tell(self._writer.failed)
 
@@ -151,5 +152,5 @@ def describe(label: str) -> dict[str, Any]:
         "machine": platform.machine(),
         "cpus": os.cpu_count() or 0,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "program": os.path.basename(sys.argv[0]) if sys.argv else "",
+        "program": Path(sys.argv[0]).name if sys.argv else "",
     }

@@ -18,9 +18,12 @@ _BEFORE = (STEP["expr"], STEP["graph.dump"], STEP["materialize"])
 
 
 def computations(recording: Recording) -> pd.DataFrame:
-    """See `Recording.computations`. Columns: client, file, line, start_s (the call began),
+    """See `Recording.computations`.
+
+    Columns: client, file, line, start_s (the call began),
     submitted_s, first_task_s (from the call to the first task's start), stop_s, duration_s,
-    tasks (run for it), graph_tasks, wanted, graph_bytes, and `<stage>_s` for the eight lines."""
+    tasks (run for it), graph_tasks, wanted, graph_bytes, and `<stage>_s` for the eight lines.
+    """
     timeline = recording.timeline
     owner = _graph_of_runs(timeline.runs)
     graphs = timeline.read("graph", "start", "stop")
@@ -123,7 +126,13 @@ def _graph_of_runs(runs: dict[str, Ints]) -> Ints:
         index[place, run] = i
         if cause == NO_CAUSE:
             continue
-        owner[i] = -1 - cause if cause < 0 else owner[index[place, cause]] if (place, cause) in index else -1
+        owner[i] = (
+            -1 - cause
+            if cause < 0
+            else owner[index[place, cause]]
+            if (place, cause) in index
+            else -1
+        )
     return owner
 
 

@@ -12,9 +12,12 @@ if TYPE_CHECKING:
 
 
 def coverage(recording: Recording) -> dict[str, Any]:
-    """See `Recording.coverage`. Keys: complete, incomplete_reason, events, dropped (by reason),
+    """See `Recording.coverage`.
+
+    Keys: complete, incomplete_reason, events, dropped (by reason),
     sources_lost, batches_lost, disabled, workers, instrumented, not_instrumented, problems,
-    overhead_s, overhead (by hook: calls, seconds)."""
+    overhead_s, overhead (by hook: calls, seconds).
+    """
     store, timeline = recording.store, recording.timeline
     workers = recording.workers()
     marks = {name: [label for _, _, label in timeline.marks(name)] for name in _PROBLEMS}

@@ -95,12 +95,12 @@ class Hops:
         return layers, What(STEP["task.send"], worker)
 
     @_once
-    def starting(self, worker: int, scheduler: int) -> Hop:
+    def starting(self, worker: int, _scheduler: int) -> Hop:
         """The task is ready; a thread takes it."""
         return [self._lanes.loop(worker)], What(STEP["wait.thread"], worker)
 
     @_once
-    def fetching(self, worker: int, scheduler: int, name: int) -> Hop:
+    def fetching(self, worker: int, _scheduler: int, name: int) -> Hop:
         """Dependencies come from other workers; `name` is the text of the worker's address."""
         if worker < 0:  # not instrumented, or lost: all that is known is that it had the task
             return [], What(STEP["compute"], worker)
@@ -127,7 +127,7 @@ class Hops:
         return layers, What(STEP["task.send"], scheduler)
 
     @_once
-    def placing(self, worker: int, scheduler: int) -> Hop:
+    def placing(self, _worker: int, scheduler: int) -> Hop:
         """What led to the run has happened; the scheduler places it."""
         return [self._lanes.loop(scheduler)], What(STEP["place"], scheduler)
 

@@ -66,8 +66,11 @@ def gaps(segments: Sequence[Segment[V]], start: int, stop: int) -> list[tuple[in
 def paint(
     start: int, stop: int, layers: Iterable[Sequence[Segment[V]]], default: V
 ) -> list[Segment[V]]:
-    """Cover [start, stop) with the first layer, its gaps with the next, ..., the rest with
-    `default`. Layers are ordered and disjoint; so is the result, and it leaves no gap."""
+    """Cover [start, stop) with the first layer, its gaps with the next, and so on.
+
+    What no layer covers is `default`. Layers are ordered and disjoint; so is the result, and it
+    leaves no gap.
+    """
     covered: list[Segment[V]] = []
     for layer in layers:
         if not layer:

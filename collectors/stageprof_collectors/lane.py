@@ -91,7 +91,7 @@ class Lanes:
 
     def loop(self, place: int) -> Lane:
         """All that a place's event loop did."""
-        return self._select(place, "loop", lambda thread, what: (place, thread) in self._loops)
+        return self._select(place, "loop", lambda thread, _: (place, thread) in self._loops)
 
     def bytes_work(self, place: int) -> Lane:
         """Dumps, loads and imports of a place on any thread but those that run tasks."""
@@ -106,14 +106,14 @@ class Lanes:
     def all(self, place: int) -> Lane:
         """All that any thread of a place did but those that run tasks."""
         running = self._running.get(place, frozenset())
-        return self._select(place, "all", lambda thread, what: thread not in running)
+        return self._select(place, "all", lambda thread, _: thread not in running)
 
     def step(self, places: Sequence[int], *steps: int, label: int = -1) -> Lane:
         """The spans of some steps at some places, of any thread; with `label`, those so named."""
         return self._select(
             places,
             f"steps {steps} {label}",
-            lambda thread, what: what.step in steps and label in (-1, what.label),
+            lambda _, what: what.step in steps and label in (-1, what.label),
         )
 
     @cached_property

@@ -24,8 +24,11 @@ _BY_TASKS = (Stage.OPTIMIZATION, Stage.SERIALIZATION, Stage.SCHEDULING)
 
 
 def layers(recording: Recording) -> pd.DataFrame:
-    """See `Recording.layers`. Columns: layer, prefix, tasks, file, line, wall_s (on the critical
-    path), construction_s, ..., execution_s (busy seconds), bytes."""
+    """See `Recording.layers`.
+
+    Columns: layer, prefix, tasks, file, line, wall_s (on the critical
+    path), construction_s, ..., execution_s (busy seconds), bytes.
+    """
     frame = _per_task(recording)
     if not len(frame):
         return pd.DataFrame(columns=_COLUMNS)

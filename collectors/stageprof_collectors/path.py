@@ -96,9 +96,7 @@ class Walk:
             now, run = self._work(out, run, start, now, depth)
         return now
 
-    def _work(
-        self, out: list[Step], run: int, start: int, now: int, depth: int
-    ) -> tuple[int, int]:
+    def _work(self, out: list[Step], run: int, start: int, now: int, depth: int) -> tuple[int, int]:
         """Function, thread, dependencies, message, decision; returns where, and the next run."""
         now, run = self._on_thread(out, run, start, now, depth)
         for name, hop in (("ready", "starting"), ("received", "fetching"), ("assigned", "sending")):
@@ -177,7 +175,9 @@ class Walk:
         graph = self._graphs.get((place, number))
         if graph is None:
             return now, -1
-        taking = self._hops.taking_in(place) if self._is_scheduler(place) else self._hops.local(place)
+        taking = (
+            self._hops.taking_in(place) if self._is_scheduler(place) else self._hops.local(place)
+        )
         now = self._window(out, max(start, min(now, graph.arrived)), now, taking)
         if graph.submitted:
             handing = self._hops.handing_over(graph.client, place)

@@ -20,8 +20,8 @@ from stageprof_collectors.garbage import no_collection
 from stageprof_collectors.lane import Lanes
 from stageprof_collectors.layers import layers
 from stageprof_collectors.path import Step, Walk
-from stageprof_collectors.store import Store
 from stageprof_collectors.recomputed import recomputed
+from stageprof_collectors.store import Store
 from stageprof_collectors.tasks import tasks
 from stageprof_collectors.timeline import Timeline
 from stageprof_runtime.stage import stage_of, step_name
@@ -119,8 +119,11 @@ class Recording:
         return layers(self)
 
     def computations(self) -> pd.DataFrame:
-        """One row per graph handed over: when, by which line, time to its first task, tasks,
-        bytes, and the wall seconds of each stage while it ran."""
+        """One row per graph handed over.
+
+        When, by which line, time to its first task, tasks, bytes, and the wall seconds of each
+        stage while it ran; see `computations.computations` for the columns.
+        """
         return computations(self)
 
     def samples(self) -> pd.DataFrame:
@@ -131,8 +134,11 @@ class Recording:
         return places.samples(self)
 
     def workers(self) -> pd.DataFrame:
-        """One row per worker: threads, CPUs, memory limit, whether it was instrumented or why
-        not, tasks, busy seconds, batches lost, clock offset and its error."""
+        """One row per worker.
+
+        Columns: worker, name, host, pid, threads, cpus, memory_limit, instrumented, reason (why
+        not), left, tasks, busy_s, batches_lost, offset_s (of its clock), offset_error_s.
+        """
         return places.workers(self)
 
     def recomputed(self) -> pd.DataFrame:
@@ -143,8 +149,11 @@ class Recording:
         return recomputed(self)
 
     def coverage(self) -> dict[str, Any]:
-        """What was seen and what was not: events stored, dropped by reason, sources lost, probes
-        disabled, workers instrumented and seen, own overhead in seconds."""
+        """What was seen and what was not.
+
+        Events stored, dropped by reason, sources lost, probes disabled, workers instrumented and
+        seen, own overhead in seconds.
+        """
         return coverage(self)
 
 

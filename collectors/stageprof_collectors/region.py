@@ -8,7 +8,7 @@ saw; and the rest is the user's own code.
 from __future__ import annotations
 
 from stageprof_collectors.block import Block
-from stageprof_collectors.intervals import Segment, clip, innermost, paint
+from stageprof_collectors.intervals import clip, innermost, paint
 from stageprof_collectors.lane import Lane, Lanes, What
 from stageprof_collectors.path import Step, Walk
 from stageprof_collectors.timeline import LOCAL, Timeline
@@ -27,22 +27,11 @@ def critical_path(timeline: Timeline, lanes: Lanes, walk: Walk) -> list[Step]:
     else:
         own = _own(timeline, lanes)
         blocks = walk.blocks.get((region.place, region.lane), [])
-    waited = _resolved(walk, blocks, own[:1])
-    layers = [*own[:1], [(s.start, s.stop, s) for s in waited], *own[1:]]
-    return _painted(timeline, layers)
-
-
-def _painted(timeline: Timeline, layers: list[list[Segment[What]] | list[Segment[Step]]]) -> list[Step]:
-    region = timeline.region
-    outside = What(OUTSIDE, region.place)
-    path = []
-    for start, stop, value in paint(region.start, region.stop, layers, outside):  # type: ignore[arg-type]
-        step: What | Step = value
-        if isinstance(step, Step):
-            path.append(Step(start, stop, step.what, step.run))
-        else:
-            path.append(Step(start, stop, step, -1))
-    return path
+    waited = [(s.start, s.stop, s) for s in _resolved(walk, blocks, own[:1])]
+    first, *rest = [[(a, b, Step(a, b, what, -1)) for a, b, what in lane] for lane in own] or [[]]
+    outside = Step(region.start, region.stop, What(OUTSIDE, region.place), -1)
+    painted = paint(region.start, region.stop, [first, waited, *rest], outside)
+    return [Step(start, stop, step.what, step.run) for start, stop, step in painted]
 
 
 def _own(timeline: Timeline, lanes: Lanes) -> list[Lane]:

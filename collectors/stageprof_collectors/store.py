@@ -192,3 +192,14 @@ class Store:
                 f"opening stopped after {self.batches:,} batches, for the rest takes more than "
                 f"max_memory ({self._max_memory:,} bytes); raise it if you trust the recording"
             )
+
+
+def _header(raw: bytes) -> dict[str, Any]:
+    try:
+        return frame.decode_json(raw)
+    except ValueError as error:
+        raise DamagedRecording(
+            f"the header of the recording cannot be read ({error})",
+            expected="a JSON object",
+            do="record again",
+        ) from error

@@ -201,9 +201,7 @@ def _worked(runs: Columns, rows: Columns) -> Columns:
     return out
 
 
-def _lookup(
-    keys: Ints, keys2: Ints, wanted: Ints, wanted2: Ints
-) -> tuple[Ints, NDArray[np.bool_]]:
+def _lookup(keys: Ints, keys2: Ints, wanted: Ints, wanted2: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     """For each wanted pair the index of its last row, and whether there is one."""
     if not len(keys) or not len(wanted):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)

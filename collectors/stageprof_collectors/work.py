@@ -38,7 +38,9 @@ def _spans(account: Account, timeline: Timeline, lanes: Lanes) -> None:
             for start, stop, what in lanes.exact(place, thread):
                 account.entries[what.step, roles[place]].busy += stop - start
     blocks = timeline.store.table("block")
-    local = np.isin(blocks["call"], [i for i, s in enumerate(timeline.store.strings) if s == "local"])
+    local = np.isin(
+        blocks["call"], [i for i, s in enumerate(timeline.store.strings) if s == "local"]
+    )
     # A local scheduler's loop is not busy while it waits for its tasks.
     waiting = int((blocks["stop"] - blocks["start"])[local].sum())
     account.entries[STEP["local.loop"], "client"].busy -= waiting
@@ -79,7 +81,9 @@ def _runs(account: Account, timeline: Timeline, lanes: Lanes) -> None:
         entry.busy -= _inside(timeline, lanes, mine)
 
 
-def _inside(timeline: Timeline, lanes: Lanes, mine: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
+def _inside(
+    timeline: Timeline, lanes: Lanes, mine: np.ndarray[tuple[int], np.dtype[np.bool_]]
+) -> int:
     """Length of the exact spans on task threads that lie within runs, ns."""
     runs = timeline.runs
     total = 0

@@ -13,7 +13,7 @@ import zlib
 from importlib import resources
 from typing import Any
 
-import cloudpickle
+import cloudpickle  # type: ignore[import-untyped]
 
 from stageprof_runtime.version import __version__
 
@@ -75,7 +75,9 @@ def _by_value(function: Any) -> bytes:
         cloudpickle.unregister_pickle_by_value(module)
 
 
-def revive(kind: str, arguments: tuple[Any, ...], version: str, packed: bytes) -> Any:
+def revive(  # noqa: C901 (it travels alone: what it uses is inside it)
+    kind: str, arguments: tuple[Any, ...], version: str, packed: bytes
+) -> Any:
     """Make the plugin in the process that unpickles it; uses nothing of this module's globals."""
     import importlib
     import importlib.abc
@@ -99,14 +101,12 @@ def revive(kind: str, arguments: tuple[Any, ...], version: str, packed: bytes) -
 
         def exec_module(self, module: Any) -> None:
             source = self.modules[module.__name__]
-            exec(compile(source, f"<{module.__name__}>", "exec"), module.__dict__)
+            exec(compile(source, f"<{module.__name__}>", "exec"), module.__dict__)  # noqa: S102
 
     def absent(reason: str) -> Any:
         from distributed.diagnostics import plugin as plugins
 
-        base = plugins.WorkerPlugin if kind == "worker" else plugins.SchedulerPlugin
-
-        class Absent(base):  # type: ignore[misc,valid-type]
+        class Absent(plugins.WorkerPlugin):
             """Stands where stageprof could not; tells the scheduler why, and no more."""
 
             name = arguments[0]
@@ -121,12 +121,10 @@ def revive(kind: str, arguments: tuple[Any, ...], version: str, packed: bytes) -
         return Absent()
 
     def runtime() -> Any:
-        try:
-            found = importlib.import_module("stageprof_runtime.version")
-        except ImportError:
+        if importlib.util.find_spec("stageprof_runtime") is None:
             modules = msgpack.unpackb(zlib.decompress(packed))
             sys.meta_path.append(FromMemory(modules))
-            found = importlib.import_module("stageprof_runtime.version")
+        found = importlib.import_module("stageprof_runtime.version")
         if found.__version__ != version:
             raise ImportError(f"stageprof {found.__version__} is here, {version} at the client")
         return importlib.import_module(f"stageprof_runtime.{kind}_plugin")
@@ -134,5 +132,7 @@ def revive(kind: str, arguments: tuple[Any, ...], version: str, packed: bytes) -
     try:
         module = runtime()
         return getattr(module, f"{kind.capitalize()}Probe")(*arguments)
-    except Exception as error:
+    except BaseException as error:
+        if kind == "scheduler":  # the client hears of it, and nothing was registered
+            raise RuntimeError(f"stageprof at the scheduler: {error!r}"[:300]) from None
         return absent(f"{type(error).__name__}: {error}"[:300])

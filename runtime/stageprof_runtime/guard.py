@@ -71,7 +71,9 @@ class Watch:
             if self.failures >= FAILURES and not self.disabled:
                 self.disabled = f"failed {self.failures} times, last: {error!r}"[:200]
             if self.failures == 1:
-                logger.warning("stageprof: hook %s failed: %r (the run goes on)", self.name, error)
+                # As text: a log that keeps the error would keep the user's data in its frames.
+                why = repr(error)[:200]
+                logger.warning("stageprof: hook %s failed: %s (the run goes on)", self.name, why)
         except BaseException:  # no memory or no stack is left to tell it with: it is counted
             return
 

@@ -18,8 +18,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.event import SAMPLED, SPAN
+from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.lines import DASK, USER, kind
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.stage import STEP
@@ -57,14 +57,16 @@ def _seen(code: CodeType) -> int:
     return known
 
 
-def _judge(code: CodeType) -> int:
+def _judge(code: CodeType) -> int:  # noqa: C901, PLR0911 (a table of rules, read from above)
     whose = kind(code.co_filename)
     if whose == USER:
         return _USER
     if whose != DASK:
         return _NONE
     file, name = code.co_filename.replace("\\", "/"), code.co_name
-    if "/distributed/deploy/" in file or (file.endswith("distributed/client.py") and name in _AFFAIRS):
+    if "/distributed/deploy/" in file or (
+        file.endswith("distributed/client.py") and name in _AFFAIRS
+    ):
         return _OUTSIDE
     if any(file.endswith(f) and name == n for f, n in _WAITING):
         return _OUTSIDE

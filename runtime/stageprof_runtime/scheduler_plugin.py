@@ -59,7 +59,9 @@ class SchedulerProbe(SchedulerPlugin):
         #: worker -> batches that came from it through the stream
         self._relayed: dict[str, int] = {}
         self._undo: Undo = lambda: None
-        self._ended = False
+        self._ended = self._over = False
+        #: batches sent through the owner's stream
+        self._passed = 0
         #: tasks of ours on the scheduler's loop; the loop itself keeps no reference to them
         self._doing: set[asyncio.Task[Any]] = set()
         self._telling: asyncio.Task[Any] | None = None
@@ -228,8 +230,10 @@ class SchedulerProbe(SchedulerPlugin):
     @hook
     def _send_now(self, batch: bytes) -> None:
         comm = self._scheduler.client_comms.get(self._owner)
-        if comm is not None and not comm.closed():  # else its lease will end this
-            comm.send({"op": f"{self._session}-batch", "batch": batch})
+        if comm is None or comm.closed() or self._over:  # gone, or it has what it waited for
+            return
+        comm.send({"op": f"{self._session}-batch", "batch": batch})
+        self._passed += 1
 
     def _ready(self) -> bool:
         """Whether the owner takes what is sent to it; a stalled one would fill our memory."""
@@ -251,21 +255,26 @@ class SchedulerProbe(SchedulerPlugin):
     def _on_loop(self, asked: int) -> None:
         self._ring.emit((SAMPLE, now_ns(), "loop.lag_s", (now_ns() - asked) / 1e9))
 
-    async def end(self, *, owner: bool = True) -> list[bytes]:
-        """Take everything away again; what is left everywhere is collected for the owner."""
+    async def end(self, *, owner: bool = True) -> list[Any]:
+        """Take everything away again; what is left everywhere is collected for the owner.
+
+        Returns how many batches went to the owner through its stream, and those that did not.
+        """
         if self._ended:
-            return []
+            return [self._passed]
         self._ended = True
-        batches: list[bytes] = []
+        batches: list[Any] = []
         if owner:
             await quietly(self._drain_workers(batches), self.watches["end"])
         attempt(self.watches["end"], self._undo)
         self._shipper.stop()
         attempt(self.watches["end"], lambda: batches.extend(self._shipper.drain()))
+        self._over = True
+        passed = self._passed
         await quietly(self._unregister(), self.watches["end"])
-        return batches
+        return [passed, *batches]
 
-    async def _drain_workers(self, batches: list[bytes]) -> None:
+    async def _drain_workers(self, batches: list[Any]) -> None:
         asked = [self._drain_one(worker) for worker in list(self._relayed)]
         for some in await asyncio.gather(*asked):
             batches += some

@@ -8,11 +8,12 @@ the session is on.
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from threading import get_ident
 from typing import Any
 
@@ -24,7 +25,8 @@ from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import client_handlers, client_loop
 from stageprof_runtime.context import lane
 from stageprof_runtime.event import MARK, PING, SAMPLE, Place
-from stageprof_runtime.patch import Undo, together
+from stageprof_runtime.guard import Watches, attempt, hook, quietly
+from stageprof_runtime.patch import Undo
 from stageprof_runtime.probes import (
     clients,
     communication,
@@ -36,7 +38,6 @@ from stageprof_runtime.probes import (
     serialization,
     waiting,
 )
-from stageprof_runtime.process import EMIT
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.sampler import Sampler
 from stageprof_runtime.shipper import Shipper
@@ -79,55 +80,86 @@ class Session:
         self._shipper = Shipper(place, self.ring, sink)
         self._sampler: Sampler | None = None
         self._joined: dict[Any, Undo] = {}
+        #: client -> batches that came through its stream
+        self._got: dict[Any, int] = {}
         self._leave: Undo = lambda: None
         self._lane: Any = None
+        self._monitor: Any = None
+        self.watches = Watches("client")
+        #: tasks of ours on clients' loops; the loops keep no reference to them
+        self._doing: set[asyncio.Task[Any]] = set()
 
     # -- the region -------------------------------------------------------------------------
 
     def start(self, client: Any = None, *, region: bool = True) -> None:
         """Install everything; with `region`, the calling thread's time is what is accounted."""
-        self._install()
+        attempt(self.watches["start"], self._install)
         active = client or active_client()
         if active is not None:
             self._sync(active, self.started, active)
         if region:
-            self._begin_region(None)
+            attempt(self.watches["start"], self._begin_region, None)
 
     async def start_async(self, client: Any = None) -> None:
         """The same in a coroutine: the region is that of the calling task."""
-        self._install()
+        attempt(self.watches["start"], self._install)
         active = client or active_client()
         if active is not None:
-            await self.started(active)
-        self._begin_region(asyncio.current_task())
+            await quietly(self.started(active), self.watches["start"])
+        attempt(self.watches["start"], self._begin_region, asyncio.current_task())
 
     def stop(self) -> None:
         """Take everything away again; all batches have gone to the sink when it returns."""
-        self._end_region()
+        if self._forked():
+            return
+        attempt(self.watches["stop"], self._end_region)
         for client in list(self._joined):
             self._sync(client, self.closing, client)
+            self._abandon(client)
         self._uninstall()
 
     async def stop_async(self) -> None:
         """The same in a coroutine."""
-        self._end_region()
+        if self._forked():
+            return
+        attempt(self.watches["stop"], self._end_region)
         for client in list(self._joined):
-            await self.closing(client)
+            await quietly(self.closing(client), self.watches["stop"])
+            self._abandon(client)
         self._uninstall()
 
+    def _abandon(self, client: Any) -> None:
+        """Let go of a client that could not be asked to leave: its cluster is gone or stuck."""
+        undo = None if client.asynchronous else self._joined.pop(client, None)
+        if undo is not None:
+            self.ring.emit((MARK, now_ns(), "cluster lost", f"client is {client.status}"))
+            attempt(self.watches["stop"], undo)
+            client_handlers(client)[f"{self.name}-batch"] = _ignore
+            self._got.pop(client, None)
+
+    def _forked(self) -> bool:
+        """Whether this is a child of the process that began; the session is its parent's."""
+        return os.getpid() != self._shipper.place.pid
+
     def _install(self) -> None:
-        self._monitor = own_monitor()
         self._leave = process.join("client", self.ring, PROBES)
-        self._shipper.every += [self._sample, self._ask_loops]
         clients.followers.append(self)
+        self._shipper.watches = self.watches
+        self._shipper.every += [self._sample, self._ask_loops]
         self._shipper.start()
+        self._monitor = own_monitor()
 
     def _uninstall(self) -> None:
         if self in clients.followers:
             clients.followers.remove(self)
-        self._leave()
-        self._shipper.stop()
-        self._monitor.close()  # type: ignore[attr-defined]
+        for step in (self._leave, self._shipper.stop, self._end_monitor, self._flush):
+            attempt(self.watches["stop"], step)
+
+    def _end_monitor(self) -> None:
+        if self._monitor is not None:
+            self._monitor.close()
+
+    def _flush(self) -> None:
         for batch in self._shipper.drain():
             self._sink(batch)
 
@@ -144,6 +176,7 @@ class Session:
             return
         self.ring.emit((MARK, now_ns(), "region stop", str(self._region)))
         self._sampler.stop()
+        self.watches["sampler"] = self._sampler.watch
         self._shipper.cost["sampler"] = [self._sampler.looks, self._sampler.cost_ns]
         self._sampler = None
         if self._lane is not None:
@@ -155,12 +188,17 @@ class Session:
     def _sync(self, client: Any, function: Any, *args: Any) -> None:
         if client.asynchronous:
             # Its loop is this thread's: nothing can be awaited here.
-            asyncio.ensure_future(function(*args))
+            self._later(function(*args))
             return
         if client.status != "running":
             return
         try:
-            sync(client.loop, function, *args, callback_timeout=PATIENCE_S + LEAVE_S)
+            watch = self.watches[function.__name__]
+            sync(
+                client.loop,
+                lambda: quietly(function(*args), watch),
+                callback_timeout=PATIENCE_S + LEAVE_S,
+            )
         except Exception as error:
             logger.warning("stageprof: %s of %r failed: %r", function.__name__, client, error)
 
@@ -169,8 +207,9 @@ class Session:
         if client in self._joined or getattr(client, "scheduler", None) is None:
             return
         handlers, op = client_handlers(client), f"{self.name}-batch"
-        handlers[op] = self._received
-        self._joined[client] = together([waiting.install_arrivals(EMIT, client)])
+        self._got[client] = 0
+        handlers[op] = functools.partial(self._received, client)
+        self._joined[client] = process.share(waiting.Arrivals(client))
         try:
             plugin = carry("scheduler", self.name, client.id, carry("worker", self.name))
             register = client.scheduler.register_scheduler_plugin
@@ -180,7 +219,9 @@ class Session:
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"[:300]
             self.ring.emit((MARK, now_ns(), "cluster not joined", reason))
-            logger.warning("stageprof: the cluster cannot be recorded (%s); the run goes on", reason)
+            logger.warning(
+                "stageprof: the cluster cannot be recorded (%s); the run goes on", reason
+            )
 
     async def closing(self, client: Any) -> None:
         """Leave a client's cluster: fetch what is left there, and take everything away."""
@@ -189,45 +230,65 @@ class Session:
             return
         try:
             end = getattr(client.scheduler, f"{self.name}-end")
-            for batch in await asyncio.wait_for(end(), LEAVE_S):
+            passed, *batches = await asyncio.wait_for(end(), LEAVE_S)
+            for batch in batches:
                 self._sink(batch)
-            await asyncio.sleep(0.005)  # batches sent before may be behind in the stream
+            await self._wait_for(client, passed)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"[:300]
             self.ring.emit((MARK, now_ns(), "cluster lost", reason))
-        undo()
-        client_handlers(client)[f"{self.name}-batch"] = _ignore
+            client_handlers(client)[f"{self.name}-batch"] = _ignore
+        else:
+            client_handlers(client).pop(f"{self.name}-batch", None)
+        finally:
+            undo()
+            self._got.pop(client, None)
 
-    def _received(self, batch: bytes = b"", **kwargs: Any) -> None:
-        try:
-            self._sink(batch)
-        except Exception as error:
-            logger.warning("stageprof: a batch was lost: %r", error)
+    async def _wait_for(self, client: Any, passed: int) -> None:
+        """Batches that the scheduler sent before its answer may be behind in the stream."""
+        for _ in range(round(LEAVE_S * 200)):
+            if self._got[client] >= passed or client.status != "running":
+                return
+            await asyncio.sleep(0.005)
+
+    @hook
+    def _received(self, client: Any, batch: bytes = b"", **kwargs: Any) -> None:
+        self._got[client] = self._got.get(client, 0) + 1
+        self._sink(batch)
+
+    def _later(self, doing: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.ensure_future(quietly(doing, self.watches["task"]))
+        self._doing.add(task)
+        task.add_done_callback(self._doing.discard)
 
     # -- every half second, on the shipper's thread -----------------------------------------
 
     def _sample(self) -> None:
-        sample(self.ring, self._monitor())
+        if self._monitor is not None:
+            sample(self.ring, self._monitor())
 
     def _ask_loops(self) -> None:
         for client in list(self._joined):
             if client.status == "running":
                 client_loop(client).call_soon_threadsafe(self._on_loop, client, now_ns())
 
+    @hook
     def _on_loop(self, client: Any, asked: int) -> None:
         self.ring.emit((SAMPLE, now_ns(), "loop.lag_s", (now_ns() - asked) / 1e9))
-        self._pinging = asyncio.ensure_future(self._ping(client))
+        if len(self._doing) <= len(self._joined):
+            self._later(self._ping(client))
 
     async def _ping(self, client: Any) -> None:
         """Five small round trips to the scheduler's clock; the best will count."""
-        try:
-            clock = getattr(client.scheduler, f"{self.name}-clock")
-            for _ in range(5):
-                sent = now_ns()
+        clock = getattr(client.scheduler, f"{self.name}-clock")
+        for _ in range(5):
+            sent = now_ns()
+            try:
                 theirs = await clock()
+            except (OSError, TimeoutError):  # busy, closing or gone: another time
+                return
+            if theirs is not None and theirs > 0:
                 self.ring.emit((PING, sent, theirs, now_ns(), client.scheduler.address))
-        except Exception:  # busy, closing or gone: another time
-            return
 
 
 def active_client() -> Any:
@@ -242,7 +303,7 @@ def active_client() -> Any:
 
 
 def _ignore(**kwargs: Any) -> None:
-    """Stands for a session that is over; a late batch of it must not be an error."""
+    """Stands for a session that could not say goodbye; a late batch of it must not be an error."""
 
 
 __all__ = ["Session", "Sink", "active_client"]

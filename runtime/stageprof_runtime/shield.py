@@ -72,7 +72,8 @@ def _synchronous(function: Any, make: Make, watch: Watch) -> Any:
     def shielded(*args: Any, **kwargs: Any) -> Any:
         if watch.disabled:
             return function(*args, **kwargs)
-        before, ended = _ended.get(), []
+        before = _ended.get()
+        ended: list[Any] = []
         _ended.set(ended)
         try:
             return ours(*args, **kwargs)
@@ -109,7 +110,8 @@ def _asynchronous(function: Any, make: Make, watch: Watch) -> Any:
     async def shielded(*args: Any, **kwargs: Any) -> Any:
         if watch.disabled:
             return await function(*args, **kwargs)
-        before, ended = _ended.get(), []
+        before = _ended.get()
+        ended: list[Any] = []
         _ended.set(ended)
         try:
             return await ours(*args, **kwargs)

@@ -73,7 +73,7 @@ class Shipper:
             rows = self.ring.take(sums_too=every)
             self._report_hooks(rows)
             parts = [rows[i : i + ROWS] for i in range(0, len(rows), ROWS)]
-            return [batch for part in parts or [[]][: every] if (batch := self._pack(part))]
+            return [batch for part in parts or [[]][:every] if (batch := self._pack(part))]
 
     def _run(self) -> None:
         rounds = 0
@@ -100,7 +100,9 @@ class Shipper:
         now = phase.get(self.place.role, 0)
         drops, counts = self._drops(), self.counts
         try:
-            return pack(self.place, seq, now_ns(), rows, drops=drops, cost=cost, now=now, counts=counts)
+            return pack(
+                self.place, seq, now_ns(), rows, drops=drops, cost=cost, now=now, counts=counts
+            )
         except Exception as error:
             self.lost(f"not packable: {type(error).__name__}", len(rows))
             return None

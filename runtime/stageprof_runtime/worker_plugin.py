@@ -20,7 +20,7 @@ from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import address, batched_stream, waiting_in
 from stageprof_runtime.event import MARK, PING, SAMPLE, Place
 from stageprof_runtime.guard import Watches, attempt, guard, hook, quietly
-from stageprof_runtime.patch import Undo, together
+from stageprof_runtime.patch import Install, Undo, together
 from stageprof_runtime.probes import (
     communication,
     execution,
@@ -89,9 +89,9 @@ class WorkerProbe(WorkerPlugin):
         self._ring = ring
         self._hello(worker)
         worker.handlers[f"{self._session}-drain"] = self._drain
-        undos = [functools.partial(worker.handlers.pop, f"{self._session}-drain", None)]
+        undos: list[Undo] = [functools.partial(worker.handlers.pop, f"{self._session}-drain", None)]
         self._undo = together(undos)
-        probes = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
+        probes: list[Install] = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
         undos.append(process.join("worker", ring, probes))
         shipper.start()
         self._ask_loop()

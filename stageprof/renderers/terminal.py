@@ -97,9 +97,9 @@ def _step(line: StepLine) -> Text:
 
 
 def _layer(line: LayerLine) -> Text:
-    name = _column(safe(line.layer), 34)
+    name = _column(safe(line.layer), 30)
     where = _column(safe(line.line or "line unknown"), 20)
-    return Text(f"  {name} {where} {count(line.tasks, 'task'):>11}{seconds(line.wall_s):>11}")
+    return Text(f"  {name} {where} {count(line.tasks, 'task'):>15}{seconds(line.wall_s):>11}")
 
 
 def _column(value: str, width: int) -> str:

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from clusters import separate
 from distributed import Client
 
 import stageprof
+from clusters import separate
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import clusters
 import dask
 import pytest
 from distributed import Client
+
+import clusters
 
 
 @pytest.fixture(scope="module", params=["separate", "local"])

@@ -10,11 +10,12 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-import clusters
 import dask
-import planted
 import pytest
 from distributed import Client
+
+import clusters
+import planted
 from truth import record, step_seconds
 
 #: The slow link, and how much is sent over it: about a second.
@@ -37,7 +38,7 @@ def test_a_big_dependency_is_a_transfer(cluster: Client) -> None:
     big = record(lambda: big_dependency(300_000_000, cluster))
     moved = step_seconds(big, "data.transfer") - step_seconds(small, "data.transfer")
     spans, step = big.timeline.spans, big.steps().set_index("step")
-    assert step.loc["data.transfer", "bytes"] >= 300_000_000
+    assert int(step["bytes"]["data.transfer"]) >= 300_000_000
     longest = int((spans["stop"] - spans["start"])[spans["nbytes"] >= 300_000_000].max()) / 1e9
     loaded = step_seconds(big, "data.load") + step_seconds(big, "data.dump")
     assert moved + loaded == pytest.approx(longest, rel=0.05, abs=0.05)
@@ -50,8 +51,11 @@ def _run(*command: str) -> None:
 
 @contextmanager
 def slow_link() -> Iterator[tuple[list[str], str, str]]:
-    """A network namespace whose way out is slow; gives a command prefix for it, the address on
-    this side and on that one. Skips the test, loudly, where namespaces cannot be made."""
+    """A network namespace whose way out is slow.
+
+    Gives a command prefix for it, the address on this side and on that one. Skips the test,
+    loudly, where namespaces cannot be made.
+    """
     name = f"sp{os.getpid()}"
     here, there = f"{name}a", f"{name}b"
     inside = ["ip", "netns", "exec", name]
@@ -98,8 +102,7 @@ s.recv(1); s.sendall(bytes({NBYTES})); s.recv(1)
 
 @pytest.mark.netns
 def test_a_slow_link_is_communication() -> None:
-    """A result that crosses a slow link from its worker is as much communication as a plain
-    socket takes for as many bytes."""
+    """A result over a slow link is as much communication as a plain socket takes for its bytes."""
     with slow_link() as (inside, host, other), ExitStack() as stack:
         scheduler = stack.enter_context(
             clusters.process("scheduler", "--host", host, "--port", "0", "--no-dashboard")

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import dask
 import dask.array as da
-import planted
 import pytest
 from distributed import Client
+
+import planted
 from truth import Reading, appears_in, read_back, record, step_seconds
 
 DELAY = 0.7

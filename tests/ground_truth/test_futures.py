@@ -6,13 +6,15 @@ import asyncio
 import threading
 import time
 from pathlib import Path
+from typing import Any
+
+import dask
+import pytest
+from distributed import Client, as_completed, wait
 
 import clusters
-import dask
 import planted
-import pytest
 import stageprof
-from distributed import Client, as_completed, wait
 from truth import adds_up, appears_in, read_back, record, step_seconds
 
 
@@ -41,7 +43,7 @@ def test_map_and_as_completed(cluster: Client, tmp_path: Path) -> None:
 
 
 def test_persist_and_wait(cluster: Client, tmp_path: Path) -> None:
-    """persist returns at once; the waiting is accounted where it happens."""
+    """Persist returns at once; the waiting is accounted where it happens."""
 
     def program(log: str, delay: float) -> None:
         parts = [dask.delayed(planted.work)(log, delay) for _ in range(4)]
@@ -66,7 +68,7 @@ def test_an_actor(cluster: Client, tmp_path: Path) -> None:
     """Calls of an actor are execution."""
 
     def program(log: str, delay: float) -> None:
-        counter = cluster.submit(planted.Counter, actor=True).result()
+        counter: Any = cluster.submit(planted.Counter, actor=True).result()
         assert counter.add(log, delay).result() == 1
 
     reading = read_back(program, 0.5, tmp_path)
@@ -86,7 +88,7 @@ def test_a_retry_is_recomputed(cluster: Client, tmp_path: Path) -> None:
     appears_in(reading, {"execution": reading.seconds("work")})
     again = reading.recording.recomputed()
     assert again["reason"].tolist() == ["retried"]
-    assert again["seconds"].sum() == pytest.approx(0.4, rel=0.1, abs=0.05)
+    assert 0.4 <= again["seconds"].sum() < 0.4 + 0.15
 
 
 def test_a_lost_worker_is_recomputed(tmp_path: Path) -> None:
@@ -152,7 +154,7 @@ def test_an_async_client(tmp_path: Path) -> None:
             return prof.recording
 
     with clusters.separate(1, 1) as client:
-        recording = asyncio.run(program(client.scheduler.address))
+        recording = asyncio.run(program(clusters.scheduler_of(client)))
     adds_up(recording)
     stages = recording.stages()["wall_s"]
     assert stages["execution"] == pytest.approx(0.5, rel=0.05, abs=0.05)

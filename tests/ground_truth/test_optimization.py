@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import dask
 import dask.dataframe as dd
 import pandas as pd
-import planted
 import pytest
 from dask._expr import Expr
 from distributed import Client
+
+import planted
 from truth import appears_in, read_back, step_seconds
 
 DELAY = 0.7
@@ -47,7 +47,7 @@ def test_a_slow_low_level_optimizer_runs_on_the_client_locally(
 
 
 @pytest.fixture
-def slow_rewrite(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+def slow_rewrite(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Makes the first simplification of an expression slow."""
     plan: dict[str, Any] = {"log": "", "seconds": 0.0}
     simplify = Expr.simplify
@@ -59,7 +59,7 @@ def slow_rewrite(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
         return simplify(self, *args, **kwargs)
 
     monkeypatch.setattr(Expr, "simplify", slowly)
-    yield plan
+    return plan
 
 
 def test_a_slow_rewrite_of_an_expression_runs_on_the_client(

@@ -6,14 +6,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-import clusters
 import dask
 import dask.order
 import dask.threaded
-import planted
 import pytest
 from dask._task_spec import Task
 from dask.order import order
+
+import clusters
+import planted
 from truth import record, step_seconds
 
 #: Chains of this many tasks, so many of them.

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import dask
-import planted
 import pytest
 from distributed import Client
+
+import planted
 from truth import Reading, appears_in, read_back, step_seconds
 
 DELAY = 0.4

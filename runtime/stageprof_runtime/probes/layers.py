@@ -76,19 +76,19 @@ def _graph(lines: Lines, raw: Any) -> Any:
 def _expr(lines: Lines, raw: Any) -> Any:
     new: Callable[..., Any] = raw.__func__ if isinstance(raw, staticmethod) else raw
 
-    def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
+    def made(cls: type, *args: Any, **kwargs: Any) -> Any:
         expr = new(cls, *args, **kwargs)
         frame = sys._getframe(1)
         line = _origin(lines, frame) if inside.optimizing else user_line(frame)
         lines.made(expr._name, line)
         return expr
 
-    return staticmethod(__new__)
+    return staticmethod(made)
 
 
 def _origin(lines: Lines, frame: FrameType | None) -> Line:
     """The line of the expression whose rewriting is making a new one: the nearest one known."""
-    for _ in range(12):
+    for _ in range(16):
         if frame is None:
             break
         if frame.f_code.co_varnames[:1] in (("self",), ("expr",)):

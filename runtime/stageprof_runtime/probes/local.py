@@ -19,10 +19,12 @@ from typing import Any
 
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import identity, place
-from stageprof_runtime.context import inside, lane_number, within
+from stageprof_runtime.context import lane_number, within
 from stageprof_runtime.event import ASSIGN, BLOCK, FINISH, GRAPH, RUN, SPAN, SUBMIT
+from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.lines import user_line
-from stageprof_runtime.patch import Emit, Undo, replace, together
+from stageprof_runtime.patch import Emit, Undo, replace, together, wrapped
+from stageprof_runtime.shield import shield, theirs
 from stageprof_runtime.stage import STEP, Stage
 
 #: Run and graph numbers begin far from those of any scheduler.
@@ -47,6 +49,7 @@ class _Loop:
     def __init__(self, emit: Emit, submit: Callable[..., Future[Any]]) -> None:
         self.emit = emit
         self._submit = submit
+        self._watch = wrapped.setdefault("local.submit", Watch("local.submit"))
         self.graph = next(_graphs)
         self.cause = -1 - self.graph
         self.assigned = 0
@@ -55,17 +58,20 @@ class _Loop:
 
     def submit(self, batch: Any, tasks: list[Any]) -> Future[Any]:
         """Submit tasks as the scheduler asks, timed; their future holds only its own result."""
-        assigned = now_ns()
-        runs = [next(_runs) for _ in tasks]
-        self.assigned += len(runs)
-        for run, task in zip(runs, tasks, strict=True):
-            self.emit.row("client", (ASSIGN, run, assigned, "local", self.cause, task[0]))
         # What may run in another process gets the scheduler's own dumps and loads, not ours.
         plain = [(key, info, self.dumps, self.loads, *rest) for key, info, _, _, *rest in tasks]
+        runs = [next(_runs) for _ in tasks]
+        attempt(self._watch, self._assigned, runs, plain)
         out: Future[Any] = Future()
         fut = self._submit(_timed_batch, batch, plain, os.getpid())
         fut.add_done_callback(lambda f: self._returned(f, out, runs))
         return out
+
+    def _assigned(self, runs: list[int], tasks: list[Any]) -> None:
+        t = now_ns()
+        self.assigned += len(runs)
+        for run, task in zip(runs, tasks, strict=True):
+            self.emit.row("client", (ASSIGN, run, t, "local", self.cause, task[0]))
 
     def _returned(self, fut: Future[Any], out: Future[Any], runs: list[int]) -> None:
         try:
@@ -73,10 +79,17 @@ class _Loop:
         except BaseException as error:  # handed on: it is the user's
             out.set_exception(error)
             return
+        # On this thread an interrupt is not the user's: a result that is not set hangs the run.
+        try:
+            self._rows(runs, times)
+        except BaseException as error:
+            self._watch.failed(error)
+        out.set_result(results)
+
+    def _rows(self, runs: list[int], times: list[Times]) -> None:
         for run, time in zip(runs, times, strict=True):
             self._row(run, time)
         self.cause = runs[-1]
-        out.set_result(results)
 
     def _row(self, run: int, time: Times) -> None:
         start, stop, thread, cpu, pid, failed, spans = time
@@ -91,13 +104,17 @@ class _Loop:
         if function is identity:
             return function
 
-        def timed(obj: Any) -> Any:
-            with within("client", Stage.SERIALIZATION):
-                start = now_ns()
-                result = function(obj)
-                self.emit.span("client", STEP[step], start, now_ns())
-            return result
+        def make(function: Callable[..., Any]) -> Callable[..., Any]:
+            def timed(obj: Any) -> Any:
+                with within("client", Stage.SERIALIZATION):
+                    start = now_ns()
+                    result = function(obj)
+                    self.emit.span("client", STEP[step], start, now_ns())
+                return result
 
+            return timed
+
+        timed: Callable[..., Any] = shield(function, make, self._watch)
         return timed
 
 
@@ -158,7 +175,7 @@ def _materialized(emit: Emit, dsk: Any) -> Any:
         return dsk
     with within("client", Stage.CONSTRUCTION):
         start = now_ns()
-        dsk = dsk.__dask_graph__()
+        dsk = theirs(dsk.__dask_graph__)
     emit.span("client", STEP["materialize"], start, now_ns())
     return dsk
 

@@ -1,5 +1,4 @@
-"""Steps of a graph on its way into a scheduler: `materialize`, `lowlevel`, `order`, `state`,
-`transition`.
+"""Steps `materialize`, `lowlevel`, `order`, `state`, `transition`: a graph entering a scheduler.
 
 The functions are the same for dask.distributed and for the local schedulers; whose they are is
 told by the thread: the scheduler's loop and the offload thread, or any other.
@@ -34,8 +33,10 @@ def install(emit: Emit) -> Undo:
         replace(*place(where), functools.partial(_timed, emit, STEP[step]))
         for where, step in steps.items()
     ]
-    for where in ("expr.hlg", "expr.hlg_sequence"):
-        undos.append(replace(*place(where), functools.partial(_cached, emit)))
+    undos += [
+        replace(*place(where), functools.partial(_cached, emit))
+        for where in ("expr.hlg", "expr.hlg_sequence")
+    ]
     return together(undos)
 
 

@@ -1,0 +1,202 @@
+"""Guards: nothing leaves a hook, and a hook that fails or costs too much is put away."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from stageprof_runtime import guard as module
+from stageprof_runtime.guard import (
+    FAILURES,
+    GRACE_NS,
+    STRIDE,
+    Watch,
+    Watches,
+    attempt,
+    failures,
+    guard,
+    hook,
+    quietly,
+)
+
+SECOND = 1_000_000_000
+
+#: Whatever a hook may raise.
+ERRORS = [
+    RuntimeError,
+    TypeError,
+    MemoryError,
+    RecursionError,
+    asyncio.CancelledError,
+    SystemExit,
+    KeyboardInterrupt,
+]
+
+
+class Clock:
+    """A clock that goes on only when told to."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    fake = Clock()
+    monkeypatch.setattr(module, "now_ns", fake)
+    return fake
+
+
+def raises(error: type[BaseException]) -> Any:
+    def hook(*args: Any) -> None:
+        raise error("ours")
+
+    return hook
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_no_error_leaves_a_guarded_hook(error: type[BaseException]) -> None:
+    watch = Watch("h")
+    guard(raises(error), watch)(1, 2)
+    assert watch.failures == 1
+
+
+def test_a_hook_that_fails_ten_times_is_disabled_and_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    calls, watch = [], Watch("scheduler.transition")
+
+    def fails(x: int) -> None:
+        calls.append(x)
+        raise ValueError("broken")
+
+    guarded = guard(fails, watch)
+    with caplog.at_level(logging.WARNING, "stageprof"):
+        for i in range(10_000):
+            guarded(i)
+    assert len(calls) == FAILURES
+    assert "failed 10 times" in watch.disabled
+    assert [r.levelname for r in caplog.records] == ["WARNING"]
+    assert len(caplog.text) < 500
+
+
+def test_failures_are_told_once_as_drops() -> None:
+    failures()
+    watch = Watch("h")
+    for _ in range(3):
+        watch.failed(ValueError())
+    assert failures() == {"hook failed: h": 3}
+    assert failures() == {}
+
+
+def test_a_log_that_fails_too_is_no_failure_of_the_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.logger, "warning", raises(RecursionError))
+    watch = Watch("h")
+    watch.failed(ValueError())
+    assert watch.failures == 1
+
+
+def test_a_cheap_hook_runs_at_every_call(clock: Clock) -> None:
+    calls: list[int] = []
+    guarded = guard(calls.append, Watch("h"))
+    for i in range(1_000):
+        guarded(i)
+    assert len(calls) == 1_000
+
+
+def test_a_hook_over_its_budget_is_sampled_and_then_disabled(clock: Clock) -> None:
+    calls, watch = [], Watch("h")
+
+    def slow(x: int) -> None:
+        calls.append(x)
+        clock.now += 5_000_000
+
+    guarded = guard(slow, watch)
+    while not watch.sampled:
+        guarded(len(calls))
+    # The grace is used up, give or take the calls between two measurements.
+    assert GRACE_NS <= clock.now <= GRACE_NS + 16 * 5_000_000
+    before = len(calls)
+    for i in range(STRIDE * 4):
+        guarded(i)
+    assert len(calls) == before + 4
+    for i in range(10_000):
+        guarded(i)
+    assert watch.disabled == "over its time budget"
+    assert clock.now < 3 * GRACE_NS
+
+
+def test_time_between_calls_counts_for_the_budget(clock: Clock) -> None:
+    """2 % of a long run is more than the grace."""
+
+    def slow() -> None:
+        clock.now += SECOND // 100
+
+    watch = Watch("h")
+    guarded = guard(slow, watch)
+    for _ in range(1_000):
+        clock.now += SECOND
+        guarded()
+    assert not watch.sampled
+    assert watch.spent_ns == 1_000 * SECOND // 100
+
+
+class Plugin:
+    def __init__(self) -> None:
+        self.watches = Watches("scheduler")
+        self.calls = 0
+
+    @hook
+    def add_worker(self, error: type[BaseException]) -> None:
+        self.calls += 1
+        raise error("ours")
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_hook_method_raises_nothing_and_is_disabled_at_the_tenth(
+    error: type[BaseException],
+) -> None:
+    plugin = Plugin()
+    for _ in range(100):
+        plugin.add_worker(error)
+    assert plugin.calls == FAILURES
+    assert plugin.watches["add_worker"].name == "scheduler.add_worker"
+
+
+@pytest.mark.parametrize("error", [e for e in ERRORS if e is not KeyboardInterrupt])
+def test_an_attempt_raises_nothing(error: type[BaseException]) -> None:
+    watch = Watch("h")
+    attempt(watch, raises(error))
+    assert watch.failures == 1
+
+
+def test_an_attempt_lets_the_users_interrupt_through() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        attempt(Watch("h"), raises(KeyboardInterrupt))
+
+
+@pytest.mark.parametrize("error", [e for e in ERRORS if e is not KeyboardInterrupt])
+def test_a_quiet_coroutine_raises_nothing(error: type[BaseException]) -> None:
+    async def ours() -> None:
+        raise error("ours")
+
+    watch = Watch("h")
+    asyncio.run(quietly(ours(), watch))
+    assert watch.failures == 1
+
+
+def test_a_real_cancellation_gets_out_of_a_quiet_coroutine() -> None:
+    async def main() -> None:
+        task = asyncio.ensure_future(quietly(asyncio.Event().wait(), Watch("h")))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())

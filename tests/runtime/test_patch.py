@@ -1,0 +1,299 @@
+"""Undo: what probes replaced is afterwards the very same object as before."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from stageprof_runtime import compat, process, scheduler_plugin, session, worker_plugin
+from stageprof_runtime.guard import FAILURES
+from stageprof_runtime.patch import Emit, Install, Undo, replace, replace_item, together
+from stageprof_runtime.ring import Ring
+
+SETS = {
+    "client": session.PROBES,
+    "scheduler": scheduler_plugin.PROBES,
+    "worker": worker_plugin.PROBES,
+}
+ABSENT = object()
+ORDERS = list(itertools.permutations(range(3)))
+
+
+def everything() -> dict[str, Any]:
+    """What stands, raw, at every private place."""
+    found = {}
+    for where in compat._PLACES:
+        owner, name = compat.place(where)
+        found[where] = vars(owner).get(name, ABSENT)
+    return found
+
+
+def changed(before: dict[str, Any]) -> list[str]:
+    return [where for where, now in everything().items() if now is not before[where]]
+
+
+@pytest.fixture(autouse=True)
+def same_as_before() -> Iterator[None]:
+    before = everything()
+    yield
+    assert changed(before) == []
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("role", SETS)
+def test_undo_leaves_every_place_identical(role: str) -> None:
+    before = everything()
+    leave = process.join(role, Ring(), SETS[role])
+    assert changed(before) != []
+    assert process.failed == {}
+    leave()
+    assert changed(before) == []
+    assert process.installed() == []
+
+
+@pytest.mark.smoke
+def test_every_place_is_replaced_by_some_probe() -> None:
+    """A place that nobody replaces is a name in `compat` that nobody needs."""
+    before = everything()
+    leaves = [process.join(role, Ring(), SETS[role]) for role in SETS]
+    untouched = set(before) - set(changed(before))
+    for leave in leaves:
+        leave()
+    assert untouched == set()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_sessions_may_end_in_any_order(order: tuple[int, ...]) -> None:
+    before = everything()
+    leaves = [process.join(role, Ring(), SETS[role]) for role in ("client", "worker", "client")]
+    for i in order[:-1]:
+        leaves[i]()
+        assert changed(before) != []
+    leaves[order[-1]]()
+    assert changed(before) == []
+
+
+def test_leaving_twice_is_leaving_once() -> None:
+    stay, leave = (process.join("client", Ring(), session.PROBES) for _ in range(2))
+    leave()
+    leave()
+    assert process.has("client")
+    stay()
+    assert process.installed() == []
+
+
+class Owner:
+    def plain(self) -> str:
+        return "plain"
+
+    @classmethod
+    def of_class(cls) -> str:
+        return "class"
+
+    @staticmethod
+    def static() -> str:
+        return "static"
+
+    @functools.cached_property
+    def cached(self) -> str:
+        return "cached"
+
+
+class Heir(Owner):
+    pass
+
+
+def louder(function: Any) -> Any:
+    """Make any kind of descriptor say it louder."""
+    if isinstance(function, functools.cached_property):
+        inner = function.func
+        prop = functools.cached_property(lambda self: inner(self).upper())
+        prop.__set_name__(Owner, "cached")
+        return prop
+    kind = type(function) if isinstance(function, classmethod | staticmethod) else None
+    call = function.__func__ if kind else function
+    wrapped = lambda *args: call(*args).upper()  # noqa: E731
+    return kind(wrapped) if kind else wrapped
+
+
+@pytest.mark.parametrize("name", ["plain", "of_class", "static", "cached"])
+@pytest.mark.parametrize("owner", [Owner, Heir])
+def test_every_kind_of_attribute_returns_as_it_was(owner: type[Owner], name: str) -> None:
+    def said() -> Any:
+        value = getattr(owner(), name)
+        return value() if callable(value) else value
+
+    raw, before = vars(owner).get(name, ABSENT), said()
+    undo = replace(owner, name, louder) if owner is Owner else None
+    if undo is None:
+        if name == "plain":
+            undo = replace(owner, name, louder)
+        else:
+            pytest.skip("only plain functions are replaced on an heir")
+    assert said() == before.upper()
+    undo()
+    undo()
+    assert vars(owner).get(name, ABSENT) is raw
+    assert said() == before
+
+
+def adding(text: str) -> Callable[[Any], Any]:
+    return lambda function: lambda *args: f"{function(*args)} {text}"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_replacements_may_be_undone_in_any_order(order: tuple[int, ...]) -> None:
+    raw = vars(Owner)["plain"]
+    undos = [replace(Owner, "plain", adding(str(i))) for i in range(3)]
+    alive = [0, 1, 2]
+    for i in order:
+        undos[i]()
+        alive.remove(i)
+        assert Owner().plain() == " ".join(["plain", *map(str, alive)])
+    assert vars(Owner)["plain"] is raw
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_entries_of_a_dict_too(order: tuple[int, ...]) -> None:
+    mapping = {"op": lambda: "plain"}
+    before = mapping["op"]
+    undos = [replace_item(mapping, "op", adding(str(i))) for i in range(3)]
+    for i in order:
+        undos[i]()
+    assert mapping["op"] is before
+
+
+def test_a_missing_entry_stays_missing() -> None:
+    mapping: dict[str, Any] = {}
+    replace_item(mapping, "op", adding("x"))()
+    assert mapping == {}
+
+
+def test_somebody_elses_replacement_is_left_alone_and_ours_beneath_it_goes_silent() -> None:
+    class Victim(Owner):
+        def plain(self) -> str:
+            return "victim"
+
+    undo = replace(Victim, "plain", adding("ours"))
+    ours = vars(Victim)["plain"]
+    theirs = Victim.plain = lambda self: f"{ours(self)} theirs"  # type: ignore[method-assign]
+    undo()
+    assert vars(Victim)["plain"] is theirs
+    assert Victim().plain() == "victim theirs"
+
+
+def test_an_undo_that_fails_does_not_keep_the_others_from_being_tried() -> None:
+    done: list[int] = []
+
+    def fails() -> None:
+        raise RuntimeError("no")
+
+    undo = together([lambda: done.append(1), fails, lambda: done.append(2)])
+    with pytest.raises(RuntimeError):
+        undo()
+    assert done == [2, 1]
+
+
+def test_a_probe_that_fails_half_way_leaves_nothing_and_is_named() -> None:
+    raw = vars(Owner)["plain"]
+
+    def half(emit: Emit) -> Undo:
+        replace(Owner, "plain", adding("half"))
+        raise AttributeError("this Dask has no such place")
+
+    probes: list[Install] = [half]
+    leave = process.join("client", Ring(), probes)
+    try:
+        assert vars(Owner)["plain"] is raw
+        (why,) = [why for name, why in process.failed.items() if name.endswith(".half")]
+        assert "no such place" in why
+    finally:
+        leave()
+        process.failed.clear()
+
+
+class Counted:
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def function(self, *args: Any, **kwargs: Any) -> Any:
+        """Do as told: return or raise what is given."""
+        self.calls.append((args, kwargs))
+        if isinstance(args[0], BaseException):
+            raise args[0]
+        return args[0]
+
+    async def coroutine(self, *args: Any, **kwargs: Any) -> Any:
+        """The same, awaited."""
+        return self.function(*args, **kwargs)
+
+
+class Ours(Exception):
+    """What a wrapper of ours fails with."""
+
+
+def failing(when: str) -> Callable[[Any], Any]:
+    def make(function: Any) -> Any:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            if when == "before":
+                raise Ours
+            try:
+                return function(*args, **kwargs)
+            finally:
+                raise Ours
+
+        return wrapper
+
+    return make
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("outcome", ["result", ValueError("theirs"), KeyboardInterrupt()])
+def test_a_function_behind_a_broken_wrapper_is_called_once_and_its_outcome_stands(
+    when: str, outcome: Any
+) -> None:
+    counted = Counted()
+    undo = replace(Counted, "function", failing(when))
+    for i in range(FAILURES + 5):
+        try:
+            got = counted.function(outcome, i, named=i)
+        except BaseException as error:
+            got = error
+        assert got is outcome
+    undo()
+    assert counted.calls == [((outcome, i), {"named": i}) for i in range(FAILURES + 5)]
+
+
+def test_a_broken_wrapper_keeps_no_result_alive() -> None:
+    import gc
+    import weakref
+
+    counted = Counted()
+    undo = replace(Counted, "function", failing("after"))
+    thing = {1}.__class__([1])
+    ref = weakref.ref(thing)
+    assert counted.function(thing) is thing
+    counted.calls.clear()
+    del thing
+    gc.collect()
+    assert ref() is None
+    undo()
+
+
+def test_functions_that_call_themselves_keep_their_outcomes_apart() -> None:
+    class Owner2:
+        calls = 0
+
+        def factorial(self, n: int) -> int:
+            self.calls += 1
+            return n * self.factorial(n - 1) if n else 1
+
+    owner = Owner2()
+    undo = replace(Owner2, "factorial", failing("after"))
+    assert owner.factorial(8) == 40320
+    assert owner.calls == 9
+    undo()

@@ -1,0 +1,69 @@
+"""The ring: bounded, and every row that it loses is counted."""
+
+from __future__ import annotations
+
+import threading
+
+from stageprof_runtime.event import SPAN, SUM
+from stageprof_runtime.ring import Ring
+
+
+def test_rows_come_out_in_the_order_they_went_in() -> None:
+    ring = Ring()
+    for i in range(5):
+        ring.emit((SPAN, i))
+    assert [row[1] for row in ring.take()] == [0, 1, 2, 3, 4]
+    assert ring.take() == []
+
+
+def test_a_full_ring_loses_its_oldest_rows_and_counts_them() -> None:
+    ring = Ring(10)
+    for i in range(25):
+        ring.emit((SPAN, i))
+    assert [row[1] for row in ring.take()] == list(range(15, 25))
+    assert ring.dropped == 15
+
+
+def test_many_threads_lose_no_row_uncounted() -> None:
+    """stored + dropped = emitted, whatever the threads do to each other."""
+    ring, each, threads = Ring(1_000), 20_000, 4
+
+    def emit() -> None:
+        for i in range(each):
+            ring.emit((SPAN, i))
+
+    workers = [threading.Thread(target=emit) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    taken = 0
+    while any(worker.is_alive() for worker in workers):
+        taken += len(ring.take())
+    for worker in workers:
+        worker.join()
+    taken += len(ring.take())
+    assert taken + ring.dropped == each * threads
+
+
+def test_short_spans_are_summed_by_step() -> None:
+    ring = Ring(short_ns=100)
+    for _ in range(3):
+        ring.span(7, 0, 10, 1, "", 5)
+    ring.span(7, 0, 100, 1, "long", 5)
+    span, total = ring.take()
+    assert span == (SPAN, 7, 0, 100, 1, "long", 5)
+    assert (total[0], *total[2:]) == (SUM, 7, 3, 30, 15)
+
+
+def test_sums_can_wait_for_a_later_take() -> None:
+    ring = Ring(short_ns=100)
+    ring.span(7, 0, 10, 1)
+    assert ring.take(sums_too=False) == []
+    assert len(ring.take()) == 1
+
+
+def test_a_cleared_ring_is_empty() -> None:
+    ring = Ring(short_ns=100)
+    ring.emit((SPAN, 1))
+    ring.span(7, 0, 10, 1)
+    ring.clear()
+    assert ring.take() == []
