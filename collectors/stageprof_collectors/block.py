@@ -47,7 +47,7 @@ class Blocks:
         columns = (table[n].tolist() for n in Block._fields if n != "key")
         found: defaultdict[tuple[int, int], list[Block]] = defaultdict(list)
         for *row, key in zip(*columns, keys, strict=True):
-            block = Block(*row, key)
+            block = Block._make((*row, key))
             found[block.place, block.thread].append(block._replace(call=strings[row[4]]))
         return {lane: sorted(blocks) for lane, blocks in found.items()}
 

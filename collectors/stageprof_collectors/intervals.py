@@ -79,9 +79,15 @@ def paint(
             covered = clip(layer, start, stop)
             continue
         more = [s for a, b in gaps(covered, start, stop) for s in clip(layer, a, b)]
-        covered = sorted(covered + more, key=lambda s: s[0])
+        covered = sorted(covered + more, key=_begin) if more else covered
+    if not covered:
+        return [(start, stop, default)]
     rest = [(a, b, default) for a, b in gaps(covered, start, stop)]
-    return sorted(covered + rest, key=lambda s: s[0]) if rest else covered
+    return sorted(covered + rest, key=_begin) if rest else covered
+
+
+def _begin(segment: Segment[V]) -> int:
+    return segment[0]
 
 
 def length(segments: Iterable[Segment[V]]) -> int:

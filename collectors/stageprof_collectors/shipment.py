@@ -210,9 +210,8 @@ def _checked(name: str, rows: int, found: Iterable[Column | None]) -> dict[str, 
     for (field, codes), column in zip(_CODES[name].items(), found, strict=True):
         if column is None:
             continue
-        code, _, data = column
-        size = codes[code]
-        if len(data) != rows * size if size else count_of(data) != rows:
+        size = codes[column[0]]
+        if len(column[2]) != rows * size and (size or count_of(column[2]) != rows):
             raise ValueError(field)
         checked[field] = column
     if not 0 <= rows <= MAX_ROWS or not checked:

@@ -1,0 +1,352 @@
+"""F1: whatever our own code raises, wherever Dask or the user's code calls it, the run goes on.
+
+Errors are planted below the guards, in the functions that do the work of each hook and wrapper.
+Scheduler, workers and client are in this process, so that one plant reaches all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import clusters
+import dask
+import dask.array as da
+import dask.bag as db
+import dask.dataframe as dd
+import pandas as pd
+import pytest
+from dask import delayed
+from distributed import Client, LocalCluster, as_completed
+
+import stageprof
+from stageprof_runtime import context, guard, process, sampler, scheduler_plugin, system
+from stageprof_runtime.probes import (
+    execution,
+    imports,
+    layers,
+    local,
+    optimization,
+    scheduling,
+    serialization,
+    spill,
+    waiting,
+)
+from stageprof_runtime.ring import Ring
+from stageprof_runtime.scheduler_plugin import SchedulerProbe
+from stageprof_runtime.session import Session
+from stageprof_runtime.shipper import Shipper
+from stageprof_runtime.worker_plugin import WorkerProbe
+
+ERRORS = (
+    RuntimeError,
+    TypeError,
+    MemoryError,
+    RecursionError,
+    asyncio.CancelledError,
+    SystemExit,
+    KeyboardInterrupt,
+)
+
+#: Where an error is planted: what every event passes through, and each hook's own work.
+EVERYWHERE = [
+    (Ring, "emit"),
+    (Ring, "span"),
+    (Ring, "take"),
+    (Shipper, "_pack"),
+    (Shipper, "_report_hooks"),
+    (process._Emitter, "row"),
+    (process._Emitter, "span"),
+    (context.within, "__enter__"),
+    (sampler, "look"),
+    (sampler.Sampler, "see"),
+    (layers, "user_line"),
+    (layers, "_origin"),
+    (layers.Lines, "made"),
+    (optimization, "within"),
+    (scheduling, "role"),
+    (imports, "_emit"),
+    (waiting, "user_line"),
+    (waiting, "lane_number"),
+    (Session, "_sample"),
+    (Session, "_ask_loops"),
+    (Session, "_begin_region"),
+    (Session, "_end_region"),
+]
+CLUSTER = [
+    (SchedulerProbe, "_note"),
+    (SchedulerProbe, "_end_of_run"),
+    (SchedulerProbe, "_run_of"),
+    (SchedulerProbe, "_seen"),
+    (SchedulerProbe, "_send"),
+    (SchedulerProbe, "_ready"),
+    (SchedulerProbe, "_sample"),
+    (SchedulerProbe, "_drain_workers"),
+    (SchedulerProbe, "_drain_one"),
+    (SchedulerProbe, "_unregister"),
+    (scheduler_plugin, "_status"),
+    (WorkerProbe, "_note"),
+    (WorkerProbe, "_begin"),
+    (WorkerProbe, "_hello"),
+    (WorkerProbe, "_ready"),
+    (WorkerProbe, "_send"),
+    (WorkerProbe, "_sample"),
+    (WorkerProbe, "_ping"),
+    (Session, "_ping"),
+    (Session, "_wait_for"),
+    (system, "sample"),
+    (execution, "finished"),
+    (execution, "run_id"),
+    (serialization, "_hop"),
+    (serialization, "_what"),
+    (serialization, "_peer"),
+    (serialization, "_nbytes"),
+    (waiting, "_block"),
+    (waiting, "_keys"),
+    (waiting, "_is_client"),
+    (spill, "within"),
+]
+LOCAL = [
+    (local, "_hand_over"),
+    (local, "user_line"),
+    (local._Loop, "_assigned"),
+    (local._Loop, "_rows"),
+    (local._Loop, "_row"),
+]
+
+
+def named(places: list[tuple[Any, str]]) -> Any:
+    ids = [f"{owner.__name__.rpartition('.')[2]}.{name}" for owner, name in places]
+    return pytest.mark.parametrize(("owner", "name"), places, ids=ids)
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, errors: Any = ERRORS) -> list[str]:
+    """Make a function raise one error after the other; returns what it raised, as it does."""
+    raised: list[str] = []
+    turn = itertools.cycle(errors)
+
+    def fail() -> None:
+        error = next(turn)
+        if error is KeyboardInterrupt and threading.current_thread() is threading.main_thread():
+            error = SystemExit  # there it would be the user's own Ctrl-C
+        raised.append(error.__name__)
+        raise error("planted")
+
+    async def fail_later(*args: Any, **kwargs: Any) -> None:
+        fail()
+
+    def fail_now(*args: Any, **kwargs: Any) -> None:
+        fail()
+
+    original = inspect.getattr_static(owner, name)
+    broken = fail_later if inspect.iscoroutinefunction(original) else fail_now
+    monkeypatch.setattr(owner, name, broken)
+    return raised
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.n = 0
+
+    def add(self) -> int:
+        self.n += 1
+        return self.n
+
+
+def inc(x: int) -> int:
+    return x + 1
+
+
+def collections() -> list[Any]:
+    """What a user computes with collections, on any scheduler."""
+    array = da.ones((40, 40), chunks=20)
+    frame = dd.from_pandas(pd.DataFrame({"x": range(10), "y": [0, 1] * 5}), npartitions=2)
+    bag = db.from_sequence(range(10), npartitions=2).map(inc)
+    many = [delayed(inc)(i) for i in range(20)]
+    return [
+        float((array + array.T).sum().compute()),
+        frame.groupby("y").x.sum().compute().to_dict(),
+        bag.sum().compute(scheduler=dask.config.get("scheduler", None)),
+        dask.compute(*many),
+        str(failing()),
+    ]
+
+
+EXPECTED = [3200.0, {0: 20, 1: 25}, 55, tuple(range(1, 21)), "division by zero"]
+
+
+def failing() -> BaseException:
+    """The user's own error is theirs to see."""
+    try:
+        delayed(lambda: 1 // 0)().compute()
+    except ZeroDivisionError as error:
+        return error
+    raise AssertionError("it did not fail")
+
+
+def futures(client: Client) -> list[Any]:
+    """What a user does with futures."""
+    mapped = client.map(inc, range(10), pure=False)
+    counter = client.submit(Counter, actor=True).result()
+    completed = sorted(future.result() for future in as_completed(mapped))
+    scattered = client.submit(inc, client.scatter(5)).result()
+    return [client.gather(mapped), completed, counter.add().result(), scattered]
+
+
+FUTURES = [list(range(1, 11)), list(range(1, 11)), 1, 6]
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def survives(client: Client) -> stageprof.Recording:
+    """Run everything under `profile`: right results, the same workers, and a recording."""
+    before = set(client.scheduler_info()["workers"])
+    with stageprof.profile() as prof:
+        assert collections() == EXPECTED
+        assert futures(client) == FUTURES
+    assert set(client.scheduler_info()["workers"]) == before
+    assert stageprof.__name__ and guard_is_clean(client)
+    return prof.recording
+
+
+def guard_is_clean(client: Client) -> bool:
+    """Nothing of the session is left in this process, not even by one that failed."""
+    clusters.soon(lambda: process.installed() == [], 5)
+    return True
+
+
+@pytest.fixture
+def never_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "FAILURES", 10**9)
+
+
+@named(EVERYWHERE + CLUSTER)
+def test_no_error_of_ours_reaches_a_computation_on_a_cluster(
+    owner: Any, name: str, client: Client, monkeypatch: pytest.MonkeyPatch, never_disabled: None
+) -> None:
+    plant(monkeypatch, owner, name)
+    survives(client)
+
+
+@named(EVERYWHERE + LOCAL)
+@pytest.mark.parametrize("scheduler", ["threads", "sync"])
+def test_no_error_of_ours_reaches_a_computation_on_a_local_scheduler(
+    owner: Any, name: str, scheduler: str, monkeypatch: pytest.MonkeyPatch, never_disabled: None
+) -> None:
+    plant(monkeypatch, owner, name)
+    with dask.config.set(scheduler=scheduler), stageprof.profile():
+        assert collections() == EXPECTED
+
+
+@pytest.mark.parametrize("name", ["_assigned", "_rows"])
+def test_nor_on_the_scheduler_of_processes(
+    name: str, monkeypatch: pytest.MonkeyPatch, never_disabled: None
+) -> None:
+    plant(monkeypatch, local._Loop, name)
+    with dask.config.set(scheduler="processes", num_workers=2), stageprof.profile():
+        assert dask.compute(*[delayed(inc)(i) for i in range(20)]) == tuple(range(1, 21))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("error", ERRORS)
+@named(EVERYWHERE + CLUSTER)
+def test_each_kind_of_error_alone(
+    owner: Any,
+    name: str,
+    error: type[BaseException],
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plant(monkeypatch, owner, name, [error])
+    survives(client)
+
+
+REPORTED: list[tuple[Any, str, str]] = [
+    (SchedulerProbe, "_note", "scheduler.transition"),
+    (WorkerProbe, "_note", "worker.transition"),
+    (sampler, "look", "sampler"),
+    (layers.Lines, "made", "HighLevelGraph.from_collections"),
+    (serialization, "_nbytes", "distributed.protocol.dumps"),
+    (scheduling, "role", "Scheduler._transitions"),
+    (waiting, "_block", "SyncMethodMixin.sync"),
+]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(("owner", "name", "hook"), REPORTED, ids=[r[2] for r in REPORTED])
+def test_a_hook_that_keeps_failing_is_disabled_and_the_recording_says_so(
+    owner: Any,
+    name: str,
+    hook: str,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    raised = plant(monkeypatch, owner, name, [RuntimeError])
+    with stageprof.profile() as prof:
+        list(map(lambda i: da.ones(4, chunks=2) + i, range(20)))
+        clusters.soon(lambda: owner is not sampler or len(raised) >= guard.FAILURES)
+        for _ in range(12):
+            client.gather(client.map(inc, range(4), pure=False))
+    coverage = prof.recording.coverage()
+    assert any(text.startswith(f"{hook}: failed 10 times") for text in coverage["disabled"])
+    assert coverage["dropped"][f"hook failed: {hook}"] >= 10
+    told = [r for r in caplog.records if r.name == "stageprof" and f"hook {hook} " in r.message]
+    assert 1 <= len(told) <= 2  # one for each worker
+
+
+def test_a_users_interrupt_is_theirs_even_when_it_hits_our_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    with dask.config.set(scheduler="sync"), stageprof.profile():
+        monkeypatch.setattr(local, "_hand_over", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            delayed(inc)(1).compute()
+        monkeypatch.undo()
+
+
+@pytest.mark.smoke
+@pytest.mark.cluster
+@pytest.mark.parametrize("when", ["setup", "transition"])
+def test_a_worker_of_its_own_process_survives_a_broken_hook(when: str) -> None:
+    """`SystemExit` out of a worker's hook would lose the worker, and with it the cluster."""
+    with clusters.local(2) as client:
+        client.run(_break_worker, "_begin" if when == "setup" else "_note")
+        workers = set(client.scheduler_info()["workers"])
+        with stageprof.profile() as prof:
+            assert client.gather(client.map(inc, range(50), pure=False)) == list(range(1, 51))
+        assert set(client.scheduler_info()["workers"]) == workers
+        coverage = prof.recording.coverage()
+    if when == "setup":
+        assert set(coverage["not_instrumented"]) == workers
+        assert all("SystemExit" in why for why in coverage["not_instrumented"].values())
+    else:
+        assert any(text.startswith("worker.transition") for text in coverage["disabled"])
+
+
+def _break_worker(name: str) -> None:
+    from stageprof_runtime import worker_plugin
+
+    def broken(*args: Any) -> None:
+        raise SystemExit("planted")
+
+    setattr(worker_plugin.WorkerProbe, name, broken)
+
+
+Check = Callable[[Client], None]
