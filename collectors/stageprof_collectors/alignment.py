@@ -52,6 +52,8 @@ class Clock:
 
 def align(store: Store, reference: int) -> list[Clock]:
     """A clock for each place of a recording, to the clock of place `reference`."""
+    if not store.places:
+        return []
     links = {p: _link(store, p) for p in range(len(store.places))}
     hub = {p: _hub(store, p) for p in links}
     home = _to_hub(links, reference, hub[reference])

@@ -100,6 +100,10 @@ class Blocks:
         known = [(t, run) for t, run in self._producers.get(key, ()) if t <= awaited + SLACK]
         return max(known)[1] if known else -1
 
+    def ended_before(self, t: int) -> int:
+        """The last run of a cluster that ended before `t`; -1 if none did."""
+        return _at_or_before(self._ends, t - 1)
+
     @cached_property
     def _ends(self) -> tuple[Ints, Ints]:
         return self._ends_of(local=False)

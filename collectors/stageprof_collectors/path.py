@@ -157,12 +157,15 @@ class Walk:
     ) -> tuple[int, int]:
         """What led the scheduler to place the run: another run's end, or a graph."""
         place, cause = self._at("place", run), self._at("cause", run)
-        if now <= start or cause == NO_CAUSE:
+        if now <= start:
             return now, -1
-        if cause < 0:
+        if NO_CAUSE < cause < 0:
             return self._from_graph(out, place, -1 - cause, start, now, depth)
-        other = self._t.run_of(cause, place)
+        other = self._t.run_of(cause, place) if cause >= 0 else -1
         if other < 0 or self._at("finished", other) > now:
+            # The cause was not recorded: the last run that ended before is the best guess.
+            other = self._blocks.ended_before(now)
+        if other < 0 or other == run:
             return now, -1
         ended = max(start, self._at("finished", other))
         return self._window(out, ended, now, self._hop("placing", run), run), other

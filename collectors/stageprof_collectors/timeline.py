@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.alignment import Clock, align
 from stageprof_collectors.store import Store
-from stageprof_runtime.event import NO_CAUSE
+from stageprof_runtime.event import NO_CAUSE, STATUS
 
 Ints = NDArray[np.int64]
 Columns = dict[str, Ints]
@@ -21,6 +21,7 @@ Columns = dict[str, Ints]
 #: Runs of local schedulers are numbered from here on.
 LOCAL = 2**40
 _WORKER_SHIFT = 42
+_RELEASED = STATUS.index("released")
 
 
 @dataclass(frozen=True)
@@ -197,6 +198,9 @@ def _worked(runs: Columns, rows: Columns) -> Columns:
     for k in ("received", "ready", "start"):
         out[k] = np.where(found, out[k], runs["assigned"])
     out["stop"] = np.where(found, out["stop"], end)
+    # Taken back before it ran (stolen, cancelled): it only waited there.
+    waited = ~found & (runs["status"] == _RELEASED)
+    out["start"] = np.where(waited, out["stop"], out["start"])
     out["seen"] = found.astype(np.int64)
     return out
 
