@@ -30,6 +30,13 @@ class Lines:
             into.setdefault(strings[name], Line(strings[file], line))
 
     def of(self, name: str) -> Line:
-        """The line that made a layer or key of this name."""
-        found = self._names.get(name)
-        return found or self._prefixes.get(name.rpartition("-")[0] or name, UNKNOWN)
+        """The line that made a layer or key of this name.
+
+        Fusing joins names ("filter-count-part-1a2b"), so where a name is unknown the longest
+        known beginning of it stands for it.
+        """
+        found = self._names.get(name) or self._prefixes.get(name)
+        while found is None and name:
+            name = name.rpartition("-")[0]
+            found = self._names.get(name) or self._prefixes.get(name)
+        return found or UNKNOWN

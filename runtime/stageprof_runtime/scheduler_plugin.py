@@ -21,7 +21,7 @@ from stageprof_runtime import process
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import address, waiting_in
 from stageprof_runtime.event import ASSIGN, FINISH, GRAPH, MARK, NO_CAUSE, RUN, SAMPLE, WANT, Place
-from stageprof_runtime.guard import Watches, attempt, guard, hook, quietly
+from stageprof_runtime.guard import Watches, attempt, cancelled, guard, hook, quietly
 from stageprof_runtime.patch import Undo, replace_item, together
 from stageprof_runtime.probes import communication, imports, scheduling, serialization
 from stageprof_runtime.ring import Ring
@@ -58,6 +58,8 @@ class SchedulerProbe(SchedulerPlugin):
         self._graphs = 0
         #: worker -> batches that came from it through the stream
         self._relayed: dict[str, int] = {}
+        #: workers that said that they cannot be observed
+        self._absent: set[str] = set()
         self._undo: Undo = lambda: None
         self._ended = self._over = False
         #: batches sent through the owner's stream
@@ -70,9 +72,13 @@ class SchedulerProbe(SchedulerPlugin):
         """Begin to observe the scheduler, and hand the worker plugin to all workers."""
         try:
             self._begin(scheduler)
-        except BaseException:
-            self._undo()
-            raise
+        except BaseException as error:
+            attempt(self.watches["start"], self._undo)
+            scheduler.stream_handlers.pop(f"{self._session}-batch", None)
+            if cancelled(error):
+                raise
+            # Nothing but an `Exception` may reach the scheduler's loop; the client is told this one.
+            raise RuntimeError(f"{type(error).__name__}: {error}"[:300]) from None
         scheduler.worker_plugins[self._session] = self._worker_plugin
         await self._tell_workers("plugin-add", plugin=self._worker_plugin)
         if self._owner not in scheduler.clients:  # it went meanwhile: no hook will say so again
@@ -90,6 +96,7 @@ class SchedulerProbe(SchedulerPlugin):
         self._shipper.ready = self._ready
         undos: list[Undo] = []
         self._undo = together(undos)
+        undos.append(self._shipper.stop)
         self._install(scheduler, undos)
         ring.emit((MARK, now_ns(), "loop thread", str(get_ident())))
         for worker in scheduler.workers.values():
@@ -219,6 +226,7 @@ class SchedulerProbe(SchedulerPlugin):
     @hook
     def _relay(self, batch: bytes = b"", worker: str = "", reason: str = "", **kw: Any) -> None:
         if reason:
+            self._absent.add(worker)
             self._ring.emit((MARK, now_ns(), "not instrumented", f"{worker} {reason}"))
             return
         self._relayed[worker] = self._relayed.get(worker, 0) + 1
@@ -242,7 +250,11 @@ class SchedulerProbe(SchedulerPlugin):
 
     async def _clock(self) -> int:
         """Our time for those who measure round trips; STALLED if they should not send."""
-        return now_ns() if self._ready() else STALLED
+        try:
+            return now_ns() if self._ready() else STALLED
+        except BaseException as error:  # nothing but an `Exception` may reach the loop
+            self.watches["clock"].failed(error)
+            return STALLED
 
     def _sample(self) -> None:
         sample(self._ring, monitored(self._scheduler))
@@ -275,7 +287,12 @@ class SchedulerProbe(SchedulerPlugin):
         return [passed, *batches]
 
     async def _drain_workers(self, batches: list[Any]) -> None:
-        asked = [self._drain_one(worker) for worker in list(self._relayed)]
+        # A worker may not have sent anything yet.
+        asked = [
+            self._drain_one(worker)
+            for worker in self._scheduler.workers
+            if worker not in self._absent
+        ]
         for some in await asyncio.gather(*asked):
             batches += some
 
@@ -284,7 +301,7 @@ class SchedulerProbe(SchedulerPlugin):
             drain = getattr(self._scheduler.rpc(worker), f"{self._session}-drain")
             sent, *batches = await asyncio.wait_for(drain(), DRAIN_S)
             for _ in range(100):  # what went through the stream before may still be on its way
-                if self._relayed.get(worker, sent) >= sent:
+                if self._relayed.get(worker, 0) >= sent:
                     break
                 await asyncio.sleep(0.01)
             return list(batches)

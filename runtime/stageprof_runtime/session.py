@@ -172,16 +172,17 @@ class Session:
         self.ring.emit((MARK, now_ns(), "region start", label))
 
     def _end_region(self) -> None:
-        if self._sampler is None:
+        sampler, self._sampler = self._sampler, None
+        if sampler is None:
             return
-        self.ring.emit((MARK, now_ns(), "region stop", str(self._region)))
-        self._sampler.stop()
-        self.watches["sampler"] = self._sampler.watch
-        self._shipper.cost["sampler"] = [self._sampler.looks, self._sampler.cost_ns]
-        self._sampler = None
+        stop = (MARK, now_ns(), "region stop", str(self._region))
+        attempt(self.watches["stop"], self.ring.emit, stop)
         if self._lane is not None:
             lane.reset(self._lane)
             self._lane = None
+        sampler.stop()
+        self.watches["sampler"] = sampler.watch
+        self._shipper.cost["sampler"] = [sampler.looks, sampler.cost_ns]
 
     # -- clusters ---------------------------------------------------------------------------
 

@@ -70,15 +70,16 @@ class WorkerProbe(WorkerPlugin):
 
     def setup(self, worker: Any) -> None:
         """Begin to observe; returns at once, and never fails: a failure would stop the worker."""
+        self._worker = worker
         try:
             self._begin(worker)
         except BaseException as error:  # see above
             self.watches["setup"].failed(error)
             attempt(self.watches["setup"], self._undo)
+            self.watches["transition"].disabled = "the worker cannot be observed"
             self._say(f"{type(error).__name__}: {error}"[:300])
 
     def _begin(self, worker: Any) -> None:
-        self._worker = worker
         ring = Ring()
         pid, host = psutil.Process().pid, socket.gethostname()
         place = Place("worker", host, pid, address(worker), now_ns())
@@ -91,6 +92,7 @@ class WorkerProbe(WorkerPlugin):
         worker.handlers[f"{self._session}-drain"] = self._drain
         undos: list[Undo] = [functools.partial(worker.handlers.pop, f"{self._session}-drain", None)]
         self._undo = together(undos)
+        undos.append(shipper.stop)
         probes: list[Install] = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
         undos.append(process.join("worker", ring, probes))
         shipper.start()
@@ -130,6 +132,8 @@ class WorkerProbe(WorkerPlugin):
             self._times[key] = [t, t, t]
         elif start == "executing" or start == "long-running":
             self._ended(key)
+        elif finish == "released" or finish == "forgotten":
+            self._times.pop(key, None)  # stolen or cancelled before it ran
 
     def _ended(self, key: Any) -> None:
         """A run that no probe saw (an executor of its own): from the hook's own stamps."""
@@ -207,6 +211,7 @@ class WorkerProbe(WorkerPlugin):
     async def _drain(self) -> list[Any]:
         """How many batches went through the stream, and what is left; nothing is sent after."""
         self._drained = True
-        self._undo()
-        self._shipper.stop()
-        return [self._sent, *self._unsent, *self._shipper.drain()]
+        left: list[bytes] = []
+        for step in (self._undo, self._shipper.stop, lambda: left.extend(self._shipper.drain())):
+            attempt(self.watches["drain"], step)
+        return [self._sent, *self._unsent, *left]

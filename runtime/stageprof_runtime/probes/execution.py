@@ -29,6 +29,7 @@ def install(emit: Emit) -> Undo:
         [
             replace(*place("worker.run"), lambda f: _run(emit, f)),
             replace(*place("worker.run_async"), lambda f: _run_async(emit, f)),
+            pending.clear,
         ]
     )
 

@@ -7,6 +7,7 @@ row. Expressions that an optimizer makes inherit the line of the expression it r
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -20,6 +21,10 @@ from stageprof_runtime.patch import Emit, Undo, replace, together
 
 #: Names kept apart from their prefix; beyond this the prefix's line stands for them.
 MOST = 100_000
+
+#: Keys looked at, from either end of a layer, for names beside the layer's own; a layer of one
+#: key (each `delayed` call makes one) is named after it.
+LOOK, LOOK_FROM = 1000, 2
 
 Line = tuple[str, int]
 
@@ -67,10 +72,23 @@ def _graph(lines: Lines, raw: Any) -> Any:
 
     def noted(cls: type, name: str, *args: Any, **kwargs: Any) -> Any:
         if not inside.optimizing:
-            lines.made(name, user_line(sys._getframe(1)))
+            line = user_line(sys._getframe(1))
+            lines.made(name, line)
+            for other in _other_names(name, args[0] if args else None):
+                lines.made(other, line)
         return from_collections(cls, name, *args, **kwargs)
 
     return classmethod(noted)
+
+
+def _other_names(name: str, layer: object) -> set[str]:
+    """Names in a layer's keys that are not the layer's own: a reduction holds its parts too."""
+    if type(layer) is not dict or len(layer) < LOOK_FROM:
+        return set()
+    first = itertools.islice(layer, LOOK)
+    last = itertools.islice(reversed(layer), LOOK)
+    keys = [key[0] for key in itertools.chain(first, last) if type(key) is tuple and key]
+    return {key for key in keys if type(key) is str and key != name}
 
 
 def _expr(lines: Lines, raw: Any) -> Any:
