@@ -33,9 +33,10 @@ from __future__ import annotations
 
 import json
 import struct
-import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
+
+from isal import isal_zlib as zlib  # the same functions on the same format, twice as fast
 
 MAGIC: Final = b"\x89stprof\n"
 MAJOR: Final = 1

@@ -16,7 +16,7 @@ import pandas as pd
 
 from stageprof_collectors.block import SLACK, Block, Blocks
 from stageprof_collectors.hop import Hop, Hops
-from stageprof_collectors.intervals import paint
+from stageprof_collectors.intervals import clip, paint
 from stageprof_collectors.lane import Lanes, What
 from stageprof_collectors.timeline import LOCAL, Columns, Ints, Timeline
 from stageprof_runtime.event import NO_CAUSE
@@ -137,8 +137,22 @@ class Walk:
         if now <= start:
             return now
         place, thread = self._at("wplace", run), self._at("thread", run)
+        lane, rest = self._lanes.exact(place, thread), What(STEP["compute"], place)
+        inner = self._waits_within(place, thread, start, now, depth)
+        if not inner:
+            return self._window(out, start, now, ([lane], rest), run)
+        waits = [(s.start, s.stop, s) for s in inner]
+        own = [(a, b, Step(a, b, what, run)) for a, b, what in clip(lane, start, now)]
+        whole = paint(start, now, [waits, own], Step(start, now, rest, run))
+        out += [Step(a, b, step.what, step.run) for a, b, step in whole]
+        return start
+
+    def _waits_within(
+        self, place: int, thread: int, start: int, now: int, depth: int
+    ) -> list[Step]:
+        """What a task's own blocking calls waited for."""
         blocks = self.blocks.get((place, thread), ()) if depth < DEPTH else ()
-        inner = [
+        return [
             step
             for block in blocks
             if block.start < now and block.stop > start and block.call != "local"
@@ -146,11 +160,6 @@ class Walk:
                 block, max(start, block.start), min(now, block.stop), depth + 1
             )
         ]
-        waits = [(s.start, s.stop, s) for s in inner]
-        own = [(a, b, Step(a, b, w, run)) for a, b, w in self._lanes.exact(place, thread)]
-        rest = Step(start, now, What(STEP["compute"], place), run)
-        out += [Step(a, b, s.what, s.run) for a, b, s in paint(start, now, [waits, own], rest)]
-        return start
 
     def _decision(
         self, out: list[Step], run: int, start: int, now: int, depth: int

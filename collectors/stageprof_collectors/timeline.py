@@ -63,9 +63,10 @@ class Timeline:
         for p in present(place):
             mine = np.flatnonzero(place == p)
             for column, out in aligned.items():
-                # Zero stands for "never" and stays.
                 own = table[column][mine]
-                out[mine] = np.where(own == 0, 0, self.clocks[p].read(own))
+                read = self.clocks[p].read(own)
+                # Zero stands for "never" and stays.
+                out[mine] = read if own.all() else np.where(own == 0, 0, read)
         return table | aligned
 
     @cached_property

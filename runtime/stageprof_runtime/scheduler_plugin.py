@@ -80,7 +80,7 @@ class SchedulerProbe(SchedulerPlugin):
             # Nothing but an `Exception` may reach the scheduler's loop; the client is told this one.
             raise RuntimeError(f"{type(error).__name__}: {error}"[:300]) from None
         scheduler.worker_plugins[self._session] = self._worker_plugin
-        await self._tell_workers("plugin-add", plugin=self._worker_plugin)
+        await self._tell_workers("plugin-add", DRAIN_S, plugin=self._worker_plugin)
         if self._owner not in scheduler.clients:  # it went meanwhile: no hook will say so again
             self._later(self.end(owner=False))
 
@@ -114,11 +114,11 @@ class SchedulerProbe(SchedulerPlugin):
         undos.append(process.join("scheduler", self._ring, PROBES))
         undos.append(replace_item(streams, "update-graph", self._update_graph))
 
-    async def _tell_workers(self, op: str, **what: Any) -> None:
+    async def _tell_workers(self, op: str, patience: float, **what: Any) -> None:
         """Have all workers add or remove the plugin; those that are stuck are not waited for."""
         message = {"op": op, "name": self._session, **what}
         self._telling = self._later(self._scheduler.broadcast(msg=message, on_error="ignore"))
-        await asyncio.wait([self._telling], timeout=DRAIN_S)
+        await asyncio.wait([self._telling], timeout=patience)
 
     def _later(self, doing: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.ensure_future(quietly(doing, self.watches["task"]))
@@ -313,7 +313,7 @@ class SchedulerProbe(SchedulerPlugin):
         if self._session in scheduler.plugins:
             scheduler.remove_plugin(self._session)
         if scheduler.worker_plugins.pop(self._session, None) is not None:
-            await self._tell_workers("plugin-remove")
+            await self._tell_workers("plugin-remove", LINGER_S)
         self._later(self._stop_relaying())
 
     async def _stop_relaying(self) -> None:

@@ -34,6 +34,7 @@ def check(reading: Reading, what: str, step: str) -> None:
     assert step_seconds(reading.recording, step) == pytest.approx(seconds, rel=0.05, abs=0.05)
 
 
+@pytest.mark.smoke
 def test_slow_meta_inference_on_a_cluster(cluster: Client, tmp_path: Path) -> None:
     """A function that sleeps on its empty block is construction, step meta."""
     check(read_back(slow_meta, DELAY, tmp_path), "meta", "meta")

@@ -29,6 +29,7 @@ def chain(log: str, delay: float) -> None:
     dask.compute(x, side)
 
 
+@pytest.mark.smoke
 def test_queueing_is_execution_on_a_cluster(cluster: Client, tmp_path: Path) -> None:
     """8 tasks of 0.25 s on 2 threads are 1 s on the path, none of it scheduling."""
     reading = read_back(queue, 0.25, tmp_path)

@@ -18,6 +18,7 @@ import stageprof
 from truth import adds_up, appears_in, read_back, record, step_seconds
 
 
+@pytest.mark.smoke
 def test_submit_and_result(cluster: Client, tmp_path: Path) -> None:
     """A future's task is execution, at the line that submitted it."""
 

@@ -24,6 +24,7 @@ def slow_optimizer(log: str, delay: float) -> None:
     dask.compute(planted.SlowGraph(log, delay))
 
 
+@pytest.mark.smoke
 def test_a_slow_low_level_optimizer_runs_on_the_scheduler(cluster: Client, tmp_path: Path) -> None:
     """It is optimization, step lowlevel, and its role says where it ran."""
     reading = read_back(slow_optimizer, DELAY, tmp_path)

@@ -49,6 +49,7 @@ def hops(reading: Reading, scheduler: int) -> dict[str, float]:
     }
 
 
+@pytest.mark.smoke
 def test_slow_pickling_is_split_by_hop(cluster: Client, tmp_path: Path) -> None:
     """Client dump, scheduler load, scheduler dump, worker load: each has its own seconds."""
     scheduler = cluster.run_on_scheduler(os.getpid)

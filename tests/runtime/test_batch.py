@@ -16,6 +16,10 @@ from stageprof_runtime.shipper import ROWS, Shipper
 PLACE = Place("worker", "host", 1, "tcp://1.2.3.4:5", 77)
 
 
+def ignore(batch: bytes) -> None:
+    """Where these batches go."""
+
+
 def unpacked(batch: bytes) -> dict[str, Any]:
     """A batch as the map that its module's docstring describes."""
     found: dict[str, Any] = msgpack.unpackb(batch, unicode_errors="surrogatepass", use_list=True)
@@ -76,7 +80,7 @@ def test_a_key_of_an_odd_type_is_named_by_its_type() -> None:
 
 
 def test_rows_that_cannot_be_packed_are_counted_and_the_next_go_on() -> None:
-    shipper = Shipper(PLACE, Ring(), lambda batch: None)
+    shipper = Shipper(PLACE, Ring(), ignore)
     shipper.ring.emit((SPAN, 1, 2**80, 0, 0, "", 0))
     assert shipper.drain() == []
     shipper.ring.emit((SPAN, 1, 2, 3, 4, "", 0))
@@ -86,7 +90,7 @@ def test_rows_that_cannot_be_packed_are_counted_and_the_next_go_on() -> None:
 
 
 def test_drops_of_the_ring_travel_with_the_batch() -> None:
-    shipper = Shipper(PLACE, Ring(10), lambda batch: None)
+    shipper = Shipper(PLACE, Ring(10), ignore)
     for i in range(25):
         shipper.ring.emit((SPAN, 1, i, i, 0, "", 0))
     (batch,) = map(unpacked, shipper.drain())
@@ -95,7 +99,7 @@ def test_drops_of_the_ring_travel_with_the_batch() -> None:
 
 
 def test_many_rows_make_several_batches_numbered_without_gaps() -> None:
-    shipper = Shipper(PLACE, Ring(), lambda batch: None)
+    shipper = Shipper(PLACE, Ring(), ignore)
     for i in range(2 * ROWS + 1):
         shipper.ring.emit((SPAN, 1, i, i, 0, "", 0))
     batches = [unpacked(batch) for batch in shipper.drain()]
@@ -104,6 +108,6 @@ def test_many_rows_make_several_batches_numbered_without_gaps() -> None:
 
 
 def test_an_idle_place_still_says_that_it_is_there() -> None:
-    shipper = Shipper(PLACE, Ring(), lambda batch: None)
+    shipper = Shipper(PLACE, Ring(), ignore)
     (batch,) = map(unpacked, shipper.drain())
     assert batch["tables"] == {}

@@ -11,14 +11,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import clusters
 import pytest
 from distributed import Client
 
-import stageprof
-
-sys.path.insert(0, str(Path(__file__).parent))
+import clusters
 import remains
+import stageprof
 
 pytestmark = pytest.mark.cluster
 
@@ -34,6 +32,11 @@ def nap(x: int, seconds: float = 0.02) -> int:
 
 def pid() -> int:
     return os.getpid()
+
+
+def pids(client: Client) -> set[int]:
+    """Of the workers that answer; one that died may still be listed."""
+    return set(client.run(pid, on_error="ignore").values())
 
 
 def instrumented(recording: stageprof.Recording) -> dict[str, bool]:
@@ -52,7 +55,7 @@ def test_a_worker_that_joins_under_load_is_recorded_from_its_first_task() -> Non
         prof = stageprof.profile().start()
         futures = client.map(nap, range(200), pure=False)
         started = time.perf_counter()
-        with clusters.worker(client.scheduler.address):
+        with clusters.worker(remains.address(client)):
             client.wait_for_workers(2, timeout=30)
             joined = time.perf_counter() - started
             assert client.gather(futures) == list(range(1, 201))
@@ -86,9 +89,9 @@ def test_a_killed_worker_comes_back_instrumented() -> None:
             client.gather(client.map(inc, range(50), pure=False))
             process = next(iter(client.run(pid).values()))
             os.kill(process, signal.SIGKILL)
-            clusters.soon(lambda: len(set(client.run(pid).values()) - {process}) == 2)
+            clusters.soon(lambda: len(pids(client) - {process}) == 2)
             assert client.gather(client.map(nap, range(60), pure=False)) == list(range(1, 61))
-            living = set(client.run(pid).values())
+            living = pids(client)
         clean(client)
     workers = prof.recording.workers().set_index("pid")
     assert living < set(workers.index)
@@ -120,7 +123,7 @@ def owner(address: str, path: Path) -> subprocess.Popen[str]:
 def test_when_the_owner_is_killed_everything_of_it_goes_within_five_seconds(tmp_path: Path) -> None:
     path = tmp_path / "killed.stageprof"
     with clusters.separate(2) as client:
-        process = owner(client.scheduler.address, path)
+        process = owner(remains.address(client), path)
         clusters.soon(lambda: path.stat().st_size > 2_000)
         assert remains.everywhere(client) != []
         process.kill()
@@ -137,10 +140,12 @@ def test_when_the_owner_is_killed_everything_of_it_goes_within_five_seconds(tmp_
 def test_a_session_goes_when_its_clients_connection_closes() -> None:
     """Without a goodbye: the client closes, the session does not know."""
     with clusters.separate(1) as client:
-        other = Client(client.scheduler.address, set_as_default=False)
+        other = Client(remains.address(client), set_as_default=False)
         prof = stageprof.profile(client=other)
         prof.start()
         assert remains.everywhere(client) != []
+        assert other.loop is not None
+        assert other.scheduler_comm is not None
         other.loop.add_callback(other.scheduler_comm.comm.abort)
         clusters.soon(lambda: remains.everywhere(client) == [], 5)
         other.close()
@@ -187,7 +192,7 @@ def test_two_threads_may_profile_at_once() -> None:
 
 
 def test_two_clients_may_record_one_cluster() -> None:
-    with clusters.separate(2) as client, Client(client.scheduler.address) as other:
+    with clusters.separate(2) as client, Client(remains.address(client)) as other:
         first, second = stageprof.profile(client=client), stageprof.profile(client=other)
         first.start()
         second.start()
@@ -284,7 +289,7 @@ def test_when_the_scheduler_is_killed_the_recording_is_readable(tmp_path: Path) 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "2s")
         with clusters.separate(1) as client:
-            address = client.scheduler.address
+            address = remains.address(client)
             client.close()
             line = [sys.executable, "-c", SCHEDULER_DIES, address, str(path)]
             done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)

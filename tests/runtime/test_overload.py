@@ -12,14 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import clusters
 import pytest
 from distributed import Client
 
+import clusters
+import remains
 import stageprof
 from stageprof_runtime.ring import CAPACITY
-
-HERE = Path(__file__).parent
 
 
 def inc(x: int) -> int:
@@ -35,7 +34,7 @@ def _slow_hook(dask_scheduler: Any) -> None:
         time.sleep(0.005)
         note(self, *args)
 
-    SchedulerProbe._note = slow  # type: ignore[method-assign]
+    SchedulerProbe._note = slow  # type: ignore[assignment,method-assign]
 
 
 def test_a_slow_hook_on_the_scheduler_is_put_away_within_two_seconds() -> None:
@@ -120,7 +119,7 @@ def recorder(address: str, path: Path) -> Iterator[subprocess.Popen[str]]:
 def stalled(client: Client, path: Path, rate: int, total: int) -> stageprof.Recording:
     """Flood one worker while the recorder is stopped; then let it go on and finish."""
     (worker, *_) = client.scheduler_info()["workers"]
-    with recorder(client.scheduler.address, path) as process:
+    with recorder(remains.address(client), path) as process:
         clusters.soon(lambda: _rings_of(client, worker) is not None)
         before = client.run(_rings, workers=[worker])[worker][2]
         os.kill(process.pid, signal.SIGSTOP)

@@ -25,7 +25,7 @@ def test_a_full_ring_loses_its_oldest_rows_and_counts_them() -> None:
 
 
 def test_many_threads_lose_no_row_uncounted() -> None:
-    """stored + dropped = emitted, whatever the threads do to each other."""
+    """Stored + dropped = emitted, whatever the threads do to each other."""
     ring, each, threads = Ring(1_000), 20_000, 4
 
     def emit() -> None:

@@ -44,13 +44,13 @@ def _ours(names: list[Any]) -> list[str]:
 
 
 def _shielded(handlers: dict[str, Any]) -> list[str]:
-    return [
-        op
-        for op, handler in handlers.items()
-        if "shield" in getattr(handler, "__module__", "")
-        or getattr(handler, "__code__", None)
-        and "shield" in handler.__code__.co_filename
-    ]
+    codes = {op: getattr(handler, "__code__", None) for op, handler in handlers.items()}
+    return [op for op, code in codes.items() if code is not None and "shield" in code.co_filename]
+
+
+def address(client: Client) -> str:
+    """Where a client's scheduler is."""
+    return str(client.scheduler_info()["address"])
 
 
 def everywhere(client: Client) -> list[str]:
