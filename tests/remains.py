@@ -48,11 +48,6 @@ def _shielded(handlers: dict[str, Any]) -> list[str]:
     return [op for op, code in codes.items() if code is not None and "shield" in code.co_filename]
 
 
-def address(client: Client) -> str:
-    """Where a client's scheduler is."""
-    return str(client.scheduler_info()["address"])
-
-
 def everywhere(client: Client) -> list[str]:
     """What is left on a cluster, as another client sees it."""
     found = list(client.run_on_scheduler(of_scheduler))

@@ -17,6 +17,7 @@ def recomputed(recording: Recording) -> pd.DataFrame:
     "retried" (it failed) or "computed again" (it had been made before).
     """
     tasks = recording.tasks()
+    tasks = tasks[tasks["status"] != "released"]  # taken back before it ran: nothing was done
     again = tasks[tasks.duplicated("key", keep=False) | tasks["status"].isin(["lost", "erred"])]
     rows = []
     for key, runs in again.groupby("key", sort=False):

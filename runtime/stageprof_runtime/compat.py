@@ -39,6 +39,7 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "scheduler.materialize": ("distributed.scheduler", "", "_materialize_graph"),
     "scheduler.cull": ("distributed.scheduler", "", "_cull"),
     "scheduler.state": ("distributed.scheduler", "Scheduler", "_create_taskstate_from_graph"),
+    "scheduler.send_task": ("distributed.scheduler", "Scheduler", "send_task_to_worker"),
     "scheduler.transitions": ("distributed.scheduler", "Scheduler", "_transitions"),
     "order": ("dask.order", "", "order"),
     "order.local": ("dask.local", "", "order"),

@@ -80,7 +80,7 @@ class Session:
         self._shipper = Shipper(place, self.ring, sink)
         self._sampler: Sampler | None = None
         self._joined: dict[Any, Undo] = {}
-        #: client -> batches that came through its stream
+        #: joined client -> batches that came through its stream
         self._got: dict[Any, int] = {}
         self._leave: Undo = lambda: None
         self._lane: Any = None
@@ -145,6 +145,7 @@ class Session:
         self._leave = process.join("client", self.ring, PROBES)
         clients.followers.append(self)
         self._shipper.watches = self.watches
+        self._shipper.counts = local.counts
         self._shipper.every += [self._sample, self._ask_loops]
         self._shipper.start()
         self._monitor = own_monitor()
@@ -208,7 +209,6 @@ class Session:
         if client in self._joined or getattr(client, "scheduler", None) is None:
             return
         handlers, op = client_handlers(client), f"{self.name}-batch"
-        self._got[client] = 0
         handlers[op] = functools.partial(self._received, client)
         self._joined[client] = process.share(waiting.Arrivals(client))
         try:
@@ -216,6 +216,7 @@ class Session:
             register = client.scheduler.register_scheduler_plugin
             await register(plugin=plugin, name=self.name, idempotent=False)
             self.ring.emit((MARK, now_ns(), "cluster joined", str(client.id)))
+            self._got.setdefault(client, 0)
             await self._ping(client)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"[:300]
@@ -236,19 +237,21 @@ class Session:
                 self._sink(batch)
             await self._wait_for(client, passed)
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}"[:300]
-            self.ring.emit((MARK, now_ns(), "cluster lost", reason))
-            client_handlers(client)[f"{self.name}-batch"] = _ignore
-        else:
-            client_handlers(client).pop(f"{self.name}-batch", None)
+            if client in self._got:  # else it was not joined, as was said then
+                reason = f"{type(error).__name__}: {error}"[:300]
+                self.ring.emit((MARK, now_ns(), "cluster lost", reason))
+                client_handlers(client)[f"{self.name}-batch"] = _ignore
         finally:
             undo()
             self._got.pop(client, None)
+            handlers, op = client_handlers(client), f"{self.name}-batch"
+            if handlers.get(op) is not _ignore:
+                handlers.pop(op, None)
 
     async def _wait_for(self, client: Any, passed: int) -> None:
         """Batches that the scheduler sent before its answer may be behind in the stream."""
         for _ in range(round(LEAVE_S * 200)):
-            if self._got[client] >= passed or client.status != "running":
+            if self._got.get(client, 0) >= passed or client.status != "running":
                 return
             await asyncio.sleep(0.005)
 

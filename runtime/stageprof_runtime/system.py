@@ -7,6 +7,7 @@ process without one (a client with a local scheduler) gets a monitor of its own.
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,9 @@ from stageprof_runtime.ring import Ring
 
 #: Seconds between two samples.
 EVERY_S = 0.5
+
+#: Seconds that gilknocker's last thread is given to end.
+SETTLE_S = 0.02
 
 #: Dask's name -> ours
 _NAMES = {
@@ -78,3 +82,6 @@ def _close(monitor: Any) -> None:
     close = getattr(monitor, "close", None)
     if close is not None:
         close()
+        # gilknocker's thread may still be about to take the GIL; if the interpreter ended before
+        # it does, the process would abort. It needs a moment in which we do not hold it.
+        time.sleep(SETTLE_S)

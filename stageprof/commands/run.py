@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,10 +19,6 @@ from stageprof.recording import Recording
 from stageprof.statusline import StatusLine
 from stageprof.text import safe
 from stageprof_runtime.errors import UsageError
-
-#: gilknocker's thread outlives its stop() by some milliseconds, and a process that ends
-#: meanwhile is aborted: the program would lose its exit status.
-_GIL_THREAD_S = 0.03
 
 
 class _Terminated(click.Command):
@@ -130,7 +125,6 @@ class _Region:
             _flush()
             if out is not None:
                 _summarize(recording, out)
-            time.sleep(_GIL_THREAD_S)
         except KeyboardInterrupt:  # the file stays as far as it is
             return False
         return True

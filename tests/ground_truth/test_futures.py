@@ -109,6 +109,24 @@ def test_a_lost_worker_is_recomputed(tmp_path: Path) -> None:
     assert recording.workers()["left"].sum() == 1
 
 
+def test_stolen_tasks_are_not_work_done_twice(cluster: Client, tmp_path: Path) -> None:
+    """Tasks that another worker steals are followed there; their waiting is execution."""
+    first = next(iter(cluster.scheduler_info()["workers"]))
+
+    def program(log: str, delay: float) -> None:
+        options = {"workers": [first], "allow_other_workers": True, "pure": False}
+        cluster.gather(cluster.map(planted.work, [log] * 40, [delay] * 40, **options))
+
+    reading = read_back(program, 0.03, tmp_path)
+    stages = reading.recording.stages()["wall_s"]
+    assert stages["execution"] >= reading.seconds("work") / 2 * 0.95
+    assert stages["communication"] < 0.1 + 0.1 * reading.recording.wall
+    assert len(reading.recording.recomputed()) == 0
+    tasks = reading.recording.tasks()
+    assert (tasks["status"] == "memory").sum() == 40
+    assert tasks[tasks["status"] == "memory"]["worker"].nunique() == 2
+
+
 def test_a_cancelled_future(cluster: Client) -> None:
     """Cancelling leaves an account that adds up."""
 

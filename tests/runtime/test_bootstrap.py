@@ -20,7 +20,8 @@ pytestmark = pytest.mark.cluster
 #: Run first in a process: what can be imported there is as if stageprof had never been installed.
 HIDE = """
 import importlib, importlib.util, os, sys
-sys.path[:] = [p for p in sys.path if not os.path.isdir(os.path.join(p or ".", "stageprof_runtime"))]
+there = lambda folder: os.path.isdir(os.path.join(folder or ".", "stageprof_runtime"))
+sys.path[:] = [folder for folder in sys.path if not there(folder)]
 sys.path_importer_cache.clear()
 importlib.invalidate_caches()
 assert importlib.util.find_spec("stageprof_runtime") is None
@@ -52,8 +53,8 @@ def cluster(scheduler: str, workers: Sequence[str]) -> Iterator[Client]:
     """A cluster whose processes each run a preload script first ("": none)."""
     with ExitStack() as stack:
         options = ["--port", "0", "--no-dashboard", *_preload(scheduler)]
-        process = stack.enter_context(clusters._process("scheduler", *options))
-        address = clusters._address(process)
+        process = stack.enter_context(clusters.process("scheduler", *options))
+        address = clusters.address_of(process)
         for script in workers:
             stack.enter_context(clusters.worker(address, 1, *_preload(script)))
         client = stack.enter_context(Client(address))
@@ -73,12 +74,12 @@ def compute(client: Client, n: int = 50) -> None:
 @pytest.mark.smoke
 def test_where_stageprof_is_not_installed_it_is_sent_and_leaves_nothing(hidden: str) -> None:
     with cluster(hidden, [hidden, hidden]) as client:
-        with stageprof.profile() as prof:
-            compute(client)
-            with clusters.worker(remains.address(client), 1, "--preload", hidden):
-                client.wait_for_workers(3, timeout=30)
-                compute(client, 150)
-                rec = prof.stop()
+        prof = stageprof.profile().start()
+        compute(client)
+        with clusters.worker(clusters.scheduler_of(client), 1, "--preload", hidden):
+            client.wait_for_workers(3, timeout=30)
+            compute(client, 150)
+            rec = prof.stop()
         clusters.soon(lambda: remains.everywhere(client) == [], 10)
     workers = rec.workers()
     assert workers["instrumented"].tolist() == [True] * 3
@@ -94,7 +95,9 @@ def test_a_worker_with_another_version_is_listed_and_goes_on_working(tmp_path: P
     with cluster("", ["", other]) as client:
         prof = stageprof.profile().start()
         compute(client)
-        with clusters.worker(remains.address(client)):  # one that joins later is not stopped by it
+        with clusters.worker(
+            clusters.scheduler_of(client)
+        ):  # one that joins later is not stopped by it
             client.wait_for_workers(3, timeout=30)
             compute(client, 150)
             rec = prof.stop()
@@ -112,7 +115,7 @@ def test_a_worker_with_a_broken_stageprof_joins_late_and_goes_on_working(tmp_pat
     broken = another(tmp_path, "raise ImportError('libfoo.so: not found')", __version__)
     with cluster("", [""]) as client:
         prof = stageprof.profile().start()
-        with clusters.worker(remains.address(client), 1, "--preload", broken):
+        with clusters.worker(clusters.scheduler_of(client), 1, "--preload", broken):
             client.wait_for_workers(2, timeout=30)
             compute(client, 100)
             rec = prof.stop()
@@ -135,14 +138,16 @@ def test_a_scheduler_with_a_broken_stageprof_is_not_recorded_and_the_run_goes_on
 
 
 @pytest.mark.smoke
-def test_a_scheduler_that_forbids_pickle_is_not_recorded_and_the_run_goes_on(
+def test_a_scheduler_that_forbids_plugins_is_not_recorded_and_the_run_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__PICKLE", "False")
+    blocked = "distributed.scheduler.blocked-handlers"
+    name = f"DASK_{blocked.replace('.', '__').replace('-', '_').upper()}"
+    monkeypatch.setenv(name, "['register_scheduler_plugin']")
     with cluster("", [""]) as client:
         with stageprof.profile() as prof:
             compute(client)
         assert remains.of_client(client) == []
     (problem,) = prof.recording.coverage()["problems"]
     assert problem.startswith("cluster not joined")
-    assert "pickle" in problem
+    assert "register_scheduler_plugin" in problem

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,8 +17,8 @@ import stageprof
 
 pytestmark = pytest.mark.cluster
 
-#: Run first in a worker: every clock that it reads is shifted by `SHIFT` and runs at `RATE`.
-PRELOAD = """
+#: Run first of all in a worker: every clock that it reads is shifted and runs at a rate.
+CUSTOMIZE = """
 import time
 def wrong(clock, unit):
     start = clock()
@@ -43,8 +47,34 @@ def program(client: Client) -> None:
     client.submit(nap, 0.3, *second, pure=False).result()
 
 
-def recorded(*preload: str) -> stageprof.Recording:
-    with clusters.separate(2, preload=preload) as client:
+@contextmanager
+def cluster(folder: Path, names: Sequence[str]) -> Iterator[Client]:
+    """Two workers with these clocks ("" for a right one)."""
+    with ExitStack() as stack:
+        scheduler = stack.enter_context(
+            clusters.process("scheduler", "--port", "0", "--no-dashboard")
+        )
+        address = clusters.address_of(scheduler)
+        options = ("--nthreads", "1", "--no-nanny", "--no-dashboard")
+        for name in names:
+            prefix = ["env", f"PYTHONPATH={customized(folder, name)}"] if name else []
+            stack.enter_context(clusters.process("worker", address, *options, prefix=prefix))
+        client = stack.enter_context(Client(address))
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+def customized(folder: Path, name: str) -> str:
+    """A search path that begins where a `sitecustomize` sets the clocks wrong."""
+    shift, rate = SHIFTS[name]
+    mine = folder / name
+    mine.mkdir()
+    (mine / "sitecustomize.py").write_text(CUSTOMIZE.format(shift=shift, rate=rate))
+    return os.pathsep.join([str(mine), clusters.TESTS, *sys.path])
+
+
+def recorded(folder: Path, names: Sequence[str] = ("", "")) -> stageprof.Recording:
+    with cluster(folder, names) as client:
         program(client)  # what is slow only once is not compared
         with stageprof.profile() as prof:
             program(client)
@@ -52,22 +82,15 @@ def recorded(*preload: str) -> stageprof.Recording:
 
 
 @pytest.fixture(scope="module")
-def true() -> stageprof.Recording:
-    return recorded()
-
-
-def preload(folder: Path, name: str) -> str:
-    shift, rate = SHIFTS[name]
-    path = folder / f"clock_{name}.py"
-    path.write_text(PRELOAD.format(shift=shift, rate=rate))
-    return str(path)
+def true(tmp_path_factory: pytest.TempPathFactory) -> stageprof.Recording:
+    return recorded(tmp_path_factory.mktemp("true"))
 
 
 @pytest.mark.parametrize("names", [("ahead", "behind"), ("drifting", "behind")], ids="-".join)
 def test_the_account_is_the_same_whatever_the_workers_clocks_say(
     names: tuple[str, str], true: stageprof.Recording, tmp_path: Path
 ) -> None:
-    recording = recorded(*(preload(tmp_path, name) for name in names))
+    recording = recorded(tmp_path, names)
     stages, expected = recording.stages()["wall_s"], true.stages()["wall_s"]
     assert abs(stages.sum() - recording.wall) < 0.01 * recording.wall
     for stage, seconds in expected.items():

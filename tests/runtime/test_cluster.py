@@ -55,7 +55,7 @@ def test_a_worker_that_joins_under_load_is_recorded_from_its_first_task() -> Non
         prof = stageprof.profile().start()
         futures = client.map(nap, range(200), pure=False)
         started = time.perf_counter()
-        with clusters.worker(remains.address(client)):
+        with clusters.worker(clusters.scheduler_of(client)):
             client.wait_for_workers(2, timeout=30)
             joined = time.perf_counter() - started
             assert client.gather(futures) == list(range(1, 201))
@@ -123,7 +123,7 @@ def owner(address: str, path: Path) -> subprocess.Popen[str]:
 def test_when_the_owner_is_killed_everything_of_it_goes_within_five_seconds(tmp_path: Path) -> None:
     path = tmp_path / "killed.stageprof"
     with clusters.separate(2) as client:
-        process = owner(remains.address(client), path)
+        process = owner(clusters.scheduler_of(client), path)
         clusters.soon(lambda: path.stat().st_size > 2_000)
         assert remains.everywhere(client) != []
         process.kill()
@@ -140,7 +140,7 @@ def test_when_the_owner_is_killed_everything_of_it_goes_within_five_seconds(tmp_
 def test_a_session_goes_when_its_clients_connection_closes() -> None:
     """Without a goodbye: the client closes, the session does not know."""
     with clusters.separate(1) as client:
-        other = Client(remains.address(client), set_as_default=False)
+        other = Client(clusters.scheduler_of(client), set_as_default=False)
         prof = stageprof.profile(client=other)
         prof.start()
         assert remains.everywhere(client) != []
@@ -192,7 +192,7 @@ def test_two_threads_may_profile_at_once() -> None:
 
 
 def test_two_clients_may_record_one_cluster() -> None:
-    with clusters.separate(2) as client, Client(remains.address(client)) as other:
+    with clusters.separate(2) as client, Client(clusters.scheduler_of(client)) as other:
         first, second = stageprof.profile(client=client), stageprof.profile(client=other)
         first.start()
         second.start()
@@ -289,7 +289,7 @@ def test_when_the_scheduler_is_killed_the_recording_is_readable(tmp_path: Path) 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "2s")
         with clusters.separate(1) as client:
-            address = remains.address(client)
+            address = clusters.scheduler_of(client)
             client.close()
             line = [sys.executable, "-c", SCHEDULER_DIES, address, str(path)]
             done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)

@@ -13,9 +13,7 @@ from dask import delayed
 
 import stageprof
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:This process .* is multi-threaded:DeprecationWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 
 #: The child computes, leaves the block as the parent does, and forks again.
 FORKS = """
@@ -31,6 +29,7 @@ with prof:
     child = os.fork()
     if child == 0:
         assert installed() == [], installed()
+        dask.config.set(scheduler="sync")  # Dask's own pool of threads does not survive a fork
     assert run(50) == tuple(range(1, 51))
 if child == 0:
     with stageprof.profile() as own:
@@ -58,11 +57,13 @@ def double(x: int) -> int:
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_the_processes_scheduler_neither_hangs_nor_loses_a_task(method: str) -> None:
-    with dask.config.set(
-        {"scheduler": "processes", "num_workers": 2, "multiprocessing.context": method}
+    with (
+        dask.config.set(
+            {"scheduler": "processes", "num_workers": 2, "multiprocessing.context": method}
+        ),
+        stageprof.profile() as prof,
     ):
-        with stageprof.profile() as prof:
-            results = dask.compute(*[delayed(double)(i) for i in range(20)])
+        results = dask.compute(*[delayed(double)(i) for i in range(20)])
     assert results == tuple(range(0, 40, 2))
     assert len(prof.recording.tasks()) == 20
 

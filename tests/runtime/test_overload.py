@@ -16,7 +16,6 @@ import pytest
 from distributed import Client
 
 import clusters
-import remains
 import stageprof
 from stageprof_runtime.ring import CAPACITY
 
@@ -119,7 +118,7 @@ def recorder(address: str, path: Path) -> Iterator[subprocess.Popen[str]]:
 def stalled(client: Client, path: Path, rate: int, total: int) -> stageprof.Recording:
     """Flood one worker while the recorder is stopped; then let it go on and finish."""
     (worker, *_) = client.scheduler_info()["workers"]
-    with recorder(remains.address(client), path) as process:
+    with recorder(clusters.scheduler_of(client), path) as process:
         clusters.soon(lambda: _rings_of(client, worker) is not None)
         before = client.run(_rings, workers=[worker])[worker][2]
         os.kill(process.pid, signal.SIGSTOP)

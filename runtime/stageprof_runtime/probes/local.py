@@ -31,12 +31,16 @@ from stageprof_runtime.stage import STEP, Stage
 _runs = itertools.count(2**40)
 _graphs = itertools.count(2**40)
 
+#: [tasks, assigned, finished] on the local schedulers since they are observed, for the live view
+counts = [0, 0, 0]
+
 #: (start, stop, thread, cpu, pid, failed, [(step, start, stop), ...]) of one task
 Times = tuple[int, int, int, int, int, bool, list[tuple[int, int, int]]]
 
 
 def install(emit: Emit) -> Undo:
     """Observe what the local schedulers run from now on."""
+    counts[:] = [0, 0, 0]
     names = ("local.get_async", "threads.get_async", "processes.get_async")
     undos = [replace(*place(name), lambda f: _get_async(emit, f)) for name in names]
     undos.append(replace(*place("local.queue_get"), lambda f: _queue_get(emit, f)))
@@ -52,7 +56,6 @@ class _Loop:
         self._watch = wrapped.setdefault("local.submit", Watch("local.submit"))
         self.graph = next(_graphs)
         self.cause = -1 - self.graph
-        self.assigned = 0
         self.dumps: Callable[..., Any] = identity
         self.loads: Callable[..., Any] = identity
 
@@ -69,7 +72,7 @@ class _Loop:
 
     def _assigned(self, runs: list[int], tasks: list[Any]) -> None:
         t = now_ns()
-        self.assigned += len(runs)
+        counts[1] += len(runs)
         for run, task in zip(runs, tasks, strict=True):
             self.emit.row("client", (ASSIGN, run, t, "local", self.cause, task[0]))
 
@@ -89,6 +92,7 @@ class _Loop:
     def _rows(self, runs: list[int], times: list[Times]) -> None:
         for run, time in zip(runs, times, strict=True):
             self._row(run, time)
+        counts[2] += len(runs)
         self.cause = runs[-1]
 
     def _row(self, run: int, time: Times) -> None:
@@ -185,6 +189,7 @@ def _hand_over(loop: _Loop, start: int, dsk: Any, result: Any) -> None:
     wanted = len(result) if isinstance(result, list) else 1
     submit = (SUBMIT, loop.graph, start, wanted, 0, lane_number() or get_ident(), file, line)
     loop.emit.row("client", submit)
+    counts[0] += len(dsk)
     graph = (GRAPH, loop.graph, start, now_ns(), len(dsk), wanted, "local", -1)
     loop.emit.row("client", graph)
 

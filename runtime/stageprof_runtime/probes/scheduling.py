@@ -14,6 +14,7 @@ from typing import Any
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import within
+from stageprof_runtime.event import ASSIGN, FINISH, STATUS
 from stageprof_runtime.patch import Emit, Undo, replace, together
 from stageprof_runtime.stage import STEP, stage_of
 
@@ -37,7 +38,25 @@ def install(emit: Emit) -> Undo:
         replace(*place(where), functools.partial(_cached, emit))
         for where in ("expr.hlg", "expr.hlg_sequence")
     ]
+    undos.append(replace(*place("scheduler.send_task"), functools.partial(_sent, emit)))
     return together(undos)
+
+
+def _sent(emit: Emit, send: Callable[..., Any]) -> Callable[..., Any]:
+    """A task that is stolen goes to another worker as a new run, without a transition."""
+
+    @functools.wraps(send)
+    def noted(self: Any, worker: Any, ts: Any, *args: Any, **kwargs: Any) -> Any:
+        old = ts.run_id
+        try:
+            return send(self, worker, ts, *args, **kwargs)
+        finally:
+            if old is not None and ts.run_id != old:
+                t = now_ns()
+                emit.row("scheduler", (FINISH, old, t, STATUS.index("released"), 0, ""))
+                emit.row("scheduler", (ASSIGN, ts.run_id, t, worker, old, ts.key))
+
+    return noted
 
 
 def install_local(emit: Emit) -> Undo:

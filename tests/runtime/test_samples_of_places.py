@@ -1,0 +1,93 @@
+"""Samples: every process says twice a second how much it uses of what."""
+
+from __future__ import annotations
+
+import operator
+
+import dask
+import pytest
+from dask import delayed
+
+import clusters
+import stageprof
+from stageprof_runtime import system
+
+MACHINE = {
+    "cpu.percent",
+    "memory.process",
+    "network.read_bps",
+    "network.write_bps",
+    "disk.read_bps",
+    "disk.write_bps",
+}
+LOOP = {"loop.lag_s"}
+WORKER = {
+    "memory.managed",
+    "memory.unmanaged",
+    "memory.spilled",
+    "tasks.executing",
+    "tasks.ready",
+}
+
+
+def gil() -> set[str]:
+    """Where gilknocker is installed."""
+    try:
+        import gilknocker  # noqa: F401
+    except ImportError:
+        return set()
+    return {"gil.contention"}
+
+
+def long_enough(seconds: float) -> float:
+    import time
+
+    time.sleep(seconds)
+    return seconds
+
+
+@pytest.mark.smoke
+@pytest.mark.cluster
+def test_scheduler_workers_and_client_are_sampled_every_half_second() -> None:
+    with clusters.separate(2) as client, stageprof.profile() as prof:
+        client.gather(client.map(long_enough, [2.2, 2.2], pure=False))
+    samples = prof.recording.samples()
+    expected = {
+        "scheduler": MACHINE | LOOP | gil(),
+        "worker": MACHINE | LOOP | WORKER | gil(),
+        "client": MACHINE | LOOP | gil(),
+    }
+    places = samples.groupby("role")["place"].nunique().to_dict()
+    assert places == {"client": 1, "scheduler": 1, "worker": 2}
+    for (role, _place), mine in samples.groupby(["role", "place"]):
+        assert expected[str(role)] <= set(mine["name"]), (
+            role,
+            expected[str(role)] - set(mine["name"]),
+        )
+        times = mine[mine["name"] == "memory.process"]["t_s"]
+        assert len(times) >= 3
+        assert times.diff().dropna().median() == pytest.approx(system.EVERY_S, abs=0.25)
+    memory = samples[samples["name"] == "memory.process"]
+    assert memory["value"].min() > 10e6
+    lag = samples[samples["name"] == "loop.lag_s"]
+    assert (lag["value"] >= 0).all()
+
+
+@pytest.mark.cluster
+def test_what_a_worker_holds_is_its_managed_memory() -> None:
+    with clusters.separate(1) as client, stageprof.profile() as prof:
+        held = client.submit(operator.mul, b"x", 50_000_000)
+        client.submit(long_enough, 1.2, pure=False).result()
+        assert held.status == "finished"
+    samples = prof.recording.samples().set_index("name")["value"]
+    assert samples["memory.managed"].max() == pytest.approx(50e6, rel=0.01)
+    assert samples["memory.unmanaged"].min() > 10e6
+
+
+def test_a_process_without_a_cluster_is_sampled_too() -> None:
+    with dask.config.set(scheduler="threads"), stageprof.profile() as prof:
+        delayed(long_enough)(1.2).compute()
+    samples = prof.recording.samples()
+    assert set(samples["role"]) == {"client"}
+    assert set(samples["name"]) >= MACHINE
+    assert (samples["name"] == "memory.process").sum() >= 2
