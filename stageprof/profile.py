@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -138,9 +139,9 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._session is not None
         try:
-            await self._session.stop_async()
+            if self._session is not None:
+                await self._session.stop_async()
         finally:
             self._close()
 
@@ -163,4 +164,4 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
 
 
 def _label(caller: FrameType) -> str:
-    return f"Block at {os.path.basename(caller.f_code.co_filename)}:{caller.f_lineno}"
+    return f"Block at {Path(caller.f_code.co_filename).name}:{caller.f_lineno}"

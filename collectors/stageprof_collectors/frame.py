@@ -36,6 +36,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from isal import igzip_lib as isal
 from isal import isal_zlib as zlib  # the same functions on the same format, twice as fast
 
 MAGIC: Final = b"\x89stprof\n"
@@ -108,7 +109,7 @@ def decompress(payload: bytes, raw_length: int) -> bytes:
     stream = zlib.decompressobj()
     try:
         raw = stream.decompress(payload, raw_length + 1)
-    except zlib.error as error:
+    except isal.IsalError as error:
         raise ValueError(f"its payload does not decompress ({error})") from error
     if len(raw) != raw_length or not stream.eof or stream.unused_data:
         raise ValueError(f"its payload does not decompress to the {raw_length:,} bytes it claims")

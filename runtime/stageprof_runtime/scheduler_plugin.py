@@ -77,7 +77,7 @@ class SchedulerProbe(SchedulerPlugin):
             scheduler.stream_handlers.pop(f"{self._session}-batch", None)
             if cancelled(error):
                 raise
-            # Nothing but an `Exception` may reach the scheduler's loop; the client is told this one.
+            # Only an `Exception` may reach the scheduler's loop; the client is told this one.
             raise RuntimeError(f"{type(error).__name__}: {error}"[:300]) from None
         scheduler.worker_plugins[self._session] = self._worker_plugin
         await self._tell_workers("plugin-add", DRAIN_S, plugin=self._worker_plugin)

@@ -73,7 +73,7 @@ def test_paint_leaves_no_gap_and_keeps_precedence(
         for t in range(x, y):
             above = [s[2] for s in first if s[0] <= t < s[1]]
             below = [s[2] for s in second if s[0] <= t < s[1]]
-            assert value == [*above, *below, -1][0]  # noqa: RUF015 (the first of three layers)
+            assert value == [*above, *below, -1][0]
 
 
 def test_a_nested_span_is_subtracted_from_the_one_around_it() -> None:

@@ -15,7 +15,7 @@ import pytest
 from distributed import Client
 
 import stageprof
-from clusters import separate
+from clusters import scheduler_of, separate
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -334,7 +334,7 @@ def test_no_color_is_respected(script: Script, tmp_path: Path) -> None:
 @pytest.mark.cluster
 def test_attach_records_a_cluster_from_outside(tmp_path: Path, command: Command) -> None:
     with separate(workers=1) as client:
-        address = client.scheduler.address
+        address = scheduler_of(client)
         process = subprocess.Popen(
             [sys.executable, "-m", "stageprof", "attach", address, "-o", "out", "--for", "60s"],
             cwd=tmp_path,

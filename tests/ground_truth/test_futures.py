@@ -114,7 +114,7 @@ def test_stolen_tasks_are_not_work_done_twice(cluster: Client, tmp_path: Path) -
     first = next(iter(cluster.scheduler_info()["workers"]))
 
     def program(log: str, delay: float) -> None:
-        options = {"workers": [first], "allow_other_workers": True, "pure": False}
+        options: dict[str, Any] = {"workers": [first], "allow_other_workers": True, "pure": False}
         cluster.gather(cluster.map(planted.work, [log] * 40, [delay] * 40, **options))
 
     reading = read_back(program, 0.03, tmp_path)

@@ -94,7 +94,7 @@ def test_the_account_is_the_same_whatever_the_workers_clocks_say(
     stages, expected = recording.stages()["wall_s"], true.stages()["wall_s"]
     assert abs(stages.sum() - recording.wall) < 0.01 * recording.wall
     for stage, seconds in expected.items():
-        assert stages[stage] == pytest.approx(seconds, rel=0.05, abs=0.05), stage
+        assert stages[str(stage)] == pytest.approx(seconds, rel=0.05, abs=0.05), stage
     tasks = recording.tasks()
     assert (tasks["assigned_s"] <= tasks["start_s"] + 1e-6).all()
     workers = recording.workers().sort_values("offset_s")

@@ -34,6 +34,11 @@ def pid() -> int:
     return os.getpid()
 
 
+def no_more(now: list[dict[str, int]], before: list[dict[str, int]]) -> bool:
+    """Less may be: what earlier tests left is being cleaned up in this process."""
+    return all(n[k] <= b[k] for n, b in zip(now, before, strict=True) for k in b)
+
+
 def pids(client: Client) -> set[int]:
     """Of the workers that answer; one that died may still be listed."""
     return set(client.run(pid, on_error="ignore").values())
@@ -216,11 +221,8 @@ def test_many_cycles_leave_nothing_behind(cycles: int) -> None:
                 client.gather(client.map(inc, range(5), pure=False))
 
         def counts() -> list[Any]:
-            return [
-                remains.count(),
-                client.run_on_scheduler(remains.count),
-                client.run(remains.count),
-            ]
+            places = [remains.count(), client.run_on_scheduler(remains.count)]
+            return [*places, *client.run(remains.count).values()]
 
         cycle()
         clean(client)
@@ -228,7 +230,7 @@ def test_many_cycles_leave_nothing_behind(cycles: int) -> None:
         for _ in range(cycles):
             cycle()
         clean(client)
-        clusters.soon(lambda: counts() == before, 10)
+        clusters.soon(lambda: no_more(counts(), before), 10)
 
 
 @pytest.mark.parametrize(
