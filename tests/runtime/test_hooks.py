@@ -238,7 +238,7 @@ def test_no_error_of_ours_reaches_a_computation_on_a_cluster(
 
 
 @named(EVERYWHERE + LOCAL)
-@pytest.mark.parametrize("scheduler", ["threads", "sync"])
+@pytest.mark.parametrize("scheduler", ["threads", pytest.param("sync", marks=pytest.mark.nightly)])
 def test_no_error_of_ours_reaches_a_computation_on_a_local_scheduler(
     owner: Any, name: str, scheduler: str, monkeypatch: pytest.MonkeyPatch, never_disabled: None
 ) -> None:

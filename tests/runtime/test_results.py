@@ -20,6 +20,9 @@ from distributed import Client
 import clusters
 import stageprof
 
+#: Dask's own, where it is older than NumPy.
+pytestmark = pytest.mark.filterwarnings("ignore:Passing more than 2 positional:DeprecationWarning")
+
 
 def inc(x: int) -> int:
     return x + 1
