@@ -45,19 +45,19 @@ TARGETS = {"array": 1.01, "dataframe": 1.01, "no-op tasks": 1.02}
 
 def array() -> None:
     """An array reduction with a rechunk: a few hundred tasks of some ms."""
-    x = da.random.default_rng(1).random((6000, 6000), chunks=(600, 6000))
-    y = x.rechunk((6000, 600))
+    x = da.random.default_rng(1).random((12000, 12000), chunks=(600, 12000))
+    y = x.rechunk((12000, 600))
     ((y - y.mean(axis=0)) ** 2).sum().compute()
 
 
-def make_frame(rows: int = 3_000_000) -> Callable[[], None]:
+def make_frame(rows: int = 8_000_000) -> Callable[[], None]:
     """A groupby and a merge of a DataFrame in memory."""
     rng = np.random.default_rng(2)
     pdf = pd.DataFrame({"k": rng.integers(0, 1000, rows), "v": rng.random(rows)})
     small = pd.DataFrame({"k": np.arange(1000), "w": rng.random(1000)})
 
     def dataframe() -> None:
-        ddf = dd.from_pandas(pdf, npartitions=24)
+        ddf = dd.from_pandas(pdf, npartitions=48)
         merged = ddf.merge(small, on="k")
         merged.assign(z=merged.v * merged.w).groupby("k").z.agg(["mean", "std"]).compute()
 
@@ -150,20 +150,29 @@ def on_threads(folder: Path, costs: list[stageprof.Recording]) -> dict[str, Any]
     }
 
 
-def run(rounds: int, folder: Path) -> tuple[list[Bench], list[stageprof.Recording]]:
-    """All workloads, interleaved by round."""
+def run(
+    rounds: int, folder: Path, names: list[str], tools: list[str]
+) -> tuple[list[Bench], list[stageprof.Recording]]:
+    """Some workloads under some tools, interleaved by round."""
     costs: list[stageprof.Recording] = []
     works = {"array": array, "dataframe": make_frame(), "no-op tasks": no_ops}
+    works = {name: work for name, work in works.items() if name in names}
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
-        benches = [Bench(n, w, on_cluster(folder, costs)) for n, w in works.items()]
+        given = _only(tools, on_cluster(folder, costs))
+        benches = [Bench(n, w, given) for n, w in works.items()]
         _rounds(benches, rounds)
     with dask.config.set(scheduler="threads", num_workers=2):
-        local = [Bench(f"{n}, threads", w, on_threads(folder, [])) for n, w in works.items()]
+        given = _only(tools, on_threads(folder, []))
+        local = [Bench(f"{n}, threads", w, given) for n, w in works.items()]
         _rounds(local, rounds)
     return benches + local, costs
+
+
+def _only(tools: list[str], known: dict[str, Any]) -> dict[str, Any]:
+    return {name: tool for name, tool in known.items() if not tools or name in tools}
 
 
 def _rounds(benches: list[Bench], rounds: int) -> None:
@@ -226,15 +235,18 @@ def main() -> None:
     """Run, print, and write if asked."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rounds", type=int, default=9)
+    options.add_argument("--workloads", nargs="+", default=list(TARGETS), choices=list(TARGETS))
+    options.add_argument("--tools", nargs="+", default=[], help="only these beside `nothing`")
     options.add_argument("--write", type=Path, help="put the tables between the markers there")
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        benches, costs = run(given.rounds, Path(folder))
+        tools = [*given.tools, "nothing"] if given.tools else []
+        benches, costs = run(given.rounds, Path(folder), given.workloads, tools)
         lines = [machine(), "", *table(benches), "", *hooks(costs)]
     text = "\n".join([f"{given.rounds} rounds. {lines[0]}", *lines[1:]])
     print(text)
     if given.write is not None:
-        _write(given.write, "overhead", text)
+        _write(given.write, f"overhead: {', '.join(given.workloads)}", text)
 
 
 def _write(path: Path, name: str, text: str) -> None:

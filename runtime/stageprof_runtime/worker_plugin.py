@@ -48,6 +48,11 @@ PROBES = [
 BACKLOG = 20
 
 
+#: States that a task enters, or leaves, on its way to its run; the others are not looked at.
+_BEGINS = frozenset({"waiting", "ready", "constrained", "executing"})
+_ENDS = frozenset({*_BEGINS, "long-running"})
+
+
 class WorkerProbe(WorkerPlugin):
     """Observes one worker for one session."""
 
@@ -113,23 +118,22 @@ class WorkerProbe(WorkerPlugin):
 
     def transition(self, key: Any, start: Any, finish: Any, **kwargs: Any) -> None:
         """When a task came, had its dependencies, and was given a thread."""
-        self._hook(key, start, finish)
+        if finish in _BEGINS or start in _ENDS:
+            self._hook(key, start, finish)
 
     def _note(self, key: Any, start: str, finish: str) -> None:
-        if finish == "executing":
-            times = self._times.get(key)
-            if times is not None:
-                times[2] = now_ns()
-        elif finish == "ready" or finish == "constrained":
+        if finish == "waiting":
+            t = now_ns()
+            self._times[key] = [t, t, t]
+        elif finish in _BEGINS:
             times = self._times.get(key)
             t = now_ns()
             if times is None:
                 self._times[key] = [t, t, t]
+            elif finish == "executing":
+                times[2] = t
             else:
                 times[1] = t
-        elif finish == "waiting":
-            t = now_ns()
-            self._times[key] = [t, t, t]
         elif start == "executing" or start == "long-running":
             self._ended(key)
         elif finish == "released" or finish == "forgotten":
