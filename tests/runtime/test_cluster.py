@@ -258,6 +258,7 @@ def test_a_worker_that_is_stopped_for_a_while_loses_nothing(seconds: float) -> N
     assert prof.recording.coverage()["batches_lost"] == 0
 
 
+@pytest.mark.nightly
 def test_a_worker_that_is_stopped_while_the_session_ends_stays_in_the_cluster() -> None:
     """It hears of the end only when it goes on; until then its batches must find a handler."""
     with clusters.separate(2) as client:

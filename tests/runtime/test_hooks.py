@@ -78,7 +78,7 @@ EVERYWHERE = [
 ]
 CLUSTER = [
     (SchedulerProbe, "_note"),
-    (SchedulerProbe, "_end_of_run"),
+    (SchedulerProbe, "_estimate"),
     (SchedulerProbe, "_run_of"),
     (SchedulerProbe, "_seen"),
     (SchedulerProbe, "_send"),

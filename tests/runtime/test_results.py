@@ -138,7 +138,7 @@ def test_local_schedulers_give_the_same(scheduler: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "share", [pytest.param(8, id="some"), pytest.param(1, id="all", marks=pytest.mark.nightly)]
+    "share", [pytest.param(15, id="some"), pytest.param(1, id="all", marks=pytest.mark.nightly)]
 )
 def test_the_scheduler_of_processes_gives_the_same(share: int) -> None:
     with dask.config.set({"scheduler": "processes", "num_workers": 2}):
