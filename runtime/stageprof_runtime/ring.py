@@ -34,10 +34,16 @@ class Ring:
     def emit(self, row: Row) -> None:
         """Add one row."""
         if len(self._rows) >= self.capacity:
-            self._rows.popleft()
-            with self._dropping:  # only a full ring takes the lock, so that the count is exact
-                self.dropped += 1
+            self._drop()
         self.append(row)
+
+    def _drop(self) -> None:
+        try:
+            self._rows.popleft()
+        except IndexError:  # it was emptied meanwhile
+            return
+        with self._dropping:  # only a full ring takes the lock, so that the count is exact
+            self.dropped += 1
 
     def span(
         self, step: int, start: int, stop: int, thread: int, label: object = "", nbytes: int = 0
@@ -55,7 +61,11 @@ class Ring:
 
     def take(self, *, sums_too: bool = True) -> list[Row]:
         """Remove and return what is here, with the sums of short spans or without."""
-        rows = [self._rows.popleft() for _ in range(len(self._rows))]
+        rows: list[Row] = []
+        try:
+            rows.extend(self._rows.popleft() for _ in range(len(self._rows)))
+        except IndexError:  # a full ring lost its oldest meanwhile
+            pass
         if not sums_too:
             return rows
         sums, self._sums = self._sums, {}
