@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import dask
 import pytest
 from distributed import Client
 
 import clusters
+import planted
 
 
 @pytest.fixture(scope="module", params=["separate", "local"])
