@@ -71,26 +71,18 @@ def _rings(dask_worker: Any) -> tuple[int, int, int]:
     return len(probe._ring._rows), probe._ring.dropped, psutil.Process().memory_info().rss
 
 
-def _flood(rows: int, total: int, dask_worker: Any) -> None:
-    """Emit so many rows a second on a thread of its own."""
-    import threading
+async def _flood(rate: int, total: int) -> None:
+    """Emit so many rows a second, on the worker's loop."""
+    import asyncio
 
     from stageprof_runtime.event import SPAN
     from stageprof_runtime.process import EMIT
 
-    def run() -> None:
-        for _ in range(total // rows * 20):
-            for i in range(rows // 20):
-                EMIT.row("worker", (SPAN, 34, i, i + 1, 1, "flood", 0))
-            time.sleep(0.05)
-        dask_worker.flooded = True
-
-    dask_worker.flooded = False
-    threading.Thread(target=run, daemon=True).start()
-
-
-def _flooded(dask_worker: Any) -> bool:
-    return bool(dask_worker.flooded)
+    part = rate // 20
+    for _ in range(total // part):
+        for i in range(part):
+            EMIT.row("worker", (SPAN, 34, i, i + 1, 1, "flood", 0))
+        await asyncio.sleep(0.05)
 
 
 @contextmanager
@@ -122,8 +114,7 @@ def stalled(client: Client, path: Path, rate: int, total: int) -> stageprof.Reco
         clusters.soon(lambda: _rings_of(client, worker) is not None)
         before = client.run(_rings, workers=[worker])[worker][2]
         os.kill(process.pid, signal.SIGSTOP)
-        client.run(_flood, rate, total, workers=[worker])
-        clusters.soon(lambda: client.run(_flooded, workers=[worker])[worker], 90)
+        client.run(_flood, rate, total, workers=[worker])  # returns when all was emitted
         waiting, _, after = client.run(_rings, workers=[worker])[worker]
         assert waiting <= CAPACITY
         assert after - before < 64e6
