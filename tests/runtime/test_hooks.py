@@ -330,6 +330,7 @@ def test_a_worker_of_its_own_process_survives_a_broken_hook(when: str) -> None:
             assert client.gather(client.map(inc, range(50), pure=False)) == list(range(1, 51))
         assert set(client.scheduler_info()["workers"]) == workers
         coverage = prof.recording.coverage()
+    assert coverage["problems"] == []
     if when == "setup":
         assert set(coverage["not_instrumented"]) == workers
         assert all("SystemExit" in why for why in coverage["not_instrumented"].values())

@@ -136,7 +136,7 @@ def _rings_of(client: Client, worker: str) -> Any:
     ("rate", "total"),
     [
         pytest.param(40_000, 160_000, id="short"),
-        pytest.param(20_000, 600_000, id="long", marks=pytest.mark.nightly),
+        pytest.param(30_000, 600_000, id="long", marks=pytest.mark.nightly),
     ],
 )
 def test_a_stalled_recorder_costs_bounded_memory_and_every_lost_row_is_counted(
