@@ -74,13 +74,7 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
 
     def start(self) -> Self:
         """Begin the region, in this thread."""
-        session = self._open(sys._getframe(1))
-        try:
-            session.start(self._client)
-        except BaseException:
-            self._close()
-            raise
-        return self
+        return self._start(sys._getframe(1))
 
     def stop(self) -> Recording:
         """End the region."""
@@ -91,6 +85,15 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         finally:
             self._close()
         return self.recording
+
+    def _start(self, caller: FrameType) -> Self:
+        session = self._open(caller)
+        try:
+            session.start(self._client)
+        except BaseException:
+            self._close()
+            raise
+        return self
 
     def _open(self, caller: FrameType) -> Session:
         if self._session is not None:
@@ -108,13 +111,7 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
     # -- block --------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        session = self._open(sys._getframe(1))
-        try:
-            session.start(self._client)
-        except BaseException:
-            self._close()
-            raise
-        return self
+        return self._start(sys._getframe(1))
 
     def __exit__(
         self,

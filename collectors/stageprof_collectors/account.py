@@ -9,12 +9,11 @@ step summed over all processes and threads, a nested span subtracted from the sp
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pandas as pd
 
-from stageprof_runtime.stage import CODE, STEPS, Stage, stage_of, step_name
+from stageprof_runtime.stage import CODE, Stage, stage_of, step_name
 
 
 @dataclass
@@ -99,8 +98,3 @@ _COLUMNS = ("wall_s", "share", "busy_s", "waited_s", "events", "bytes")
 def check(account: Account) -> int:
     """By how many ns the lines miss the wall time; 0 for every account that was made here."""
     return account.wall - sum(entry.wall for entry in account.entries.values())
-
-
-def known_steps() -> Iterable[str]:
-    """Full names of all steps, in order."""
-    return (f"{stage}/{step}" for stage, step in STEPS if step)

@@ -27,8 +27,8 @@ def computations(recording: Recording) -> pd.DataFrame:
     timeline = recording.timeline
     owner = _graph_of_runs(timeline.runs)
     graphs = timeline.read("graph", "start", "stop")
-    unused = _submits(timeline)
-    rows = [_row(recording, graph, owner, unused) for graph in _in_order(graphs)]
+    unused = _in_order(timeline.read("submit", "t"), "t")
+    rows = [_row(recording, graph, owner, unused) for graph in _in_order(graphs, "start")]
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -38,14 +38,9 @@ _COLUMNS = [
 ]  # fmt: skip
 
 
-def _in_order(graphs: dict[str, Ints]) -> list[dict[str, int]]:
-    order = np.argsort(graphs["start"], kind="stable").tolist()
-    return [{name: int(column[i]) for name, column in graphs.items()} for i in order]
-
-
-def _submits(timeline: Timeline) -> list[dict[str, int]]:
-    table = timeline.read("submit", "t")
-    order = np.argsort(table["t"], kind="stable").tolist()
+def _in_order(table: dict[str, Ints], by: str) -> list[dict[str, int]]:
+    """The rows of a table in the order of one of its columns."""
+    order = np.argsort(table[by], kind="stable").tolist()
     return [{name: int(column[i]) for name, column in table.items()} for i in order]
 
 
