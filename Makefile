@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test nightly bench clean
+.PHONY: help demo test nightly bench calibration clean
 
 VENV := .venv
 OLDEST := .venv-oldest
@@ -12,7 +12,7 @@ INSTALL := -m pip install -q --no-input --disable-pip-version-check
 METADATA := pyproject.toml runtime/stageprof_runtime/version.py
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.base ## profile a real computation; leaves the recording demo.stageprof
 	@$(VENV)/bin/stageprof demo
@@ -30,10 +30,13 @@ test: $(VENV)/.dev $(OLDEST)/.test ## check style, types and imports, then run t
 nightly: $(VENV)/.dev ## run the tests that are too slow for make test
 	$(VENV)/bin/python -m pytest -m nightly --timeout=3600
 
-bench: $(VENV)/.bench ## run every script in benchmarks/, one after the other
-	@for script in benchmarks/[a-z]*.py; do \
+bench: $(VENV)/.bench ## measure overhead and the reading of a million tasks
+	@for script in benchmarks/overhead.py benchmarks/million.py; do \
 	    echo "== $$script"; $(VENV)/bin/python "$$script" || exit 1; \
 	done
+
+calibration: $(VENV)/.dev ## compare predicted savings with measured ones; writes docs/calibration.md
+	$(VENV)/bin/python benchmarks/calibration.py --rounds 3 --write docs/calibration.md
 
 clean: ## remove the environments, the caches and the demo's recording
 	rm -rf $(VENV) $(OLDEST) dist build demo.stageprof

@@ -5,7 +5,7 @@ each run one task at a time. The tasks are layers of array-like keys `('name-<32
 each block depending on the same block of the layer before. Every process has a clock of its own
 that is off and drifts; timestamps have the nanosecond jitter of real ones (nothing is rounded,
 or the file would look smaller than it is). The rows are packed by `stageprof_runtime.batch.pack`,
-100 ms per place and batch, and written as the collector does: all places of a tick together.
+100 ms per place and batch, and written as the collector does: those of half a second together.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import random
 from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any, Final
 
-from stageprof_collectors.columns import narrow
+from stageprof_collectors.collector import GATHER_S
 from stageprof_collectors.file import Writer
+from stageprof_collectors.merge import merge
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import (
     ARRIVE,
@@ -42,6 +44,8 @@ from stageprof_runtime.event import (
 from stageprof_runtime.stage import STEP
 
 TICK: Final = 100_000_000
+#: ticks whose batches are written together
+GATHERED: Final = round(GATHER_S * 1e9 / TICK)
 _SECOND: Final = 1_000_000_000
 _NAMES: Final = ("random_sample", "add", "mean_chunk", "mean_combine-partial")
 _FUNCTION_NAMES: Final = ("ndarray", "numpy.ndarray", "dict", "DataFrame")
@@ -286,6 +290,7 @@ def generate(
     simulation = Simulation(tasks=tasks, workers=workers, threads=threads, layers=layers, seed=seed)
     simulation.run()
     with Writer(path, {"generator": "benchmarks.generate", "tasks": tasks, "seed": seed}) as out:
-        for batches in ticks(simulation):
-            out.write(*map(narrow, batches))
+        rounds = ticks(simulation)
+        while batches := list(chain.from_iterable(islice(rounds, GATHERED))):
+            out.write(*merge(batches))
     return out

@@ -2,7 +2,8 @@
 
 Run ``python benchmarks/overhead.py [--rounds 9] [--write benchmarks/RESULTS.md]``. Within a round
 every tool runs once in a new order, on the same warm cluster; a figure is the median over rounds
-of the ratio to the bare run of the same round, with a bootstrap interval of 95 %. Besides: CPU
+divided by that of the bare runs, with a bootstrap interval of 95 %: of wall seconds, and of CPU
+seconds of the client and all processes of the cluster, which other programs disturb less. Besides:
 microseconds a task in stageprof's own hooks, by the hooks' own clock.
 """
 
@@ -29,6 +30,7 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import psutil
 from dask._task_spec import List, Task
 from dask.delayed import Delayed
 from dask.diagnostics import Profiler
@@ -98,36 +100,49 @@ def instrumented() -> Iterator[None]:
 
 @dataclass
 class Bench:
-    """One workload under several tools: seconds by tool, one entry a round."""
+    """One workload under several tools: wall and CPU seconds by tool, one entry a round."""
 
     name: str
     work: Callable[[], None]
     tools: dict[str, Callable[[], AbstractContextManager[Any]]]
     seconds: dict[str, list[float]] = field(default_factory=dict)
+    cpu: dict[str, list[float]] = field(default_factory=dict)
 
     def round(self) -> None:
         """Run every tool once, in a random order, and the bare run first and last."""
         names = list(self.tools)
         random.shuffle(names)
         for name in names:
-            started = time.perf_counter()
+            busy, started = cpu_s(), time.perf_counter()
             with self.tools[name]():
                 self.work()
                 # What a tool does after the run (writing a report) is not the run's cost.
                 stopped = time.perf_counter()
+                used = cpu_s() - busy
             self.seconds.setdefault(name, []).append(stopped - started)
-
-    def ratios(self, tool: str) -> list[float]:
-        """Seconds under a tool to seconds bare, round by round."""
-        pairs = zip(self.seconds[tool], self.seconds["nothing"], strict=True)
-        return [a / b for a, b in pairs]
+            self.cpu.setdefault(name, []).append(used)
 
 
-def interval(ratios: list[float], draws: int = 2000) -> tuple[float, float, float]:
-    """Median, and the bootstrap interval of 95 % around it."""
+def cpu_s() -> float:
+    """CPU seconds so far of this process and of those that it started."""
+    here = psutil.Process()
+    times = [process.cpu_times() for process in (here, *here.children(recursive=True))]
+    return sum(t.user + t.system for t in times)
+
+
+def interval(figures: list[float], bare: list[float], draws: int = 2000) -> str:
+    """Ratio of the medians, and the bootstrap interval of 95 % around it."""
     rng = random.Random(0)
-    medians = sorted(statistics.median(rng.choices(ratios, k=len(ratios))) for _ in range(draws))
-    return statistics.median(ratios), medians[draws // 40], medians[-draws // 40]
+
+    def ratio(a: list[float], b: list[float]) -> float:
+        return statistics.median(a) / statistics.median(b)
+
+    drawn = sorted(
+        ratio(rng.choices(figures, k=len(figures)), rng.choices(bare, k=len(bare)))
+        for _ in range(draws)
+    )
+    low, high = drawn[draws // 40], drawn[-draws // 40]
+    return f"{ratio(figures, bare):.3f} | {low:.3f} to {high:.3f}"
 
 
 def on_cluster(folder: Path, costs: list[stageprof.Recording]) -> dict[str, Any]:
@@ -189,20 +204,16 @@ def _rounds(benches: list[Bench], rounds: int) -> None:
 
 def table(benches: list[Bench]) -> Iterator[str]:
     """The figures as markdown."""
-    yield "| workload | bare, s | tool | median ratio | 95 % interval | target |"
-    yield "|---|---|---|---|---|---|"
+    yield "| workload | bare, s | tool | wall | 95 % interval | target | CPU | 95 % interval |"
+    yield "|---|---|---|---|---|---|---|---|"
     for bench in benches:
         bare = statistics.median(bench.seconds["nothing"])
         for tool in bench.tools:
             if tool != "nothing":
-                median, low, high = interval(bench.ratios(tool))
-                target = (
-                    TARGETS.get(bench.name.partition(",")[0], "") if tool == "stageprof" else ""
-                )
-                yield (
-                    f"| {bench.name} | {bare:.2f} | {tool} | {median:.3f} | "
-                    f"{low:.3f} to {high:.3f} | {target} |"
-                )
+                wall = interval(bench.seconds[tool], bench.seconds["nothing"])
+                cpu = interval(bench.cpu[tool], bench.cpu["nothing"])
+                target = TARGETS.get(bench.name, "") if tool == "stageprof" else ""
+                yield f"| {bench.name} | {bare:.2f} | {tool} | {wall} | {target} | {cpu} |"
 
 
 def hooks(costs: list[stageprof.Recording]) -> Iterator[str]:

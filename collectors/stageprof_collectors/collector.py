@@ -7,6 +7,7 @@ them. What the live view shows is read off the batches' heads.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import platform
 import queue
@@ -21,14 +22,17 @@ import dask
 import distributed
 import msgspec
 
-from stageprof_collectors.columns import narrow
 from stageprof_collectors.file import Writer
+from stageprof_collectors.merge import merge
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.store import Store
-from stageprof_runtime.errors import DamagedRecording
 from stageprof_runtime.version import __version__
 
 logger = logging.getLogger("stageprof")
+
+#: Seconds that batches are gathered before those of one place are written as one; what is lost
+#: if this process is killed.
+GATHER_S = 0.5
 
 
 class _Head(msgspec.Struct):
@@ -93,22 +97,34 @@ class Collector:
         return Recording(self._store)
 
     def _run(self) -> None:
-        while True:
-            batches = [self._queue.get()]
-            while batches[-1] is not None and not self._queue.empty():
-                batches.append(self._queue.get())
-            self._keep([batch for batch in batches if batch is not None])
-            if batches[-1] is None:
-                return
+        more = True
+        while more:
+            more = self._gather()
+
+    def _gather(self) -> bool:
+        """Keep what comes within a while after the next batch; False once there is no more."""
+        batches: list[bytes] = []
+        deadline = math.inf
+        while (rest := deadline - time.monotonic()) > 0:
+            try:
+                batch = self._queue.get(timeout=None if math.isinf(rest) else rest)
+            except queue.Empty:
+                break
+            if batch is None:
+                self._keep(batches)
+                return False
+            self._look(batch)
+            batches.append(batch)
+            deadline = min(deadline, time.monotonic() + GATHER_S)
+        self._keep(batches)
+        return True
 
     def _keep(self, batches: list[bytes]) -> None:
-        for batch in batches:
-            self._look(batch)
         if self._writer is None:
             for batch in batches:
                 self._store.add(batch)
         elif batches:
-            self._writer.write(*[small for batch in batches if (small := _narrowed(batch))])
+            self._writer.write(*merge(batches))
             self._tell(self._writer.failed)
 
     def _tell(self, failed: str) -> None:
@@ -131,13 +147,6 @@ class Collector:
         self.live.now[f"{role} {name}"] = head.now
         if any(head.counts):
             self.live.counts[name] = head.counts
-
-
-def _narrowed(batch: bytes) -> bytes:
-    try:
-        return narrow(batch)
-    except DamagedRecording:
-        return b""
 
 
 def describe(label: str) -> dict[str, Any]:

@@ -11,6 +11,11 @@
                need not build a million keys to see a million start times; no key exceeds
                1,024 bytes, longer ones end in a hash
 
+and beside `seq` and `t`, which are those of the last batch that it was made of::
+
+    merged     how many batches (absent: 1); their sequence numbers have no gap
+    first      clock of the place when the first of them was packed (absent: t)
+
 All arithmetic wraps at 64 bits, so every int64 survives the round trip.
 """
 
@@ -44,7 +49,11 @@ def narrow(batch: bytes) -> bytes:
     Raises:
         DamagedRecording: `batch` is none.
     """
-    shipment = decode(batch)
+    return narrowed(decode(batch))
+
+
+def narrowed(shipment: Shipment) -> bytes:
+    """The same for a batch that was decoded."""
     tables = {name: [part.rows, _narrow_table(name, part)] for name, part in shipment.parts.items()}
     return _encode(shipment, tables)
 
@@ -60,6 +69,8 @@ def _encode(s: Shipment, tables: dict[str, list[Any]]) -> bytes:
             "cost": msgspec.Raw(s.cost),
             "now": s.now,
             "counts": s.counts,
+            "merged": s.merged,
+            "first": s.first,
             "strings": msgspec.Raw(s.strings),
             "tables": tables,
         }

@@ -80,13 +80,25 @@ def shorten(text: str, whole: str | bytes) -> str:
 
 def pack_keys(keys: Sequence[bytes]) -> bytes:
     """Keys in msgpack form -> one msgpack array, in which no key exceeds `MAX_KEY` bytes."""
-    size = len(keys)
-    head = b"\xdd" + size.to_bytes(4, "big")
+    return _head(len(keys)) + b"".join([k if len(k) <= MAX_KEY else _truncated(k) for k in keys])
+
+
+def join_arrays(arrays: Sequence[bytes]) -> bytes:
+    """The elements of several msgpack arrays, as `pack_keys` made them, as one array."""
+    bodies = [array[_HEADS.get(array[0], 1) :] for array in arrays]
+    return _head(sum(map(count_of, arrays))) + b"".join(bodies)
+
+
+#: bytes of a msgpack array's head by its first byte, where it is not one
+_HEADS: Final = {0xDC: 3, 0xDD: 5}
+
+
+def _head(size: int) -> bytes:
     if size < 16:
-        head = bytes([0x90 | size])
-    elif size < 1 << 16:
-        head = b"\xdc" + size.to_bytes(2, "big")
-    return head + b"".join([k if len(k) <= MAX_KEY else _truncated(k) for k in keys])
+        return bytes([0x90 | size])
+    if size < 1 << 16:
+        return b"\xdc" + size.to_bytes(2, "big")
+    return b"\xdd" + size.to_bytes(4, "big")
 
 
 def _truncated(key: bytes) -> bytes:

@@ -49,24 +49,25 @@ class Origin:
         """Note a batch; whether it is new."""
         if shipment.seq > self.last_seq:
             self._advance(shipment)
-        elif not self._fill(shipment.seq):
+        elif not self._fill(shipment.seq - shipment.merged + 1, shipment.seq):
             self.duplicates += 1
             return False
-        self.batches += 1
+        self.batches += shipment.merged
         return True
 
     def _advance(self, s: Shipment) -> None:
-        if s.seq > self.last_seq + 1:
-            self.gaps.append((self.last_seq + 1, s.seq - 1))
-        self.first_t = s.t if self.last_seq < 0 else self.first_t
+        first = s.seq - s.merged + 1
+        if first > self.last_seq + 1:
+            self.gaps.append((self.last_seq + 1, first - 1))
+        self.first_t = s.first if self.last_seq < 0 else self.first_t
         self.last_seq, self.last_t, self.now, self.counts = s.seq, s.t, s.now, s.counts
         self._drops, self._cost = s.drops, s.cost
 
-    def _fill(self, seq: int) -> bool:
-        """Take a number that came late out of the gaps; False if it is in none."""
+    def _fill(self, low: int, high: int) -> bool:
+        """Take numbers that came late out of the gaps; False if they are in none."""
         for i, (first, last) in enumerate(self.gaps):
-            if first <= seq <= last:
-                parts = [(first, seq - 1), (seq + 1, last)]
+            if first <= low and high <= last:
+                parts = [(first, low - 1), (high + 1, last)]
                 self.gaps[i : i + 1] = [(a, b) for a, b in parts if a <= b]
                 return True
         return False

@@ -33,6 +33,7 @@ RELATIVE: Final[dict[str, dict[str, str]]] = {
     "ping": {"received": "sent"},
     "block": {"stop": "start"},
     "graph": {"stop": "start"},
+    "depend": {"on": "run"},
 }
 
 #: More rows of one table, or strings, than any place ships in a batch (its ring is smaller).
@@ -44,6 +45,7 @@ _MAX_NAMES: Final = 1 << 12
 
 #: A number that an int64 can hold; the decoder checks it.
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Merged = Annotated[int, msgspec.Meta(ge=1, le=2**20)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 #: Columns of float64; all others but the keys hold integers.
@@ -74,6 +76,9 @@ class Shipment(NamedTuple):
     parts: dict[str, Part]
     #: what was left out, by reason
     skipped: dict[str, int]
+    #: how many batches it was made of (`seq` is the last one's), and when the first was packed
+    merged: int
+    first: int
 
 
 def _struct(name: str, fields: dict[str, Any]) -> Any:
@@ -101,6 +106,8 @@ class _Envelope(Struct, gc=False):
     counts: tuple[_Int64, _Int64, _Int64]
     strings: Raw
     tables: Raw
+    merged: _Merged = 1
+    first: _Int64 = 0
 
 
 _ENVELOPE: Final = msgspec.msgpack.Decoder(_Envelope)
@@ -142,7 +149,7 @@ def _decode(batch: bytes | memoryview) -> Shipment:
     now = e.now if 0 <= e.now < len(STEPS) else 0
     return Shipment(
         Place(*e.place), e.seq, e.t, _names(e.drops), _names(e.cost), now, e.counts,
-        strings, count, parts, skipped,
+        strings, count, parts, skipped, min(e.merged, e.seq + 1), e.first or e.t,
     )  # fmt: skip
 
 

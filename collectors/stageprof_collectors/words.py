@@ -47,7 +47,7 @@ class Words:
         """
         span = self._seen.get(packed)
         if span is None:
-            texts = _decode(packed) or [""]
+            texts = decode_texts(packed) or [""]
             span = len(self._meaning), len(texts)
             self._meaning.extend([self._intern(text) for text in texts])
             self._remember(packed, span)
@@ -73,7 +73,12 @@ class Words:
             self._seen[packed] = span
 
 
-def _decode(packed: bytes) -> list[str]:
+def decode_texts(packed: bytes) -> list[str]:
+    """A msgpack array of texts -> the texts, lone surrogates escaped.
+
+    Raises:
+        ValueError: it is none.
+    """
     try:
         return _LIST.decode(packed)
     except msgspec.ValidationError as error:

@@ -26,6 +26,9 @@ inside = _Inside()
 #: role -> code of the long step that it is in now, for the live view
 phase: dict[str, int] = {}
 
+#: Threads that wait inside Dask: what they do is known, nobody needs to look at them.
+waiting: set[int] = set()
+
 #: ("data" | "result", address of the receiver or ""), or None
 exchange: ContextVar[tuple[str, str] | None] = ContextVar("stageprof_exchange", default=None)
 

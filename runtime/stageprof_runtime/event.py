@@ -26,6 +26,9 @@ GRAPH: Final = 10
 SUBMIT: Final = 11
 LINE: Final = 12
 SUM: Final = 13
+SHARE: Final = 14
+DEPEND: Final = 15
+OBJECT: Final = 16
 
 #: Field names of each table, in order.
 FIELDS: Final[dict[int, tuple[str, ...]]] = {
@@ -60,10 +63,27 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     LINE: ("name", "file", "line", "prefix"),
     # Many spans too short to keep one by one: how many, their seconds and bytes together.
     SUM: ("t", "step", "count", "total", "nbytes"),
-}
+    # What of a step was for the tasks of one layer (`name`: its name, or the prefix of its keys):
+    # how many times, seconds and bytes together. The step's spans hold this time already.
+    SHARE: ("t", "step", "name", "count", "total", "nbytes"),
+    # Run `run` needed the result of run `on`. Left out where its cause is all that it needed, or
+    # where a graph led to it and it needed nothing; `on` is -1 if a run led to it and it needed
+    # nothing (it waited for a free thread).
+    DEPEND: ("run", "on"),
+    # An object that travels inside a graph. `name` is the layer (or expression, or key) that holds
+    # it, `how` the way from there to it; `variable`, `file`, `line`: where the user has it from.
+    # `nbytes` of one copy; `copies` of it in the graph; `tasks` of the graph seen to hold it (0:
+    # all of the layer); `dump` ns of pickling it for the scheduler, all copies.
+    OBJECT: (
+        "t", "number", "graph", "type", "name", "how", "variable", "file", "line",
+        "nbytes", "copies", "tasks", "dump",
+    ),
+}  # fmt: skip
 
 #: Fields that hold text; each becomes an index into the batch's strings.
-TEXT: Final = frozenset({"label", "worker", "type", "name", "peer", "call", "client", "file"})
+TEXT: Final = frozenset(
+    {"label", "worker", "type", "name", "peer", "call", "client", "file", "how", "variable"}
+)
 
 #: Fields that hold a Dask key (str, bytes, number or nested tuple of them).
 KEYS: Final = frozenset({"key"})
@@ -84,6 +104,9 @@ TABLES: Final[dict[int, str]] = {
     SUBMIT: "submit",
     LINE: "line",
     SUM: "sum",
+    SHARE: "share",
+    DEPEND: "depend",
+    OBJECT: "object",
 }
 
 #: How a run ended, by status code.

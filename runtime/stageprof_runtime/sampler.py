@@ -18,6 +18,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from stageprof_runtime.clock import now_ns
+from stageprof_runtime.context import waiting
 from stageprof_runtime.event import SAMPLED, SPAN
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.lines import DASK, USER, kind
@@ -161,6 +162,8 @@ class Sampler:
         self.see(self._look(), t)
 
     def _look(self) -> tuple[int, str]:
+        if self._thread in waiting:
+            return 0, ""
         if self._task is not None and asyncio.current_task(self._task.get_loop()) is not self._task:
             return 0, ""
         return look(sys._current_frames().get(self._thread), self._depth)

@@ -18,6 +18,7 @@ from typing import Any
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import client_handlers, place
 from stageprof_runtime.context import lane_number
+from stageprof_runtime.context import waiting as waiting_threads
 from stageprof_runtime.event import ARRIVE, BLOCK, SUBMIT
 from stageprof_runtime.lines import user_line
 from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
@@ -99,13 +100,16 @@ def _sync(emit: Emit, sync: Callable[..., Any]) -> Callable[..., Any]:
             return sync(self, func, *args, asynchronous=asynchronous, **kwargs)
         fetch = _Fetch()
         token = _fetch.set(fetch)
+        thread = get_ident()
+        waiting_threads.add(thread)
         start = now_ns()
         try:
             return sync(self, func, *args, asynchronous=asynchronous, **kwargs)
         finally:
             stop = now_ns()
+            waiting_threads.discard(thread)
             _fetch.reset(token)
-            _block(emit, start, stop, get_ident(), name, fetch, (func, args))
+            _block(emit, start, stop, thread, name, fetch, (func, args))
 
     return timed
 

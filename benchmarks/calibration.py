@@ -1,0 +1,131 @@
+"""How right the predicted savings are: every pair of samples, predicted against measured.
+
+Run ``python benchmarks/calibration.py [--rounds 3] [--rules ID ...] [--write docs/calibration.md]``
+or ``make calibration``. In each round every pair runs once, bad and fixed in random order, each in
+a process of its own under `stageprof run`. Predicted is the middle of the interval of the finding
+on the bad program, measured is the difference of the median times of bad and fixed, without what
+the account calls `outside` (starting a cluster varies by more than some fixes save).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import statistics
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
+
+from benchmarks.overhead import machine
+from tests.findings.pairs import PAIRS, Ran, ran, sample
+
+#: What is aimed at: median error, and rank correlation of predicted and measured.
+ERROR, CORRELATION = 0.20, 0.8
+
+
+@dataclass
+class Pair:
+    """The figures of one rule, a value a round."""
+
+    rule: str
+    bad: list[float] = field(default_factory=list)
+    fixed: list[float] = field(default_factory=list)
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+    first: list[str] = field(default_factory=list)
+
+    def take(self, kind: str, run: Ran) -> None:
+        """Note one run."""
+        (self.bad if kind == "bad" else self.fixed).append(run.inside_s)
+        if kind == "bad":
+            findings = run.recording.findings()
+            self.first.append(findings[0].rule)
+            saving = next((f.saving_s for f in findings if f.rule == self.rule), (0.0, 0.0))
+            self.low.append(saving[0])
+            self.high.append(saving[1])
+
+    def row(self) -> dict[str, object]:
+        """Medians over the rounds."""
+        measured = statistics.median(self.bad) - statistics.median(self.fixed)
+        low, high = statistics.median(self.low), statistics.median(self.high)
+        predicted = (low + high) / 2
+        return {
+            "rule": self.rule,
+            "bad_s": statistics.median(self.bad),
+            "fixed_s": statistics.median(self.fixed),
+            "measured_s": measured,
+            "predicted_s": predicted,
+            "low_s": low,
+            "high_s": high,
+            "error": abs(predicted - measured) / abs(measured) if measured else float("inf"),
+            "covered": low <= measured <= high,
+            "first": sum(rule == self.rule for rule in self.first) / len(self.first),
+        }
+
+
+def measured(rules: list[str], rounds: int) -> pd.DataFrame:
+    """One row per rule."""
+    pairs: dict[str, Pair] = {rule: Pair(rule) for rule in rules}
+    failed: defaultdict[str, list[str]] = defaultdict(list)
+    for i in range(rounds):
+        runs = [(rule, kind) for rule in rules for kind in ("bad", "fixed")]
+        random.shuffle(runs)
+        for rule, kind in runs:
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    pairs[rule].take(kind, ran(sample(rule, kind), Path(folder)))
+                except AssertionError as error:
+                    failed[rule].append(str(error)[-200:])
+        print(f"round {i + 1}/{rounds}", file=sys.stderr, flush=True)
+    for rule, why in failed.items():
+        print(f"{rule} failed: {why[0]}", file=sys.stderr)
+    whole = [pair for pair in pairs.values() if pair.bad and pair.fixed]
+    return pd.DataFrame([pair.row() for pair in whole]).set_index("rule")
+
+
+def report(frame: pd.DataFrame, rounds: int) -> Iterator[str]:
+    """The page, as lines of markdown."""
+    error = frame["error"].median()
+    order = frame["predicted_s"].corr(frame["measured_s"], method="spearman")
+    yield "# Calibration: predicted savings against measured ones"
+    yield ""
+    yield f"`make calibration`, {rounds} rounds. {machine()}"
+    yield ""
+    yield f"- pairs: {len(frame)}"
+    yield f"- median error: {error:.0%} (aim: under {ERROR:.0%})"
+    yield f"- rank correlation: {order:.2f} (aim: at least {CORRELATION})"
+    yield f"- measured difference within the predicted interval: {frame['covered'].mean():.0%}"
+    yield f"- the rule ranks first on its bad program: {frame['first'].mean():.0%} of runs"
+    yield ""
+    yield "| rule | bad, s | fixed, s | measured, s | predicted, s | interval, s | error |"
+    yield "|---|---|---|---|---|---|---|"
+    for rule, row in frame.sort_values("error").iterrows():
+        yield (
+            f"| {rule} | {row.bad_s:.2f} | {row.fixed_s:.2f} | {row.measured_s:.2f} | "
+            f"{row.predicted_s:.2f} | {row.low_s:.2f} to {row.high_s:.2f} | {row.error:.0%} |"
+        )
+
+
+def main() -> None:
+    """Measure, print, and write if asked."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--rules", nargs="+", default=PAIRS, choices=PAIRS)
+    options.add_argument("--write", type=Path)
+    given = options.parse_args()
+    text = "\n".join(report(measured(given.rules, given.rounds), given.rounds)) + "\n"
+    print(text)
+    if given.write is not None:
+        given.write.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

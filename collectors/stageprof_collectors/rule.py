@@ -1,0 +1,40 @@
+"""A rule: its limits, and the function that turns a recording into findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stageprof_runtime.stage import Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.finding import Finding
+    from stageprof_collectors.recording import Recording
+
+#: Values of a rule's limits by name, as they are set for this diagnosis.
+Limits = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A threshold of a rule, which the user may set."""
+
+    default: float
+    #: why it is not lower or higher
+    reason: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One entry of the catalogue; `docs/findings.md` has a section for each."""
+
+    #: as in the catalogue: lower case with hyphens
+    id: str
+    #: the stage that it is about; None for several
+    stage: Stage | None
+    #: one sentence: when it fires
+    summary: str
+    #: pure: the same recording and limits give the same findings, in any order
+    find: Callable[[Recording, Limits], Iterable[Finding]]
+    limits: Mapping[str, Limit] = field(default_factory=dict)

@@ -1,0 +1,54 @@
+"""The pairs of samples: a bad program for each rule, and the same after the printed fix."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import stageprof
+
+ROOT: Final = Path(__file__).parents[2]
+SAMPLES: Final = ROOT / "samples" / "findings"
+
+#: Ids of the rules that have a pair.
+PAIRS: Final = sorted(
+    path.name.removesuffix("_bad.py").replace("_", "-") for path in SAMPLES.glob("*_bad.py")
+)
+
+
+class Ran(NamedTuple):
+    """A program that was run under stageprof: its recording, and what it printed."""
+
+    recording: stageprof.Recording
+    printed: str
+
+    @property
+    def inside_s(self) -> float:
+        """Seconds of Dask and of waiting for it; starting a cluster varies by more than a fix."""
+        stages = self.recording.stages()
+        return float(self.recording.wall - stages["wall_s"]["outside"])
+
+
+def sample(rule: str, kind: str) -> Path:
+    """The program of a rule; `kind` is "bad" or "fixed"."""
+    return SAMPLES / f"{rule.replace('-', '_')}_{kind}.py"
+
+
+def ran(script: Path, folder: Path, *, limit_s: float = 300) -> Ran:
+    """Run a program under `stageprof run`, in a process of its own."""
+    file = folder / f"{script.stem}.stageprof"
+    command = [sys.executable, "-W", "ignore", "-m", "stageprof", "run", "-q", "-o", str(file)]
+    done = subprocess.run(
+        [*command, str(script)],
+        cwd=folder,
+        env=os.environ | {"STAGEPROF_RULES": ""},
+        capture_output=True,
+        text=True,
+        timeout=limit_s,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return Ran(stageprof.open(file), done.stdout)

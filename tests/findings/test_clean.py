@@ -1,0 +1,52 @@
+"""Well-written programs: nothing above a note is found in them."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+import pytest
+from distributed import Client
+
+import stageprof
+from stageprof_collectors.finding import Severity
+from tests.clusters import separate
+from tests.findings.pairs import ROOT
+
+PROGRAMS: Final = sorted((ROOT / "samples" / "clean").glob("*.py"))
+#: A run of this size warms up the cluster: first-use imports are a finding of their own.
+WARM: Final = 0.15
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with separate() as client:
+        yield client
+
+
+def loaded(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+def test_nothing_above_a_note_is_found_in_a_clean_program(program: Path, client: Client) -> None:
+    main = loaded(program).main
+    main(size=WARM)
+
+    with stageprof.profile() as prof:
+        main()
+
+    above = [f for f in prof.recording.findings() if f.severity != Severity.NOTE]
+    assert not above, [(f.rule, f.headline, f.saving_s) for f in above]
+
+
+def test_there_are_ten_of_them() -> None:
+    assert len(PROGRAMS) >= 10

@@ -1,0 +1,45 @@
+"""Each rule on a pair of real programs: it names the cause on the bad one and is silent after.
+
+Slow: every program starts a cluster of its own. `make calibration` repeats them for figures.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stageprof_collectors.finding import Finding, Severity
+from tests.findings.pairs import PAIRS, Ran, ran, sample
+
+#: The measured difference may miss the predicted interval by this share of it and these seconds:
+#: one run of each program on a busy machine; docs/calibration.md has medians of several.
+SHARE, SECONDS = 0.5, 0.7
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("rule", PAIRS)
+def test_a_rule_ranks_first_on_its_bad_program_and_the_fix_silences_it(
+    rule: str, tmp_path: Path
+) -> None:
+    bad, fixed = (ran(sample(rule, kind), tmp_path) for kind in ("bad", "fixed"))
+
+    assert bad.printed == fixed.printed, "the fix changed the result"
+    found = bad.recording.findings()[0]
+    assert (found.rule, found.severity != Severity.NOTE) == (rule, True), _told(bad)
+    above = [f for f in fixed.recording.findings() if f.severity != Severity.NOTE]
+    assert not above, _told(fixed)
+    _saving_is_right(found, bad.inside_s - fixed.inside_s)
+
+
+def _saving_is_right(found: Finding, measured: float) -> None:
+    low, high = found.saving_s
+    around = SECONDS + SHARE * max(high, measured)
+    assert low - around <= measured <= high + around, (found.saving_s, measured)
+
+
+def _told(run: Ran) -> str:
+    return "\n".join(
+        f"{f.severity}: {f.headline} (saves {f.saving_s}, costs {f.cost_s:.2f})"
+        for f in run.recording.findings()
+    )
