@@ -2,7 +2,8 @@
 
 A discrete simulation: a scheduler that needs some 130 us per task serves workers whose threads
 each run one task at a time. The tasks are layers of array-like keys `('name-<32 hex>', i, j)`,
-each block depending on the same block of the layer before. Every process has a clock of its own
+each block depending on the same block of the layer before (in the second, as in
+`x + x.T`, on two), and the roots queued until a thread is free. Every process has its own clock
 that is off and drifts; timestamps have the nanosecond jitter of real ones (nothing is rounded,
 or the file would look smaller than it is). The rows are packed by `stageprof_runtime.batch.pack`,
 100 ms per place and batch, and written as the collector does: those of half a second together.
@@ -14,12 +15,12 @@ import heapq
 import math
 import os
 import random
-from collections import defaultdict, deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Final
 
+from benchmarks.simulated import TICK, Process
 from stageprof_collectors.collector import GATHER_S
 from stageprof_collectors.file import Writer
 from stageprof_collectors.merge import merge
@@ -28,6 +29,7 @@ from stageprof_runtime.event import (
     ARRIVE,
     ASSIGN,
     BLOCK,
+    DEPEND,
     FINISH,
     GRAPH,
     LINE,
@@ -43,7 +45,6 @@ from stageprof_runtime.event import (
 )
 from stageprof_runtime.stage import STEP
 
-TICK: Final = 100_000_000
 #: ticks whose batches are written together
 GATHERED: Final = round(GATHER_S * 1e9 / TICK)
 _SECOND: Final = 1_000_000_000
@@ -51,26 +52,6 @@ _NAMES: Final = ("random_sample", "add", "mean_chunk", "mean_combine-partial")
 _FUNCTION_NAMES: Final = ("ndarray", "numpy.ndarray", "dict", "DataFrame")
 #: one key in so many of the last layer is wanted by the client
 _WANTED: Final = 64
-
-Row = tuple[Any, ...]
-
-
-@dataclass
-class Process:
-    """A place, its clock (off by `offset` ns and fast by `drift`), and the rows it emitted."""
-
-    place: Place
-    offset: int
-    drift: float
-    rows: defaultdict[int, list[Row]] = field(default_factory=lambda: defaultdict(list))
-
-    def clock(self, t: float) -> int:
-        """What this process's clock shows at true time t, ns."""
-        return int(self.offset + t * (1 + self.drift))
-
-    def emit(self, t: float, *row: object) -> None:
-        """Note a row that came into being at true time t."""
-        self.rows[int(t) // TICK].append(row)
 
 
 class Simulation:
@@ -186,8 +167,13 @@ class Simulation:
         )  # fmt: skip
         heap: list[tuple[float, int, int, int, int]] = []
         self._run_count = 0
+        #: runs that each worker has
+        self._busy = [0] * len(self.workers)
+        #: blocks of the first layer that ended before the other of their pair: run and worker
+        self._ended: dict[int, tuple[int, int]] = {}
         roots = deque(range(self.blocks))
         saturation = math.ceil(1.1 * len(self.free[0]))
+        self._slots = saturation
         for worker in [w for w in range(len(self.workers)) for _ in range(saturation)]:
             if roots:
                 now = self._assign(now, heap, worker, 0, roots.popleft(), -1)
@@ -198,15 +184,34 @@ class Simulation:
     def _hear(self, now: float, heap: list[Any], roots: deque[int]) -> float:
         """The scheduler hears of the next end and hands out what that makes runnable."""
         heard, run, worker, layer, block = heapq.heappop(heap)
+        self._busy[worker] -= 1
         now = max(now, heard) + self._about(6e4)
         nbytes = 8 * self.random.randrange(900_000, 1_000_000) if layer < self.layers - 1 else 8008
         kind = _FUNCTION_NAMES[layer % len(_FUNCTION_NAMES)]
         self.scheduler.emit(now, FINISH, run, self.scheduler.clock(now), 0, nbytes, kind)
         if layer + 1 < self.layers:
-            return self._assign(now, heap, worker, layer + 1, block, run)
-        if block % _WANTED == 0:
+            now = self._next_layer(now, heap, worker, layer, block, run)
+        elif block % _WANTED == 0:
             self._want(now, run, self._key(layer, block))
-        return self._assign(now, heap, worker, 0, roots.popleft(), run) if roots else now
+        idlest = self._busy.index(min(self._busy))
+        if roots and self._busy[idlest] < self._slots:
+            now = self._assign(now, heap, idlest, 0, roots.popleft(), run, [-1])
+        return now
+
+    def _next_layer(
+        self, now: float, heap: list[Any], worker: int, layer: int, block: int, run: int
+    ) -> float:
+        """Hand out what needs a block that has just ended, and nothing that is still missing."""
+        pair = block ^ 1
+        if layer or pair >= self.blocks:
+            return self._assign(now, heap, worker, layer + 1, block, run)
+        if pair not in self._ended:
+            self._ended[block] = run, worker
+            return now
+        other, its_worker = self._ended.pop(pair)
+        needs = [other, run]
+        now = self._assign(now, heap, worker, 1, block, run, needs)
+        return self._assign(now, heap, its_worker, 1, pair, run, needs)
 
     def _want(self, now: float, run: int, key: object) -> None:
         self.last_wanted = key
@@ -215,14 +220,24 @@ class Simulation:
         self.client.emit(t, ARRIVE, self.client.clock(t), key)
 
     def _assign(
-        self, now: float, heap: list[Any], worker: int, layer: int, block: int, cause: int
+        self,
+        now: float,
+        heap: list[Any],
+        worker: int,
+        layer: int,
+        block: int,
+        cause: int,
+        needs: Sequence[int] = (),
     ) -> float:
         now += self._about(6e4)
         run = self._run_count
         self._run_count += 1
+        self._busy[worker] += 1
         name = self.workers[worker].place.name
         key = self._key(layer, block)
         self.scheduler.emit(now, ASSIGN, run, self.scheduler.clock(now), name, cause, key)
+        for on in needs:
+            self.scheduler.emit(now, DEPEND, run, on)
         stop = self._execute(now, worker, run)
         heapq.heappush(heap, (stop + self._about(2.5e5), run, worker, layer, block))
         return now

@@ -6,11 +6,22 @@ import os
 
 from stageprof.profile import profile as profile
 from stageprof.recording import Recording as Recording
+from stageprof_collectors.finding import Finding as Finding
+from stageprof_collectors.finding import Severity as Severity
 from stageprof_runtime.errors import StageprofError as StageprofError
 from stageprof_runtime.stage import Stage as Stage
 from stageprof_runtime.version import __version__ as __version__
 
-__all__ = ["Recording", "Stage", "StageprofError", "__version__", "open", "profile"]
+__all__ = [
+    "Finding",
+    "Recording",
+    "Severity",
+    "Stage",
+    "StageprofError",
+    "__version__",
+    "open",
+    "profile",
+]
 
 
 def open(path: str | os.PathLike[str]) -> Recording:  # noqa: A001 (the name is the API's)

@@ -1,13 +1,15 @@
-"""The colour of each stage, the same wherever a stage is drawn.
+"""The colour of each stage and severity, the same wherever one is drawn.
 
-From Okabe and Ito's palette, which people who see few colours can tell apart; lightened where the
-original is lost on a dark terminal. The two lines that complete the account are grey.
+Those of the stages are from Okabe and Ito's palette, which people who see few colours can tell
+apart; lightened where the original is lost on a dark terminal. The two lines that complete the
+account are grey.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from stageprof_collectors.finding import Severity
 from stageprof_runtime.stage import Stage
 
 STAGE_COLOURS: Final[dict[Stage, str]] = {
@@ -19,4 +21,21 @@ STAGE_COLOURS: Final[dict[Stage, str]] = {
     Stage.EXECUTION: "#d55e00",
     Stage.OUTSIDE: "#999999",
     Stage.UNEXPLAINED: "#777777",
+}
+
+#: The colour of each severity on light and on dark ground; each is read on it without effort
+#: (a contrast of 4.5 or more).
+SEVERITY_COLOURS: Final[dict[Severity, tuple[str, str]]] = {
+    Severity.CRITICAL: ("#b3001b", "#ff8a93"),
+    Severity.SERIOUS: ("#a04000", "#ffa463"),
+    Severity.MODERATE: ("#755800", "#e6c34a"),
+    Severity.NOTE: ("#5c5c5c", "#b8b8b8"),
+}
+
+#: The same on a terminal, whose ground is unknown: its own colours suit it.
+SEVERITY_STYLES: Final[dict[Severity, str]] = {
+    Severity.CRITICAL: "bold red",
+    Severity.SERIOUS: "red",
+    Severity.MODERATE: "yellow",
+    Severity.NOTE: "dim",
 }

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 import stageprof_collectors.recording as collected
+from stageprof.configuration import Given, settings_of, settings_to_show
 from stageprof.summary import Summary, summarize
+from stageprof_collectors.finding import Finding
 
 
 class Recording(collected.Recording):
@@ -17,7 +21,32 @@ class Recording(collected.Recording):
     @property
     def summary(self) -> Summary:
         """What the faces show, as facts."""
-        return summarize(self)
+        settings, problem = settings_to_show()
+        return summarize(self, settings, problem=problem)
+
+    def findings(self, settings: Given = None) -> list[Finding]:
+        """What to change, best first; see docs/findings.md.
+
+        Args:
+            settings: over those of the environment and `pyproject.toml`, in the form of
+                docs/settings.md: `{"rules": {"tiny-tasks": False}}`.
+
+        Raises:
+            UsageError: there is no such rule or limit, or its value has the wrong type.
+        """
+        return super().findings(settings_of(settings))
+
+    def findings_frame(self, settings: Given = None) -> pd.DataFrame:
+        """One row per finding, best first; `settings` as for `findings`.
+
+        Columns: rule, severity, headline, cost_s, saving_low_s, saving_high_s, file, line,
+        variable, layer, prefix, stage ("" if several), link.
+        """
+        return super().findings_frame(settings_of(settings))
+
+    def innocence(self, settings: Given = None) -> list[str]:
+        """A sentence for each popular suspect that costs little, with its bound."""
+        return super().innocence(settings_of(settings))
 
     def __str__(self) -> str:
         from stageprof.renderers import terminal

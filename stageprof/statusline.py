@@ -17,8 +17,8 @@ from typing import Final, Self, TextIO
 from rich.cells import set_cell_size
 
 from stageprof.palette import STAGE_COLOURS
-from stageprof.quantity import seconds
 from stageprof_collectors.collector import Live
+from stageprof_collectors.quantity import seconds
 from stageprof_runtime.stage import Stage, stage_of
 
 #: Seconds between two looks.

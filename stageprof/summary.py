@@ -1,4 +1,4 @@
-"""What every face says of a recording first: where the time went, and what to look at.
+"""What every face says of a recording first: what to change, and where the time went.
 
 Facts only, with times in seconds and texts as they were recorded; the renderers make them safe.
 """
@@ -13,15 +13,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stageprof.quantity import count, seconds
 from stageprof_collectors.computations import wall_between
+from stageprof_collectors.diagnosis import NOTHING, Diagnosis, Progress, examine
+from stageprof_collectors.finding import Finding, Severity
+from stageprof_collectors.quantity import count, seconds
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.settings import DEFAULTS, Settings
 from stageprof_collectors.tasks import layer_of
 from stageprof_collectors.tasks import names as layers_and_prefixes
 from stageprof_runtime.stage import Stage
 
 #: How many steps and layers a summary names.
 TOP = 3
+#: A diagnosis that takes longer than this is worth a word: somebody waited for it.
+SLOW_S = 2.0
 #: What Dask appends to a layer's name; the user's line tells layers of one name apart.
 _HASH = re.compile(r"-[0-9a-f]{32}$")
 #: Shorter than this is not worth naming beside longer ones, as a share of the time split.
@@ -76,6 +81,11 @@ class Summary:
     label: str
     wall_s: float
     facts: tuple[str, ...]
+    #: best first; all of them, also those that are mere notes
+    findings: tuple[Finding, ...]
+    innocents: tuple[str, ...]
+    #: rules that were switched off
+    off: tuple[str, ...]
     stages: tuple[StageLine, ...]
     steps: tuple[StepLine, ...]
     first: FirstTask | None
@@ -85,19 +95,48 @@ class Summary:
     incomplete: str
     file: str
 
+    @property
+    def changes(self) -> tuple[Finding, ...]:
+        """The findings that are worth acting on."""
+        return tuple(f for f in self.findings if f.severity != Severity.NOTE)
 
-def summarize(recording: Recording) -> Summary:
-    """The facts of a recording."""
+    @property
+    def verdict(self) -> str:
+        """What to say where none of them is: the bound, if that rule was asked."""
+        last = self.findings[-1:]
+        bound = last[0].headline if last and last[0].rule == NOTHING else ""
+        return bound or "Nothing to change: no rule that is on found anything above a note"
+
+
+def summarize(
+    recording: Recording,
+    settings: Settings = DEFAULTS,
+    *,
+    problem: str = "",
+    progress: Progress | None = None,
+) -> Summary:
+    """The facts of a recording.
+
+    Args:
+        recording: what to sum up.
+        settings: of the diagnosis.
+        problem: what is wrong besides, "" if nothing is.
+        progress: told how far the diagnosis is.
+    """
+    diagnosis = examine(recording, settings, progress=progress)
     return Summary(
         label=str(recording.store.header.get("label") or "recording"),
         wall_s=recording.wall,
         facts=_facts(recording),
+        findings=diagnosis.findings,
+        innocents=tuple(recording.innocence(settings)),
+        off=diagnosis.off,
         stages=_stages(recording),
         steps=_steps(recording),
         first=_first_task(recording),
         layers=_layers(recording),
-        coverage=_coverage(recording),
-        problems=tuple(recording.coverage()["problems"]),
+        coverage=_coverage(recording, diagnosis),
+        problems=_problems(recording, diagnosis, problem),
         incomplete=incomplete(recording),
         file=recording.path or "",
     )
@@ -187,7 +226,8 @@ def _first_task(recording: Recording) -> FirstTask | None:
 
 
 def _layers(recording: Recording) -> tuple[LayerLine, ...]:
-    frame = recording.layers().head(TOP)
+    frame = recording.layers()
+    frame = frame[frame["layer"] != ""].head(TOP)
     return tuple(
         LayerLine(
             _HASH.sub("", layer_of(str(row["layer"]))),
@@ -203,12 +243,18 @@ def _line(file: str, line: int) -> str:
     return f"{PurePath(file).name}:{line}" if file else ""
 
 
-def _coverage(recording: Recording) -> str:
+def _problems(recording: Recording, diagnosis: Diagnosis, problem: str) -> tuple[str, ...]:
+    failed = (f"rule failed: {why}" for why in diagnosis.failed)
+    return (*recording.coverage()["problems"], *failed, *filter(None, [problem]))
+
+
+def _coverage(recording: Recording, diagnosis: Diagnosis) -> str:
     c = recording.coverage()
     seen = [count(c["events"], "event"), _lost(c)]
     if c["workers"]:
         seen.append(f"{c['instrumented']}/{c['workers']} workers seen")
-    return f"{', '.join(seen)}; overhead {seconds(c['overhead_s'])}"
+    slow = f"; diagnosis {seconds(diagnosis.seconds)}" if diagnosis.seconds > SLOW_S else ""
+    return f"{', '.join(seen)}; overhead {seconds(c['overhead_s'])}{slow}"
 
 
 def _lost(c: dict[str, Any]) -> str:

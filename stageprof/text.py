@@ -11,7 +11,7 @@ import re
 import unicodedata
 from typing import Final, Literal
 
-Form = Literal["terminal", "markdown", "html"]
+Form = Literal["terminal", "markdown", "prose", "html"]
 
 #: Characters that a text is cut to, unless the caller says otherwise.
 LIMIT: Final = 120
@@ -29,13 +29,16 @@ def safe(text: object, form: Form = "terminal", *, limit: int = LIMIT) -> str:
     Args:
         text: anything; what is no text is shown as `str` does.
         form: where it goes. "markdown" is a code span that may stand in a table: no link, no
-            mention and no HTML begins in it. "html" is escaped for content and quoted attributes.
+            mention and no HTML begins in it. "prose" is markdown too, for sentences: only words
+            that might act are code spans. "html" is escaped for content and quoted attributes.
         limit: how many characters are kept.
     """
     whole = str(text)
     shown = _cut("".join(map(_visible, whole[: limit + 1])), limit)
     if form == "markdown":
         return _code_span(shown)
+    if form == "prose":
+        return _prose(shown)
     return html.escape(shown) if form == "html" else shown
 
 
@@ -61,3 +64,24 @@ def _code_span(text: str) -> str:
     edge = " " if longest else ""
     escaped = text.replace("|", "\\|")
     return f"{fence}{edge}{escaped}{edge}{fence}"
+
+
+#: A word in which nothing of markdown begins, nor a link, a mention or a number of an issue.
+_HARMLESS: Final = re.compile(
+    r"""(?!.*(www\.|//))(\(?<(?=\d))?([^\W_]|[(%'"])([^\W_]|[,.;:()%'"/=+-])*|[,.;:)]+""",
+    re.IGNORECASE,
+)
+#: What the text itself has between backticks, blanks, the points after a word, and words.
+_PIECES: Final = re.compile(r"`[^`]+`| +|[,.;:)]+(?= |$)|[^ `]+?(?=[,.;:)]*(?:[ `]|$))|`")
+
+
+def _prose(text: str) -> str:
+    out = ""
+    for piece in _PIECES.findall(text):
+        if piece.isspace() or _HARMLESS.fullmatch(piece):
+            out += piece
+            continue
+        quoted = len(piece) > 2 and piece[0] == piece[-1] == "`"
+        span = _code_span(piece[1:-1] if quoted else piece)
+        out += f" {span}" if out.endswith("`") else span
+    return out.strip()

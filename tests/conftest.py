@@ -26,7 +26,7 @@ GRACE_S = 5
 
 #: Tests that read planted delays back or watch real clusters: on a busy machine one may see a delay
 #: that nobody planted, so they get two more tries; what is wrong stays wrong.
-NOISY = ("ground_truth", "runtime", "test_samples")
+NOISY = ("ground_truth", "runtime", "test_samples", "replay/test_real")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,10 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stageprof_collectors.graph import SLACK
 from stageprof_collectors.timeline import LOCAL, Ints, Timeline, present
-
-#: Stamps of two clocks may disagree by this much, ns.
-SLACK = 2_000_000
 
 
 class Block(NamedTuple):

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.block import SLACK
+from stageprof_collectors.graph import SLACK, Graph
 from stageprof_collectors.timeline import LOCAL, NO_CAUSE, Ints, Timeline
 from stageprof_runtime.stage import STEP, Stage, stage_of
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
-
-_BEFORE = (STEP["expr"], STEP["graph.dump"], STEP["materialize"])
 
 
 def computations(recording: Recording) -> pd.DataFrame:
@@ -24,11 +22,8 @@ def computations(recording: Recording) -> pd.DataFrame:
     submitted_s, first_task_s (from the call to the first task's start), stop_s, duration_s,
     tasks (run for it), graph_tasks, wanted, graph_bytes, and `<stage>_s` for the eight lines.
     """
-    timeline = recording.timeline
-    owner = _graph_of_runs(timeline.runs)
-    graphs = timeline.read("graph", "start", "stop")
-    unused = _in_order(timeline.read("submit", "t"), "t")
-    rows = [_row(recording, graph, owner, unused) for graph in _in_order(graphs, "start")]
+    owner = _graph_of_runs(recording.timeline.runs)
+    rows = [_row(recording, graph, owner) for graph in recording.timeline.graphs]
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -38,35 +33,26 @@ _COLUMNS = [
 ]  # fmt: skip
 
 
-def _in_order(table: dict[str, Ints], by: str) -> list[dict[str, int]]:
-    """The rows of a table in the order of one of its columns."""
-    order = np.argsort(table[by], kind="stable").tolist()
-    return [{name: int(column[i]) for name, column in table.items()} for i in order]
-
-
-def _row(
-    recording: Recording, graph: dict[str, int], owner: Ints, unused: list[dict[str, int]]
-) -> dict[str, Any]:
+def _row(recording: Recording, graph: Graph, owner: Ints) -> dict[str, Any]:
     timeline, strings = recording.timeline, recording.store.strings
     runs, origin = timeline.runs, timeline.region.start
-    mine = (owner == graph["graph"]) & (runs["place"] == graph["place"])
-    submit = _match(unused, graph)
-    begin = _begin(timeline, submit) if submit else graph["start"]
-    stop = max(int(runs["stop"][mine].max()) if mine.any() else 0, graph["stop"])
+    mine = (owner == graph.number) & (runs["place"] == graph.place)
+    submit, begin = graph.submit, graph.begun
+    stop = max(int(runs["stop"][mine].max()) if mine.any() else 0, graph.taken)
     first = int(runs["start"][mine].min()) if mine.any() else 0
     return {
-        "client": strings[graph["client"]],
-        "file": strings[submit["file"]] if submit else "",
-        "line": submit["line"] if submit else 0,
+        "client": strings[graph.client],
+        "file": strings[submit.file] if submit else "",
+        "line": submit.line if submit else 0,
         "start_s": (begin - origin) / 1e9,
-        "submitted_s": ((submit["t"] if submit else graph["start"]) - origin) / 1e9,
+        "submitted_s": ((submit.t if submit else graph.arrived) - origin) / 1e9,
         "first_task_s": (first - begin) / 1e9 if first else np.nan,
         "stop_s": (stop - origin) / 1e9,
         "duration_s": (stop - begin) / 1e9,
         "tasks": int(mine.sum()),
-        "graph_tasks": graph["tasks"],
-        "wanted": graph["wanted"],
-        "graph_bytes": _dumped(timeline, begin, submit),
+        "graph_tasks": graph.tasks,
+        "wanted": graph.wanted,
+        "graph_bytes": _dumped(timeline, graph),
         **wall_between(recording, begin, stop),
     }
 
@@ -81,34 +67,13 @@ def wall_between(recording: Recording, begin: int, stop: int) -> dict[str, float
     return seconds
 
 
-def _match(unused: list[dict[str, int]], graph: dict[str, int]) -> dict[str, int] | None:
-    """The first hand-over not used yet that came before the graph and wants as many keys."""
-    for i, submit in enumerate(unused):
-        if submit["t"] > graph["start"] + SLACK:
-            break
-        if submit["wanted"] == graph["wanted"] or not graph["wanted"]:
-            return unused.pop(i)
-    return None
-
-
-def _begin(timeline: Timeline, submit: dict[str, int]) -> int:
-    """When the call began that handed the graph over: its optimization or dump before it."""
-    spans = timeline.spans
-    ends = (spans["place"] == submit["place"]) & (spans["thread"] == submit["thread"])
-    ends &= np.isin(spans["step"], _BEFORE)
-    ends &= (spans["stop"] <= submit["t"] + SLACK) & (spans["start"] <= submit["t"])
-    earlier = timeline.read("submit", "t")["t"]
-    last = max([int(t) for t in earlier if t < submit["t"]], default=timeline.region.start)
-    ends &= spans["start"] >= last
-    return min(int(spans["start"][ends].min()), submit["t"]) if ends.any() else submit["t"]
-
-
-def _dumped(timeline: Timeline, begin: int, submit: dict[str, int] | None) -> int:
+def _dumped(timeline: Timeline, graph: Graph) -> int:
+    submit = graph.submit
     if submit is None:
         return 0
     spans = timeline.spans
-    mine = (spans["place"] == submit["place"]) & (spans["step"] == STEP["graph.dump"])
-    mine &= (spans["start"] >= begin) & (spans["stop"] <= submit["t"] + SLACK)
+    mine = (spans["place"] == submit.place) & (spans["step"] == STEP["graph.dump"])
+    mine &= (spans["start"] >= graph.begun) & (spans["stop"] <= submit.t + SLACK)
     return int(np.maximum(spans["nbytes"][mine], 0).sum())
 
 

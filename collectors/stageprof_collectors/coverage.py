@@ -16,7 +16,7 @@ def coverage(recording: Recording) -> dict[str, Any]:
 
     Keys: complete, incomplete_reason, events, dropped (by reason),
     sources_lost, batches_lost, disabled, workers, instrumented, not_instrumented, problems,
-    overhead_s, overhead (by hook: calls, seconds).
+    rules_failed (in the diagnoses made so far), overhead_s, overhead (by hook: calls, seconds).
     """
     store, timeline = recording.store, recording.timeline
     workers = recording.workers()
@@ -34,6 +34,8 @@ def coverage(recording: Recording) -> dict[str, Any]:
         "instrumented": int(workers["instrumented"].sum()) if len(workers) else 0,
         "not_instrumented": _missing(recording),
         "problems": [f"{n}: {x}" for n in _PROBLEMS[1:] for x in marks[n]],
+        "rules_failed": sorted({x for d in recording.diagnoses.values() for x in d.failed}),
+        "objects_not_examined": [x for _, _, x in timeline.marks("objects not examined")],
         "overhead_s": sum(seconds for _, seconds in overhead.values()),
         "overhead": {name: {"calls": c, "seconds": s} for name, (c, s) in overhead.items()},
     }

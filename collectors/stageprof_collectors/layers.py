@@ -1,90 +1,93 @@
-"""The table of layers: tasks, the user's line, and seconds of every stage.
+"""The tables of layers and of user lines: tasks, and seconds of every stage.
 
-Execution and communication are measured per task and belong to the task's layer. What is done
-for a graph as a whole (construction by a line, dumps, ordering, transitions) is shared out over
-the line's or the graph's layers by their tasks.
+`blame` says whose each piece of time is; here it is summed up. What belongs to no layer is a row of
+its own, named "": graphs none of whose tasks ran, data moved by the user (scatter), what of a step
+cannot be told apart, time that no step explains.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.lines import Lines
-from stageprof_collectors.tasks import names
-from stageprof_runtime.event import SAMPLED
-from stageprof_runtime.stage import SIX, Stage, stage_of
+from stageprof_collectors.blame import Blame, Piece, Tally
+from stageprof_collectors.busy import busy
+from stageprof_collectors.groups import Groups
+from stageprof_runtime.stage import CODE, SIX, Stage, stage_of
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
-_BY_TASKS = (Stage.OPTIMIZATION, Stage.SERIALIZATION, Stage.SCHEDULING)
+#: A share of compute, not beside it.
+_INCLUDED: Final = CODE["execution/gil.wait"]
+
+_SECONDS: Final = ["wall_s", *(f"{s}_s" for s in SIX), "before_first_task_s"]
+_COLUMNS: Final = ["layer", "prefix", "tasks", "file", "line", *_SECONDS, "bytes"]
+_LINE_COLUMNS: Final = ["file", "line", "layers", "tasks", *_SECONDS, "bytes"]
 
 
 def layers(recording: Recording) -> pd.DataFrame:
-    """See `Recording.layers`.
-
-    Columns: layer, prefix, tasks, file, line, wall_s (on the critical
-    path), construction_s, ..., execution_s (busy seconds), bytes.
-    """
-    frame = _per_task(recording)
-    if not len(frame):
-        return pd.DataFrame(columns=_COLUMNS)
-    keyed = frame.groupby(["layer", "prefix", "file", "line"], sort=False, as_index=False)
-    out = keyed.sum()
-    out["construction_s"] = _construction(recording, out)
-    for stage in _BY_TASKS:
-        out[f"{stage}_s"] = recording.stages()["busy_s"][str(stage)] * out.tasks / out.tasks.sum()
-    return out[_COLUMNS].sort_values(["wall_s", "execution_s"], ascending=False, ignore_index=True)
-
-
-_COLUMNS = ["layer", "prefix", "tasks", "file", "line", "wall_s", *(f"{s}_s" for s in SIX), "bytes"]
-
-
-def _per_task(recording: Recording) -> pd.DataFrame:
-    runs = recording.timeline.runs
-    keys = recording.store.keys(runs["key"])
-    layer, prefix = names(keys)
-    lines = Lines(recording.store)
-    known = {name: lines.of(name) for name in set(layer)}
-    # A name that is one key (delayed, futures) is shown with its prefix: a loop is one layer.
-    alone = {p for p, key in zip(prefix, keys, strict=True) if key in known}
-    shown = [p if p in alone else name for name, p in zip(layer, prefix, strict=True)]
-    return pd.DataFrame(
-        {
-            "layer": shown,
-            "prefix": prefix,
-            "file": [known[name].file for name in layer],
-            "line": [known[name].line for name in layer],
-            "tasks": 1,
-            "wall_s": _on_path(recording),
-            "execution_s": (runs["stop"] - runs["start"]) / 1e9,
-            "communication_s": (runs["ready"] - runs["assigned"]) / 1e9,
-            "bytes": runs["nbytes"],
-        }
+    """See `Recording.layers`."""
+    groups = Groups(recording)
+    blame = Blame(recording.timeline, recording.lanes, groups)
+    columns = _on_path(recording, blame)
+    for stage in SIX:
+        columns[f"{stage}_s"] = defaultdict(float)
+    for step, rows in busy(recording, blame).items():
+        if step != _INCLUDED and stage_of(step) in SIX:
+            _add(columns[f"{stage_of(step)}_s"], rows)
+    nbytes = np.bincount(
+        groups.of_run, weights=recording.timeline.runs["nbytes"], minlength=len(groups.rows)
     )
+    found = [_row(groups, i, columns, int(nbytes[i])) for i in range(len(groups.rows))]
+    frame = pd.DataFrame([row for row in found if row], columns=_COLUMNS)
+    order = ["last", "wall_s", "execution_s"]
+    frame["last"] = frame["layer"] == ""
+    frame = frame.sort_values(order, ascending=[True, False, False], ignore_index=True)
+    return frame.drop(columns="last")
 
 
-def _on_path(recording: Recording) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Seconds of the critical path that belong to each run."""
-    seconds = np.zeros(len(recording.timeline.runs["run"]))
-    steps = [s for s in recording.path_steps if s.run >= 0]
-    np.add.at(seconds, [s.run for s in steps], [(s.stop - s.start) / 1e9 for s in steps])
-    return seconds
+def lines(table: pd.DataFrame) -> pd.DataFrame:
+    """See `Recording.lines`; made from the table of layers."""
+    keyed = table.assign(layers=(table["layer"] != "").astype(int)).groupby(["file", "line"])
+    frame = keyed[["layers", "tasks", *_SECONDS, "bytes"]].sum().reset_index()
+    frame["last"] = frame["file"] == ""
+    frame = frame.sort_values(["last", "wall_s"], ascending=[True, False], ignore_index=True)
+    return frame[_LINE_COLUMNS]
 
 
-def _construction(recording: Recording, out: pd.DataFrame) -> pd.Series[float]:
-    """Seconds seen at each user line, shared over the layers that it made by their tasks."""
-    spans, strings = recording.timeline.spans, recording.store.strings
-    seen = spans["nbytes"] == SAMPLED
-    seconds: dict[str, float] = {}
-    columns = (spans[n][seen].tolist() for n in ("step", "label", "start", "stop"))
-    for step, label, start, stop in zip(*columns, strict=True):
-        if stage_of(step) == Stage.CONSTRUCTION:
-            seconds[strings[label]] = seconds.get(strings[label], 0.0) + (stop - start) / 1e9
-    line = out.file + ":" + out.line.astype(str)
-    share = out.tasks / out.tasks.groupby(line).transform("sum")
-    found: pd.Series[float] = line.map(seconds).fillna(0.0) * share
+def _row(
+    groups: Groups, i: int, columns: dict[str, defaultdict[int, float]], nbytes: int
+) -> dict[str, Any]:
+    """One row of the table; empty if there is nothing to say of it."""
+    row, tasks = groups.rows[i], groups.tasks(i)
+    seconds = {name: columns[name][i] / 1e9 for name in _SECONDS}
+    if not tasks and not any(seconds.values()):
+        return {}
+    return {**row._asdict(), "tasks": tasks, **seconds, "bytes": nbytes}
+
+
+def _on_path(recording: Recording, blame: Blame) -> dict[str, defaultdict[int, float]]:
+    """Ns of the critical path by row, and what of them passed before the first task of a graph."""
+    wall, before = Tally(), Tally()
+    for start, stop, (step, place, label), run in recording.path_steps:
+        if stage_of(step) == Stage.OUTSIDE:
+            continue
+        piece = Piece(step, place, start, stop, label, run)
+        blame.give(wall, piece)
+        graph = blame.graph_of(piece)
+        first = int(blame.graphs.first[graph]) if graph >= 0 else stop
+        if start < first:
+            blame.give(before, piece._replace(stop=min(stop, first)))
+    found: dict[str, defaultdict[int, float]] = {}
+    for name, tally in (("wall_s", wall), ("before_first_task_s", before)):
+        found[name] = defaultdict(float, tally.settled(blame.graphs))
     return found
+
+
+def _add(into: defaultdict[int, float], rows: dict[int, float]) -> None:
+    for row, ns in rows.items():
+        into[row] += ns

@@ -29,6 +29,14 @@ class Lines:
             into = self._prefixes if prefix else self._names
             into.setdefault(strings[name], Line(strings[file], line))
 
+    def first_names(self) -> dict[str, str]:
+        """For each line, as "file:line", the first name that it made."""
+        found: dict[str, str] = {}
+        for table in (self._prefixes, self._names):
+            for name, line in table.items():
+                found.setdefault(f"{line.file}:{line.line}", name)
+        return found
+
     def of(self, name: str) -> Line:
         """The line that made a layer or key of this name.
 

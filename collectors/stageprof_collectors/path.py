@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.block import SLACK, Block, Blocks
+from stageprof_collectors.block import Block, Blocks
+from stageprof_collectors.graph import Graph
 from stageprof_collectors.hop import Hop, Hops
 from stageprof_collectors.intervals import clip, paint
 from stageprof_collectors.lane import Lanes, What
@@ -33,15 +34,6 @@ class Step(NamedTuple):
     stop: int
     what: What
     run: int
-
-
-class _Graph(NamedTuple):
-    """A graph on its way: when it arrived and was handed over (0: unknown), by whom."""
-
-    arrived: int
-    submitted: int
-    client: int
-    parent: int
 
 
 class Walk:
@@ -63,12 +55,12 @@ class Walk:
         """What was waited for in [start, stop) of a blocking call; covers it without a gap."""
         out: list[Step] = []
         now = stop
+        run = self.awaited(block, start, stop)
         if block.gather and block.gathered > start:
             now = max(start, min(block.gathered, stop))
             self._window(out, now, stop, self._hops.waking(block.place))
             fetched, now = now, max(start, min(block.gather, stop))
             self._window(out, now, fetched, self._hops.gathering(block.place))
-        run = self._blocks.last_run(block, now)
         if block.call == "actor":
             now = self._window(out, start, now, self._hops.acting(block.place))
         elif run >= 0:
@@ -76,6 +68,25 @@ class Walk:
         else:
             now = self._from_any_graph(out, block, start, now)
         self._window(out, start, now, self._hops.otherwise(block))
+        return sorted(out)
+
+    def awaited(self, block: Block, start: int, stop: int) -> int:
+        """The run whose end a blocking call waited for last in [start, stop); -1 if for none."""
+        if block.call == "actor":
+            return -1
+        fetched = block.gather and block.gathered > start
+        return self._blocks.last_run(
+            block, max(start, min(block.gather, stop)) if fetched else stop
+        )
+
+    def way(self, graph: Graph, ready: int) -> list[Step]:
+        """A graph's way from its hand-over to `ready` at its scheduler, whoever waited for it."""
+        out: list[Step] = []
+        if self._is_scheduler(graph.place):
+            self._window(out, graph.arrived, ready, self._hops.taking_in(graph.place))
+            if graph.submit:
+                handing = self._hops.handing_over(graph.submit.place, graph.place)
+                self._window(out, graph.submit.t, min(graph.arrived, ready), handing)
         return sorted(out)
 
     # -- the walk ---------------------------------------------------------------------------
@@ -191,8 +202,8 @@ class Walk:
             self._hops.taking_in(place) if self._is_scheduler(place) else self._hops.local(place)
         )
         now = self._window(out, max(start, min(now, graph.arrived)), now, taking)
-        if graph.submitted:
-            handing = self._hops.handing_over(graph.client, place)
+        if graph.submit:
+            handing = self._hops.handing_over(graph.submit.place, place)
             now = self._window(out, max(start, min(now, graph.submitted)), now, handing)
         run = self._t.run_of(graph.parent, place) if graph.parent >= 0 else -1
         if run < 0 or now <= start:
@@ -212,19 +223,9 @@ class Walk:
         return now
 
     @cached_property
-    def _graphs(self) -> dict[tuple[int, int], _Graph]:
+    def _graphs(self) -> dict[tuple[int, int], Graph]:
         """Graphs by scheduler's place and number."""
-        table = self._t.read("graph", "start", "stop")
-        sent = self._t.read("submit", "t")
-        unused = sorted(zip(*(sent[n].tolist() for n in ("t", "place", "wanted")), strict=True))
-        order = np.argsort(table["start"], kind="stable")
-        names = ("place", "graph", "start", "wanted", "parent")
-        found = {}
-        for place, number, start, wanted, parent in zip(
-            *(table[n][order].tolist() for n in names), strict=True
-        ):
-            found[place, number] = _Graph(start, *_hand_over(unused, start, wanted), parent)
-        return found
+        return {(graph.place, graph.number): graph for graph in self._t.graphs}
 
     # -- windows ----------------------------------------------------------------------------
 
@@ -257,14 +258,3 @@ def _by_thread(runs: Columns) -> Ints:
     small = lanes[order].astype(np.uint16 if lanes.max(initial=0) < 2**16 else np.int64)
     found: Ints = order[np.argsort(small, kind="stable")]
     return found
-
-
-def _hand_over(unused: list[tuple[int, int, int]], start: int, wanted: int) -> tuple[int, int]:
-    """The first hand-over not yet matched that came before the graph arrived; (0, -1) if none."""
-    for i, (t, place, keys) in enumerate(unused):
-        if t > start + SLACK:
-            break
-        if keys == wanted or not wanted:
-            del unused[: i + 1]
-            return t, place
-    return 0, -1

@@ -16,15 +16,24 @@ from stageprof_collectors import places, region, work
 from stageprof_collectors.account import Account
 from stageprof_collectors.computations import computations
 from stageprof_collectors.coverage import coverage
+from stageprof_collectors.diagnosis import Diagnosis, diagnose
+from stageprof_collectors.finding import Finding
+from stageprof_collectors.findings import findings_frame
 from stageprof_collectors.garbage import no_collection
+from stageprof_collectors.incidents import Incidents
+from stageprof_collectors.innocence import innocents
 from stageprof_collectors.lane import Lanes
-from stageprof_collectors.layers import layers
+from stageprof_collectors.layers import layers, lines
+from stageprof_collectors.memory import Memory
+from stageprof_collectors.objects import objects
 from stageprof_collectors.path import Step, Walk
 from stageprof_collectors.recomputed import recomputed
+from stageprof_collectors.replay import Replay
+from stageprof_collectors.settings import DEFAULTS, Settings
 from stageprof_collectors.store import Store
 from stageprof_collectors.tasks import tasks
 from stageprof_collectors.timeline import Timeline
-from stageprof_runtime.stage import stage_of, step_name
+from stageprof_runtime.stage import Stage, stage_of, step_name
 
 
 class Recording:
@@ -34,6 +43,10 @@ class Recording:
         self.store = store
         #: the file it came from or goes to, if any
         self.path = path
+        #: what the rules said of it, by the settings that they went by
+        self.diagnoses: dict[Settings, Diagnosis] = {}
+        #: seconds that the run would be shorter without a stage, at most; see `innocence.at_most`
+        self.bounds: dict[Stage, float] = {}
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
@@ -68,11 +81,30 @@ class Recording:
         return Lanes(self.timeline)
 
     @cached_property
+    def walk(self) -> Walk:
+        """What blocking calls waited for."""
+        return Walk(self.timeline, self.lanes)
+
+    @cached_property
+    def replay(self) -> Replay:
+        """Predicts what a change would save."""
+        return Replay(self)
+
+    @cached_property
+    def memory(self) -> Memory:
+        """What the workers may take of memory, and what they took."""
+        return Memory(self.timeline)
+
+    @cached_property
+    def incidents(self) -> Incidents:
+        """What befell the workers for want of memory."""
+        return Incidents(self.timeline, self.lanes)
+
+    @cached_property
     def path_steps(self) -> list[Step]:
         """The critical path in ns of the region's clock."""
         with no_collection():
-            walk = Walk(self.timeline, self.lanes)
-            return region.critical_path(self.timeline, self.lanes, walk)
+            return region.critical_path(self.timeline, self.lanes, self.walk)
 
     @cached_property
     def account(self) -> Account:
@@ -115,8 +147,32 @@ class Recording:
         return tasks(self)
 
     def layers(self) -> pd.DataFrame:
-        """One row per layer and user line: tasks, where it was made, seconds per stage, bytes."""
-        return layers(self)
+        """One row per layer and user line, costliest first.
+
+        Columns: layer, prefix, tasks, file, line (that made it), wall_s (of the critical path),
+        construction_s ... execution_s (busy seconds of the six stages, which sum to those of
+        `stages()`), before_first_task_s (what of wall_s passed before the first task of the
+        layer's computation began), bytes (of its tasks' results).
+
+        A layer without tasks was made at its line and then fused into another or optimized away.
+        The last row, if its layer is "", is what belongs to no layer: see `layers.py`. Tasks that
+        Dask fused are of the layer that their key names.
+        """
+        return self._layers.copy()
+
+    def lines(self) -> pd.DataFrame:
+        """The same for each line of the user's.
+
+        Columns: file, line, layers (how many it made), tasks, wall_s, construction_s ...
+        execution_s, before_first_task_s, bytes. The last row, if its file is "", is what no line
+        is known for.
+        """
+        return lines(self._layers)
+
+    @cached_property
+    def _layers(self) -> pd.DataFrame:
+        with no_collection():
+            return layers(self)
 
     def computations(self) -> pd.DataFrame:
         """One row per graph handed over.
@@ -125,6 +181,21 @@ class Recording:
         stage while it ran; see `computations.computations` for the columns.
         """
         return computations(self)
+
+    def objects(self) -> pd.DataFrame:
+        """Embedded objects: what of the user's data travelled inside graphs, costliest first.
+
+        One row per object and graph: those of 100 kB or more, or of 10 ms or more of pickling.
+
+        Columns: number (the same object in several graphs has one), type, nbytes (of one copy),
+        copies (in the graph), tasks (that held it), variable, file, line (where it was made; ""
+        and 0 if unknown), how (the way from the layer to it), layer, used_file, used_line (where
+        that layer was made), graph_bytes, sent_bytes (to workers, inside tasks), dump_s (client),
+        load_s (scheduler), task_dump_s (scheduler), task_load_s (workers), total_s, computation
+        (row of `computations()`, -1 if unknown), layers (all that hold it). The last three hops
+        are shared out; see `objects.py`.
+        """
+        return objects(self)
 
     def samples(self) -> pd.DataFrame:
         """Memory, CPU, network, disk, GIL contention and loop lag over time.
@@ -147,6 +218,22 @@ class Recording:
         Columns: key, layer, runs, seconds (all but the last good run), reason.
         """
         return recomputed(self)
+
+    def findings(self, settings: Settings = DEFAULTS) -> list[Finding]:
+        """What to change, best first; see `finding.Finding` for the fields."""
+        return diagnose(self, settings)
+
+    def findings_frame(self, settings: Settings = DEFAULTS) -> pd.DataFrame:
+        """One row per finding, best first.
+
+        Columns: rule, severity, headline, cost_s, saving_low_s, saving_high_s, file, line,
+        variable, layer, prefix, stage ("" if several), link.
+        """
+        return findings_frame(diagnose(self, settings))
+
+    def innocence(self, settings: Settings = DEFAULTS) -> list[str]:
+        """A sentence for each popular suspect that costs little, with its bound."""
+        return innocents(self, settings)
 
     def coverage(self) -> dict[str, Any]:
         """What was seen and what was not.

@@ -21,28 +21,52 @@ _OPTIMIZATION = frozenset({_EXPR, IMPORT[Stage.OPTIMIZATION]})
 def critical_path(timeline: Timeline, lanes: Lanes, walk: Walk) -> list[Step]:
     """The segments of the blocking account in order; they cover the region without a gap."""
     region = timeline.region
-    if region.attached:
-        own: list[Lane] = []
-        blocks = _computations(timeline)
-    else:
-        own = _own(timeline, lanes)
-        blocks = walk.blocks.get((region.place, region.lane), [])
-    waited = [(s.start, s.stop, s) for s in _resolved(walk, blocks, own[:1])]
+    own: list[Lane] = [] if region.attached else _own(timeline, lanes)
+    waited = [
+        (s.start, s.stop, s)
+        for block in waits(timeline, lanes, walk)
+        for s in walk.resolve(block, block.start, block.stop)
+    ]
     first, *rest = [[(a, b, Step(a, b, what, -1)) for a, b, what in lane] for lane in own] or [[]]
     outside = Step(region.start, region.stop, What(OUTSIDE, region.place), -1)
     painted = paint(region.start, region.stop, [first, waited, *rest], outside)
     return [Step(start, stop, step.what, step.run) for start, stop, step in painted]
 
 
+def waits(timeline: Timeline, lanes: Lanes, walk: Walk) -> list[Block]:
+    """The region's own blocking calls in order, without what of them lies within another.
+
+    Those within an optimization are left out: they are a part of it.
+    """
+    region = timeline.region
+    if region.attached:
+        blocks, covered = _computations(timeline), []
+    else:
+        blocks = walk.blocks.get((region.place, region.lane), [])
+        covered = _optimizing(timeline, lanes)
+    out: list[Block] = []
+    now = 0
+    for block in blocks:
+        start = max(block.start, now)
+        if start >= block.stop or clip(covered, start, start + 1):
+            continue
+        out.append(block._replace(start=start))
+        now = block.stop
+    return out
+
+
 def _own(timeline: Timeline, lanes: Lanes) -> list[Lane]:
     """Optimizations; other exact spans and tasks; what the sampler saw."""
     place, thread = timeline.region.place, timeline.region.thread
-    exact = lanes.exact(place, thread)
-    whole = lanes.whole(place, thread, _EXPR)
-    imports = [s for s in exact if s[2].step in _OPTIMIZATION - {_EXPR}]
-    optimizing = innermost([*whole, *imports])
     spans = lanes.spans(place, thread) + _tasks_here(timeline)
-    return [optimizing, innermost(spans), lanes.sampled(place, thread)]
+    return [_optimizing(timeline, lanes), innermost(spans), lanes.sampled(place, thread)]
+
+
+def _optimizing(timeline: Timeline, lanes: Lanes) -> Lane:
+    place, thread = timeline.region.place, timeline.region.thread
+    whole = lanes.whole(place, thread, _EXPR)
+    imports = [s for s in lanes.exact(place, thread) if s[2].step in _OPTIMIZATION - {_EXPR}]
+    return innermost([*whole, *imports])
 
 
 def _tasks_here(timeline: Timeline) -> Lane:
@@ -52,19 +76,6 @@ def _tasks_here(timeline: Timeline) -> Lane:
     what = What(STEP["compute"], region.place)
     pairs = zip(runs["start"][mine].tolist(), runs["stop"][mine].tolist(), strict=True)
     return [(start, stop, what) for start, stop in pairs]
-
-
-def _resolved(walk: Walk, blocks: list[Block], covered: list[Lane]) -> list[Step]:
-    """What each blocking call waited for, but for those within an optimization."""
-    out: list[Step] = []
-    now = 0
-    for block in blocks:
-        start = max(block.start, now)
-        if start >= block.stop or any(clip(lane, start, start + 1) for lane in covered):
-            continue
-        out += walk.resolve(block, start, block.stop)
-        now = block.stop
-    return out
 
 
 def _computations(timeline: Timeline) -> list[Block]:

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stageprof_collectors.alignment import Clock, align
+from stageprof_collectors.depend import Depends, depends
+from stageprof_collectors.graph import Graph, graphs
 from stageprof_collectors.store import Store
 from stageprof_runtime.event import NO_CAUSE, STATUS
 
@@ -90,6 +92,16 @@ class Timeline:
         runs["assigned"] = runs.pop("t")
         runs |= _finished(runs, self.read("finish", "t"))
         return runs | _worked(runs, self.read("run", "received", "ready", "start", "stop"))
+
+    @cached_property
+    def depends(self) -> Depends:
+        """What each run needed of other runs."""
+        return depends(self)
+
+    @cached_property
+    def graphs(self) -> list[Graph]:
+        """The graphs in the order of their arrival, each with its hand-over."""
+        return graphs(self)
 
     def runs_of(self, numbers: Ints, places: Ints) -> Ints:
         """Index in `runs` of each (number, scheduler's place); -1 for those that are not there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stageprof_collectors.account import Account
-from stageprof_collectors.intervals import length
+from stageprof_collectors.intervals import clip, gaps, length
 from stageprof_collectors.lane import SOFT, Lane, Lanes
 from stageprof_collectors.path import Step
 from stageprof_collectors.timeline import LOCAL, Ints, Timeline, present
@@ -21,7 +21,7 @@ def count(account: Account, timeline: Timeline, lanes: Lanes, path: list[Step]) 
     _sums(account, timeline)
     _runs(account, timeline, lanes)
     _transfers(account, timeline, lanes)
-    _sampled(account, timeline, path)
+    _sampled(account, timeline, lanes, path)
     _waits(account, timeline)
     _gil(account, timeline)
 
@@ -78,30 +78,36 @@ def _runs(account: Account, timeline: Timeline, lanes: Lanes) -> None:
         entry.busy += int((runs["stop"] - runs["start"])[mine].sum())
         entry.events += int(mine.sum())
         entry.nbytes += int(runs["nbytes"][mine].sum())
-        entry.busy -= _inside(timeline, lanes, mine)
+        entry.busy -= int(inside(timeline, lanes, mine).sum())
 
 
-def _inside(
+def inside(
     timeline: Timeline, lanes: Lanes, mine: np.ndarray[tuple[int], np.dtype[np.bool_]]
-) -> int:
-    """Length of the exact spans on task threads that lie within runs, ns."""
+) -> Ints:
+    """For each run the length of the exact spans on its thread that lie within it, ns."""
     runs = timeline.runs
-    total = 0
+    total = np.zeros(len(runs["run"]), np.int64)
     for place in present(runs["wplace"][mine]):
         for thread in lanes.threads(place):
             these = mine & (runs["wplace"] == place) & (runs["thread"] == thread)
-            total += _overlap(runs["start"][these], runs["stop"][these], lanes.exact(place, thread))
+            rows = np.flatnonzero(these)
+            total[rows] += _overlap(
+                runs["start"][rows], runs["stop"][rows], lanes.exact(place, thread)
+            )
     return total
 
 
-def _overlap(starts: Ints, stops: Ints, lane: Lane) -> int:
-    """Length of a lane's segments that begin within intervals that do not overlap, ns."""
-    starts, stops = np.sort(starts), np.sort(stops)
-    total = 0
-    for start, stop, _ in lane if len(starts) else ():
-        i = int(np.searchsorted(starts, start, side="right")) - 1
-        if i >= 0 and start < stops[i]:
-            total += min(stop, int(stops[i])) - start
+def _overlap(starts: Ints, stops: Ints, lane: Lane) -> Ints:
+    """For each of intervals that do not overlap the length of the segments that begin in it, ns."""
+    total = np.zeros(len(starts), np.int64)
+    if not len(starts) or not lane:
+        return total
+    order = np.argsort(starts, kind="stable")
+    begin, end = np.array([segment[:2] for segment in lane], np.int64).T
+    at = np.searchsorted(starts[order], begin, side="right") - 1
+    which = order[np.maximum(at, 0)]
+    within = (at >= 0) & (begin < stops[which])
+    np.add.at(total, which[within], (np.minimum(end, stops[which]) - begin)[within])
     return total
 
 
@@ -117,17 +123,29 @@ def _transfers(account: Account, timeline: Timeline, lanes: Lanes) -> None:
         account.entries[_COMPUTE, role].busy += actors
 
 
-def _sampled(account: Account, timeline: Timeline, path: list[Step]) -> None:
+def _sampled(account: Account, timeline: Timeline, lanes: Lanes, path: list[Step]) -> None:
     """What the sampler saw of the region's thread: as much as the path shows of it."""
-    spans, region = timeline.spans, timeline.region
-    sampled = set(present(spans["step"][spans["nbytes"] == SAMPLED])) - SOFT
-    exact = set(present(spans["step"][spans["nbytes"] != SAMPLED]))
-    for step in path:
-        code = step.what.step
-        if code in sampled - exact and step.what.place == region.place and step.run < 0:
-            entry = account.entries[code, "client"]
-            entry.busy += step.stop - step.start
-            entry.events += 1
+    for step in shown(timeline, lanes, path):
+        entry = account.entries[step.what.step, "client"]
+        entry.busy += step.stop - step.start
+        entry.events += 1
+
+
+def shown(timeline: Timeline, lanes: Lanes, path: list[Step]) -> list[Step]:
+    """The pieces of the path that only the sampler saw."""
+    region = timeline.region
+    exact = lanes.exact(region.place, region.thread)
+    sampled = lanes.sampled(region.place, region.thread)
+    codes = {what.step for _, _, what in sampled} - SOFT
+    found = []
+    for start, stop, what, run in path:
+        if what.step not in codes or what.place != region.place or run >= 0:
+            continue
+        known = [s for s in clip(exact, start, stop) if s[2].step == what.step]
+        for a, b in gaps(known, start, stop):
+            seen = [s for s in clip(sampled, a, b) if s[2].step == what.step]
+            found += [Step(x, y, what, -1) for x, y, what in seen]
+    return found
 
 
 def _waits(account: Account, timeline: Timeline) -> None:

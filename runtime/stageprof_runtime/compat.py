@@ -11,6 +11,7 @@ import importlib
 from typing import Any, Final
 
 from dask.local import identity as identity
+from distributed.protocol.pickle import cloudpickle as cloudpickle
 
 #: where -> (module, path of the owner inside it, attribute)
 _PLACES: Final[dict[str, tuple[str, str, str]]] = {
@@ -33,6 +34,10 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "protocol.loads": ("distributed.protocol", "", "loads"),
     "protocol.compress": ("distributed.protocol.core", "", "maybe_compress"),
     "protocol.decompress": ("distributed.protocol.core", "", "decompress"),
+    "protocol.pickle": ("distributed.protocol.pickle", "", "dumps"),
+    "protocol.unpickle": ("distributed.protocol.pickle", "", "loads"),
+    "protocol.dump_data": ("distributed.protocol.core", "", "serialize_and_split"),
+    "protocol.load_data": ("distributed.protocol.core", "", "merge_and_deserialize"),
     "core.connect": ("distributed.core", "", "connect"),
     # scheduler
     "scheduler.deserialize": ("distributed.scheduler", "", "deserialize"),
@@ -48,6 +53,7 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "expr.optimize": ("dask._expr", "Expr", "optimize"),
     "expr.hlg": ("dask._expr", "HLGExpr", "_optimized_dsk"),
     "expr.hlg_sequence": ("dask._expr", "_HLGExprSequence", "_optimized_dsk"),
+    "expr.hlg_keys": ("dask._expr", "HLGExpr", "__dask_keys__"),
     "graph.new": ("dask.highlevelgraph", "HighLevelGraph", "from_collections"),
     # worker
     "worker.run": ("distributed.worker", "", "_run_task"),
@@ -115,3 +121,9 @@ def batched_stream(worker: Any) -> Any:
 def waiting_in(stream: Any, op: str) -> int:
     """Messages of one operation that a stream has not written yet; it has no bound of its own."""
     return sum(type(message) is dict and message.get("op") == op for message in stream.buffer[:])
+
+
+def wanted(client: Any) -> dict[Any, Any]:
+    """What a client holds futures of: key -> its state, whose `status` is "pending" at first."""
+    futures: dict[Any, Any] = client.futures
+    return futures

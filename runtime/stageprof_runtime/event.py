@@ -29,6 +29,11 @@ SUM: Final = 13
 SHARE: Final = 14
 DEPEND: Final = 15
 OBJECT: Final = 16
+MEMORY: Final = 17
+TRAIN: Final = 18
+STACK: Final = 19
+COLUMN: Final = 20
+UNUSED: Final = 21
 
 #: Field names of each table, in order.
 FIELDS: Final[dict[int, tuple[str, ...]]] = {
@@ -68,16 +73,43 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     SHARE: ("t", "step", "name", "count", "total", "nbytes"),
     # Run `run` needed the result of run `on`. Left out where its cause is all that it needed, or
     # where a graph led to it and it needed nothing; `on` is -1 if a run led to it and it needed
-    # nothing (it waited for a free thread).
+    # nothing (it waited for a free thread). Of very many needs some are told; see `needs`.
     DEPEND: ("run", "on"),
-    # An object that travels inside a graph. `name` is the layer (or expression, or key) that holds
+    # An object that travels inside a graph. `graph`: the hand-over's number as in SUBMIT (-1: the
+    # next hand-over of a local scheduler). `name` is the layer (or expression, or key) that holds
     # it, `how` the way from there to it; `variable`, `file`, `line`: where the user has it from.
-    # `nbytes` of one copy; `copies` of it in the graph; `tasks` of the graph seen to hold it (0:
-    # all of the layer); `dump` ns of pickling it for the scheduler, all copies.
+    # `nbytes` of one copy; `copies` of it in the graph; it may be cut into `pieces`, one for each
+    # task; `tasks` of the layer seen to hold one (0: all of the layer); `dump` ns of pickling it
+    # for the scheduler, all attempts. Where several layers hold it there is a row for each, and
+    # all but the first have no copies and no dump: it is pickled once.
     OBJECT: (
         "t", "number", "graph", "type", "name", "how", "variable", "file", "line",
-        "nbytes", "copies", "tasks", "dump",
+        "nbytes", "copies", "pieces", "tasks", "dump",
     ),
+    # What a worker's process took when a run began and when it had ended, its result still there;
+    # and what Dask took all results there for when it began. Of some runs only.
+    MEMORY: ("run", "before", "after", "managed"),
+    # The user called a framework's training, or made its data matrix (`call`); `number` is the id
+    # of the data object. The data: what the user calls it (and `label` its labels), its own `name`,
+    # pieces along the rows and along the columns; `merged`: column pieces that its graph puts
+    # together (0: none); its size (-1: unknown); `held`: 1 if it comes from persisted pieces only
+    # (-1: unknown), `pending` of which were not done at the start. `failed`: 1 if the call raised.
+    TRAIN: (
+        "start", "stop", "thread", "call", "number", "file", "line", "variable", "label", "name",
+        "type", "pieces", "column_pieces", "merged", "rows", "width", "nbytes", "held", "pending",
+        "failed",
+    ),
+    # Looks at the threads that run tasks, summed: tasks of prefix `name` were `count` times, for
+    # `total` ns together, in the user's `label` ("file:line function"); `how` as in `stack`;
+    # `variable` is the user's outermost function, which the task calls.
+    STACK: ("t", "name", "label", "how", "variable", "count", "total"),
+    # A column of a frame that a task of prefix `name` made; `how` says what its values are (see
+    # `columns`), `nbytes` what they take about, in `count` rows.
+    COLUMN: ("t", "name", "label", "type", "how", "count", "nbytes"),
+    # Of what layer `name` reads only a part is used right above it. `how` "columns": `count` of
+    # `total` bytes of a row, in the columns `label`; "filter": rows that pass one (both 0);
+    # "slice": `count` of `total` elements of an array. `variable` is the function that reads.
+    UNUSED: ("t", "name", "how", "label", "variable", "count", "total"),
 }  # fmt: skip
 
 #: Fields that hold text; each becomes an index into the batch's strings.
@@ -107,6 +139,11 @@ TABLES: Final[dict[int, str]] = {
     SHARE: "share",
     DEPEND: "depend",
     OBJECT: "object",
+    MEMORY: "memory",
+    TRAIN: "train",
+    STACK: "stack",
+    COLUMN: "column",
+    UNUSED: "unused",
 }
 
 #: How a run ended, by status code.

@@ -26,6 +26,14 @@ class Emit(Protocol):
     ) -> None:
         """Append a span of the calling thread; short ones are summed."""
 
+    def share(
+        self, role: str, step: int, name: str, count: int, ns: int, nbytes: int, t: int = 0
+    ) -> None:
+        """Add what of a step was for the tasks of one layer; a long one by itself, ended at `t`."""
+
+    def stack(self, role: str, name: str, label: str, how: str, entry: str, ns: int) -> None:
+        """Add a look at a task of a prefix: the user's line, the kind of work, its share of time."""
+
 
 #: A probe is one function: it installs itself and returns its undo.
 Install = Callable[[Emit], Undo]

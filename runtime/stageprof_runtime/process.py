@@ -35,6 +35,16 @@ class _Emitter:
         for ring in _rings.get(role) or _fallback:
             ring.span(step, start, stop, thread, label, nbytes)
 
+    def share(
+        self, role: str, step: int, name: str, count: int, ns: int, nbytes: int, t: int = 0
+    ) -> None:
+        for ring in _rings.get(role) or _fallback:
+            ring.share(step, name, count, ns, nbytes, t)
+
+    def stack(self, role: str, name: str, label: str, how: str, entry: str, ns: int) -> None:
+        for ring in _rings.get(role) or _fallback:
+            ring.stack(name, label, how, entry, ns)
+
 
 EMIT: Final = _Emitter()
 

@@ -7,12 +7,15 @@ from collections import deque
 
 from stageprof_runtime.batch import Row
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.event import SPAN, SUM
+from stageprof_runtime.event import SHARE, SPAN, STACK, SUM
 
 #: Rows kept while the shipper is away; at 20,000 rows/s more than three seconds of them.
 CAPACITY = 65_536
 #: A span shorter than this is added to a running sum instead of being kept by itself.
 SHORT_NS = 200_000
+#: Names whose shares of a step are summed apart between two batches of sums; those of more go
+#: under "". A graph has tens of layers, seldom thousands.
+NAMES = 2_000
 
 
 class Ring:
@@ -29,7 +32,13 @@ class Ring:
         self.dropped = 0
         self._dropping = threading.Lock()
         self._sums: dict[int, list[int]] = {}
+        self._shares: dict[tuple[int, str], list[int]] = {}
+        self._stacks: dict[tuple[str, str, str, str], list[int]] = {}
         self.append = self._rows.append
+
+    def room(self) -> int:
+        """How many rows fit until the oldest has to go."""
+        return max(0, self.capacity - len(self._rows))
 
     def emit(self, row: Row) -> None:
         """Add one row."""
@@ -59,6 +68,28 @@ class Ring:
         total[1] += stop - start
         total[2] += nbytes
 
+    def share(self, step: int, name: str, count: int, ns: int, nbytes: int = 0, t: int = 0) -> None:
+        """Add what of a step was for one layer to its sum; with `t`, by itself: it ended then."""
+        if t:
+            self.emit((SHARE, t, step, name, count, ns, nbytes))
+            return
+        total = self._shares.get((step, name)) or self._new_share(step, name)
+        total[0] += count
+        total[1] += ns
+        total[2] += nbytes
+
+    def _new_share(self, step: int, name: str) -> list[int]:
+        key = (step, name) if len(self._shares) < NAMES else (step, "")
+        return self._shares.setdefault(key, [0, 0, 0])
+
+    def stack(self, name: str, label: str, how: str, entry: str, ns: int) -> None:
+        """Add one look at a task to the sum of its prefix, line, kind and function."""
+        if len(self._stacks) >= NAMES and (name, label, how, entry) not in self._stacks:
+            label = entry = ""
+        total = self._stacks.setdefault((name, label, how, entry), [0, 0])
+        total[0] += 1
+        total[1] += ns
+
     def take(self, *, sums_too: bool = True) -> list[Row]:
         """Remove and return what is here, with the sums of short spans or without."""
         rows: list[Row] = []
@@ -69,11 +100,17 @@ class Ring:
         if not sums_too:
             return rows
         sums, self._sums = self._sums, {}
+        shares, self._shares = self._shares, {}
+        stacks, self._stacks = self._stacks, {}
         t = now_ns()
         rows.extend((SUM, t, step, *total) for step, total in sums.items())
+        rows.extend((SHARE, t, *which, *total) for which, total in shares.items())
+        rows.extend((STACK, t, *which, *total) for which, total in stacks.items())
         return rows
 
     def clear(self) -> None:
         """Forget everything."""
         self._rows.clear()
         self._sums.clear()
+        self._shares.clear()
+        self._stacks.clear()

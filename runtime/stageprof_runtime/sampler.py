@@ -22,6 +22,7 @@ from stageprof_runtime.context import waiting
 from stageprof_runtime.event import SAMPLED, SPAN
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.lines import DASK, USER, kind
+from stageprof_runtime.probes.layers import line_of_rewriting
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.stage import STEP
 
@@ -46,7 +47,16 @@ _WAITING = frozenset({("distributed/utils.py", "sync"), ("dask/local.py", "queue
 #: Starting and closing clusters and clients is the user's own affair: `outside`.
 _AFFAIRS = frozenset({"__init__", "__exit__", "close", "restart", "wait_for_workers", "shutdown"})
 
-_NONE, _DASK, _USER, _OUTSIDE = 0, -1, -2, -3
+#: In these a graph of all that is wanted is handed over: what is done there is not for the line
+#: that called them but for the whole graph.
+_HANDING_OVER = frozenset(
+    {
+        ("dask/base.py", "compute"), ("dask/base.py", "persist"),
+        ("distributed/client.py", "compute"), ("distributed/client.py", "persist"),
+    }
+)  # fmt: skip
+
+_NONE, _DASK, _USER, _OUTSIDE, _HANDS_OVER = 0, -1, -2, -3, -4
 _codes: dict[CodeType, int] = {}
 
 
@@ -71,6 +81,8 @@ def _judge(code: CodeType) -> int:  # noqa: C901, PLR0911 (a table of rules, rea
         return _OUTSIDE
     if any(file.endswith(f) and name == n for f, n in _WAITING):
         return _OUTSIDE
+    if any(file.endswith(f) and name == n for f, n in _HANDING_OVER):
+        return _HANDS_OVER
     if file.endswith("dask/tokenize.py"):
         return STEP["tokenize"]
     if name in _META:
@@ -90,9 +102,11 @@ def look(frame: FrameType | None, depth: int = 0) -> tuple[int, str]:
     """The step that a stack is in and the user's line as "file:line"; (0, "") for `outside`.
 
     The innermost frame that names a step decides; Dask's frames without a name are `build`.
-    Of the outermost frames `depth` are not looked at.
+    Of the outermost frames `depth` are not looked at. The line is the one that called Dask; in an
+    optimization the one that made what is being rewritten; "" where a whole graph is handed over.
     """
     step, outermost, line = 0, "", ""
+    optimizing = handing_over = False
     frames = _frames(frame)
     for here in frames[: len(frames) - depth]:
         seen = _seen(here.f_code)
@@ -105,8 +119,13 @@ def look(frame: FrameType | None, depth: int = 0) -> tuple[int, str]:
         elif seen != _NONE:
             outermost, line = here.f_code.co_name, ""
             step = step or max(seen, 0)
+            optimizing |= seen == STEP["expr"]
+            handing_over |= seen == _HANDS_OVER
     if outermost in ("", "<module>"):  # a module of Dask being imported by the user is theirs
         return 0, ""
+    if optimizing or handing_over:
+        made = line_of_rewriting(frame) if optimizing else ("", 0)
+        line = f"{made[0]}:{made[1]}" if made[0] else ""
     return step or STEP["build"], line
 
 

@@ -20,15 +20,35 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 from stageprof_runtime import process
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import address, waiting_in
-from stageprof_runtime.event import ASSIGN, FINISH, GRAPH, MARK, NO_CAUSE, RUN, SAMPLE, WANT, Place
+from stageprof_runtime.event import (
+    ASSIGN,
+    DEPEND,
+    FINISH,
+    GRAPH,
+    MARK,
+    NO_CAUSE,
+    RUN,
+    SAMPLE,
+    WANT,
+    Place,
+)
 from stageprof_runtime.guard import Watches, attempt, cancelled, guard, hook, quietly
+from stageprof_runtime.incident import incident
+from stageprof_runtime.needs import FEW, MOST, needed, spread
 from stageprof_runtime.patch import Undo, replace_item, together
-from stageprof_runtime.probes import communication, imports, scheduling, serialization
+from stageprof_runtime.probes import communication, imports, scheduling, serialization, shares
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import Shipper
 from stageprof_runtime.system import monitored, sample
 
-PROBES = [scheduling.install, serialization.install, communication.install, imports.install]
+PROBES = [
+    scheduling.install,
+    serialization.install,
+    shares.install,
+    shares.install_optimizers,
+    communication.install,
+    imports.install,
+]
 #: Seconds that the drain of one worker may take before it counts as lost.
 DRAIN_S = 5.0
 #: Seconds that the relay stays after all workers were told; a message without a handler would
@@ -55,6 +75,8 @@ class SchedulerProbe(SchedulerPlugin):
         self._hook = guard(self._note, self.watches["transition"])
         #: the last thing that happened: a run that ended, or -1 - graph
         self._cause = NO_CAUSE
+        #: the key of that run
+        self._cause_key: Any = None
         self._graphs = 0
         #: worker -> batches that came from it through the stream
         self._relayed: dict[str, int] = {}
@@ -137,11 +159,17 @@ class SchedulerProbe(SchedulerPlugin):
         if finish == "processing":
             worker = task.processing_on
             address = worker.address if worker else ""
-            self._ring.emit((ASSIGN, task.run_id, now_ns(), address, self._cause, key))
+            run, cause = task.run_id, self._cause
+            self._ring.emit((ASSIGN, run, now_ns(), address, cause, key))
             self._shipper.counts[1] += 1
+            if task.dependencies:
+                self._needs(run, cause, task.dependencies)
+            elif cause >= 0:
+                self._ring.emit((DEPEND, run, -1))
             return
         t = now_ns()
         self._cause = run = task.run_id
+        self._cause_key = key
         self._shipper.counts[2] += 1
         status = 0 if finish == "memory" else _status(finish, str(details.get("stimulus_id", "")))
         if task.who_wants:
@@ -151,6 +179,15 @@ class SchedulerProbe(SchedulerPlugin):
             self._estimate(run, t, worker, details.get("startstops") or ())
         nbytes, kind = details.get("nbytes") or 0, details.get("typename") or ""
         self._ring.emit((FINISH, run, t, status, nbytes, kind))
+
+    def _needs(self, run: int, cause: int, tasks: Any) -> None:
+        """Say which runs a run needed; fewer of many, and of all where the ring fills up."""
+        most = FEW if len(tasks) <= FEW else min(MOST, self._ring.room() >> 6)
+        runs = [task.run_id for task in spread(tasks, most)]
+        if len(tasks) > most and cause not in runs:
+            last = self._scheduler.tasks.get(self._cause_key)
+            runs += [cause] if last in tasks else []
+        needed(self._ring.emit, run, cause, runs)
 
     def _estimate(self, run: int, t: int, worker: str, startstops: Any) -> None:
         """A run on a worker without stageprof: its length is the worker's, its end is now."""
@@ -198,6 +235,13 @@ class SchedulerProbe(SchedulerPlugin):
         """A worker went, by itself or not."""
         self._relayed.pop(worker, None)
         self._ring.emit((MARK, now_ns(), "worker left", worker))
+
+    @hook
+    def log_event(self, topic: Any, msg: Any) -> None:
+        """Dask logged something; what befalls workers is kept."""
+        found = incident(topic, msg)
+        if found is not None:
+            self._ring.emit((MARK, now_ns(), *found))
 
     def _seen(self, worker: Any) -> None:
         label = f"{worker.address} {worker.nthreads} {worker.memory_limit or 0} {worker.name}"

@@ -33,9 +33,14 @@ from stageprof_runtime.probes import (
     imports,
     layers,
     local,
+    objects,
     optimization,
     scheduling,
     serialization,
+    shares,
+    stacks,
+    training,
+    unused,
     waiting,
 )
 from stageprof_runtime.ring import Ring
@@ -48,14 +53,20 @@ logger = logging.getLogger("stageprof")
 PROBES = [
     layers.install,
     optimization.install,
+    unused.install,
     serialization.install,
+    shares.install,
+    shares.install_optimizers,
     communication.install,
     scheduling.install,
     scheduling.install_local,
     local.install,
+    stacks.install,
     waiting.install,
     imports.install,
+    training.install,
     clients.install,
+    objects.install,
 ]
 #: Seconds that joining a cluster may take before the run goes on without it.
 PATIENCE_S = 15.0
@@ -143,9 +154,11 @@ class Session:
 
     def _install(self) -> None:
         self._leave = process.join("client", self.ring, PROBES)
+        self.watches["stacks"] = stacks.watch()
         clients.followers.append(self)
         self._shipper.watches = self.watches
         self._shipper.counts = local.counts
+        self._shipper.cost["objects"] = objects.cost
         self._shipper.every += [self._sample, self._ask_loops]
         self._shipper.start()
         self._monitor = own_monitor()

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import dask.config
+
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import SAMPLE
 from stageprof_runtime.ring import Ring
@@ -46,21 +48,41 @@ def monitored(server: Any) -> dict[str, float]:
     return {ours: recent[theirs] for theirs, ours in _NAMES.items() if theirs in recent}
 
 
+def memory_limits(worker: Any) -> dict[str, float]:
+    """A worker's memory limit in bytes, and at which fractions of it what happens; 0: never.
+
+    Its own as they are in force, the nanny's as it was configured: it handed its configuration on.
+    """
+    manager = worker.memory_manager
+    ends = dask.config.get("distributed.worker.memory.terminate", 0) if worker.nanny else 0
+    return {
+        "memory.limit": float(manager.memory_limit or 0),
+        "memory.target": float(manager.memory_target_fraction or 0),
+        "memory.spill": float(manager.memory_spill_fraction or 0),
+        "memory.pause": float(manager.memory_pause_fraction or 0),
+        "memory.terminate": float(ends or 0),
+    }
+
+
+def managed(worker: Any) -> int:
+    """Bytes that Dask takes the results in a worker's memory for."""
+    fast = getattr(worker.data, "fast", None)
+    weights = getattr(fast, "total_weight", None)
+    return int(getattr(worker.state, "nbytes", 0) if weights is None else weights)
+
+
 def worker_memory(worker: Any) -> dict[str, float]:
     """Bytes of a worker's memory: managed, spilled, and what is neither; and tasks by state."""
-    data = worker.data
-    spilled = getattr(data, "spilled_total", None)
-    fast = getattr(data, "fast", None)
-    weights = getattr(fast, "total_weight", None)
-    managed = float(getattr(worker.state, "nbytes", 0) if weights is None else weights)
+    spilled = getattr(worker.data, "spilled_total", None)
+    held = float(managed(worker))
     values = {
-        "memory.managed": managed,
+        "memory.managed": held,
         "memory.spilled": float(getattr(spilled, "disk", 0)),
         "tasks.executing": float(worker.state.executing_count),
         "tasks.ready": float(len(worker.state.ready)),
     }
     process = monitored(worker).get("memory.process", 0.0)
-    values["memory.unmanaged"] = max(0.0, process - managed)
+    values["memory.unmanaged"] = max(0.0, process - held)
     return values
 
 

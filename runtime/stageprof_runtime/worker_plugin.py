@@ -24,24 +24,32 @@ from stageprof_runtime.patch import Install, Undo, together
 from stageprof_runtime.probes import (
     communication,
     execution,
+    frames,
     imports,
+    memory,
     serialization,
+    shares,
     spill,
+    stacks,
     waiting,
 )
 from stageprof_runtime.process import EMIT
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import Shipper
-from stageprof_runtime.system import monitored, sample, worker_memory
+from stageprof_runtime.system import memory_limits, monitored, sample, worker_memory
 
 #: What runs on a worker; the client's probes too, for tasks that launch tasks.
 PROBES = [
     serialization.install,
+    shares.install,
     communication.install,
     execution.install,
     spill.install,
+    stacks.install,
+    frames.install,
     imports.install,
     waiting.install,
+    memory.install,
 ]
 
 #: Batches that may wait to be sent; with more, rows stay in the ring, which is bounded.
@@ -100,6 +108,7 @@ class WorkerProbe(WorkerPlugin):
         undos.append(shipper.stop)
         probes: list[Install] = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
         undos.append(process.join("worker", ring, probes))
+        self.watches["stacks"] = stacks.watch()
         shipper.start()
         self._ask_loop()
 
@@ -149,7 +158,7 @@ class WorkerProbe(WorkerPlugin):
         facts = {
             "threads": worker.state.nthreads,
             "cpus": psutil.cpu_count() or 0,
-            "memory.limit": worker.memory_manager.memory_limit or 0,
+            **memory_limits(worker),
         }
         sample(self._ring, {f"worker.{name}": value for name, value in facts.items()})
         self._ring.emit((MARK, now_ns(), "worker name", str(worker.name)))

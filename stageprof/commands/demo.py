@@ -18,4 +18,4 @@ PROGRAM = Path(__file__).parents[1] / "demo" / "orders.py"
 @click.option("-o", "--output", default="demo.stageprof", show_default=True, metavar="FILE")
 def demo(*, output: str) -> int:
     """Profile a built-in slow computation on a local cluster, in about ten seconds."""
-    return profiled(program.script(str(PROGRAM), ()), output, sys.stdout, summary=True, live=True)
+    return profiled(program.script(str(PROGRAM), ()), output, sys.stdout)

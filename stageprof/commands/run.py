@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Self, TextIO
+from typing import NamedTuple, Self, TextIO
 
 import click
 
 from stageprof import program as programs
+from stageprof.configuration import settings_for_run
 from stageprof.outcome import INTERRUPTED, status_of
 from stageprof.profile import profile
 from stageprof.program import Program
+from stageprof.progress import Progress
 from stageprof.recording import Recording
 from stageprof.statusline import StatusLine
+from stageprof.summary import summarize
 from stageprof.text import safe
+from stageprof_collectors.settings import Settings
 from stageprof_runtime.errors import UsageError
 
 
@@ -35,14 +40,19 @@ def _program_begins(args: Sequence[str]) -> int:
     """Index of the first argument that is the program's own."""
     i = 0
     while i < len(args):
-        if args[i] in ("-m", "-c"):
+        word = _QUIET_AND_MORE.sub("-", args[i])
+        if word in ("-m", "-c"):
             return i + 2
-        if args[i].startswith(("-m", "-c")):
+        if word.startswith(("-m", "-c")):
             return i + 1
-        if not args[i].startswith("-") or args[i] == "-":
+        if not word.startswith("-") or word == "-":
             return i
-        i += 2 if args[i] in ("-o", "--output") else 1
+        i += 2 if word in ("-o", "--output", "--rule") else 1
     return i
+
+
+#: `-qo FILE` is `-q -o FILE`.
+_QUIET_AND_MORE = re.compile(r"^-q+(?=[a-z])")
 
 
 @click.command(cls=_Terminated, options_metavar="[OPTIONS]")
@@ -51,9 +61,19 @@ def _program_begins(args: Sequence[str]) -> int:
 @click.option("-c", "code", metavar="CODE", help="Run a text, as python -c does.")
 @click.option("--summary/--no-summary", default=True, help="Print the summary last, on stderr.")
 @click.option("--live/--no-live", default=True, help="Show on a terminal how far the run is.")
+@click.option("-q", "--quiet", is_flag=True, help="Neither of both; the recording is written.")
+@click.option("--rule", "rules", multiple=True, metavar="RULE=off", help="docs/settings.md.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SCRIPT] [ARGS]...")
 def run(
-    *, output: str | None, module: str | None, code: str | None, words: tuple[str, ...], **how: bool
+    *,
+    output: str | None,
+    module: str | None,
+    code: str | None,
+    words: tuple[str, ...],
+    rules: tuple[str, ...],
+    summary: bool,
+    live: bool,
+    quiet: bool,
 ) -> int:
     """Profile a script, a module (-m) or a text (-c), with its arguments.
 
@@ -61,7 +81,10 @@ def run(
     goes to stderr.
     """
     program = _program(module, code, words)
-    return profiled(program, output or _default(program), sys.stderr, **how)
+    out = sys.stderr if summary and not quiet else None
+    settings = Diagnosing(*settings_for_run(rules))
+    output = output or _default(program)
+    return profiled(program, output, out, live=live and not quiet, diagnosing=settings)
 
 
 def _program(module: str | None, code: str | None, words: tuple[str, ...]) -> Program:
@@ -81,21 +104,37 @@ def _default(program: Program) -> str:
     return f"{name}.stageprof"
 
 
-def profiled(program: Program, output: str, out: TextIO, *, summary: bool, live: bool) -> int:
+class Diagnosing(NamedTuple):
+    """How the run is diagnosed; read before it, for the program may change the folder."""
+
+    settings: Settings
+    #: what was wrong with them, "" if nothing was
+    problem: str
+
+
+def profiled(
+    program: Program,
+    output: str,
+    out: TextIO | None,
+    *,
+    live: bool = True,
+    diagnosing: Diagnosing | None = None,
+) -> int:
     """Run a program under `stageprof.profile`; its exit status.
 
     Args:
         program: what to run.
         output: the recording; if it cannot be written, nothing is run.
-        out: where the summary goes.
-        summary: whether it is printed.
+        out: where the summary goes, if it is wanted.
         live: whether a terminal shows how far the run is.
+        diagnosing: how the run is diagnosed; None for what holds without an option.
     """
+    diagnosing = diagnosing or Diagnosing(*settings_for_run(()))
     output = str(Path(output).absolute())  # the program may change the folder
     main = program.prepare()
     with _Region(output, program.name, live=live) as region:
         status = status_of(lambda: program.run(main))
-    return status if region.ended(out if summary else None) else INTERRUPTED
+    return status if region.ended(out, diagnosing) else INTERRUPTED
 
 
 class _Region:
@@ -116,7 +155,7 @@ class _Region:
         if error[0] is not None:
             self._profile.stop()
 
-    def ended(self, out: TextIO | None) -> bool:
+    def ended(self, out: TextIO | None, diagnosing: Diagnosing) -> bool:
         """Stop recording and print the summary; False if Ctrl-C came between."""
         if os.getpid() != self._pid:  # a child that the program forked: not its recording
             return True
@@ -124,7 +163,7 @@ class _Region:
             recording = self._profile.stop()
             _flush()
             if out is not None:
-                _summarize(recording, out)
+                _summarize(recording, out, diagnosing)
         except KeyboardInterrupt:  # the file stays as far as it is
             return False
         return True
@@ -138,12 +177,15 @@ def _flush() -> None:
         pass
 
 
-def _summarize(recording: Recording, out: TextIO) -> None:
+def _summarize(recording: Recording, out: TextIO, diagnosing: Diagnosing) -> None:
     """A summary that fails must not cost the program its exit status."""
     from stageprof.renderers import terminal
 
+    settings, problem = diagnosing
     try:
-        terminal.show(recording.summary, out)
+        with Progress(out) as progress:
+            summary = summarize(recording, settings, problem=problem, progress=progress)
+        terminal.show(summary, out)
     except (Exception, SystemExit) as error:  # rich exits when nobody reads
         seen = f"no summary ({type(error).__name__}: {error})"
         click.echo(safe(f"stageprof: {seen}; the recording is {recording.path}", limit=500), out)

@@ -1,4 +1,4 @@
-"""`stageprof show`: the summary of a recording."""
+"""`stageprof show`: the summary of a recording, or its findings in full."""
 
 from __future__ import annotations
 
@@ -6,23 +6,42 @@ import sys
 
 import click
 
+from stageprof.configuration import settings_for
+from stageprof.progress import Progress
 from stageprof.reading import reading
-from stageprof.renderers import document, markdown, terminal
+from stageprof.recording import Recording
+from stageprof.renderers import document, findings, markdown, terminal
+from stageprof.summary import Summary, summarize
+from stageprof.text import safe
+from stageprof_collectors.settings import Settings
 from stageprof_runtime.errors import UsageError
 
 
 @click.command()
 @click.argument("file")
+@click.option("--findings", "in_full", is_flag=True, help="Every finding in full, with its fix.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; docs/json.md.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="For issues and CI comments.")
-def show(*, file: str, as_json: bool, as_markdown: bool) -> None:
-    """Print the summary of a recording."""
-    if as_json and as_markdown:
-        raise UsageError("both --json and --markdown", expected="one form")
+@click.option("--rule", "rules", multiple=True, metavar="RULE=off", help="docs/settings.md.")
+def show(
+    *, file: str, in_full: bool, as_json: bool, as_markdown: bool, rules: tuple[str, ...]
+) -> None:
+    """Print the summary of a recording: what to change, and where the time went."""
+    if in_full + as_json + as_markdown > 1:
+        raise UsageError("several of --findings, --json and --markdown", expected="one form")
+    settings, warning = settings_for(rules)
+    if warning:
+        click.echo(safe(f"stageprof: {warning}", limit=2000), err=True)
     with reading(file) as recording:
         if as_json:
-            click.echo(document.text(recording), nl=False)
+            click.echo(document.text(recording, settings), nl=False)
         elif as_markdown:
-            click.echo(markdown.text(recording.summary), nl=False)
+            click.echo(markdown.text(_summary(recording, settings)), nl=False)
         else:
-            terminal.show(recording.summary, sys.stdout)
+            form = findings if in_full else terminal
+            form.show(_summary(recording, settings), sys.stdout)
+
+
+def _summary(recording: Recording, settings: Settings) -> Summary:
+    with Progress(sys.stderr) as progress:
+        return summarize(recording, settings, progress=progress)

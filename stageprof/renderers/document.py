@@ -4,32 +4,51 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from typing import Any, Final
 
+from stageprof_collectors.finding import Finding
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.settings import DEFAULTS, Settings
 
 #: The name of the form and its version; a new version may take fields away or change them.
 SCHEMA: Final = "stageprof.show/1"
 
 
-def document(recording: Recording) -> dict[str, Any]:
+def document(recording: Recording, settings: Settings = DEFAULTS) -> dict[str, Any]:
     """The object: plain dicts, lists, texts and finite numbers."""
+    found = recording.findings(settings)  # before the coverage, which says what failed
     frame = recording.stages()
     frame = frame.reset_index()[["stage", "wall_s", "share", "busy_s"]]
     whole = {
         "schema": SCHEMA,
         "wall_s": recording.wall,
         "stages": frame.to_dict("records"),
-        "findings": [],
+        "findings": [_finding(f) for f in found],
         "coverage": recording.coverage(),
     }
     plain: dict[str, Any] = _plain(whole)
     return plain
 
 
-def text(recording: Recording) -> str:
+def _finding(found: Finding) -> dict[str, Any]:
+    return {
+        "rule": found.rule,
+        "severity": str(found.severity),
+        "headline": found.headline,
+        "stage": None if found.stage is None else str(found.stage),
+        "cost_s": found.cost_s,
+        "saving_s": found.saving_s,
+        "evidence": dict(found.evidence),
+        "where": asdict(found.where),
+        "fix": asdict(found.fix),
+        "link": found.link,
+    }
+
+
+def text(recording: Recording, settings: Settings = DEFAULTS) -> str:
     """The object as strict JSON in ASCII: any terminal and any parser takes it."""
-    return json.dumps(document(recording), indent=2, allow_nan=False) + "\n"
+    return json.dumps(document(recording, settings), indent=2, allow_nan=False) + "\n"
 
 
 def _plain(value: Any) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from stageprof.quantity import seconds, share
+from stageprof.renderers import findings_markdown
 from stageprof.summary import Summary
 from stageprof.text import safe
+from stageprof_collectors.quantity import seconds, share
 
 
 def text(summary: Summary) -> str:
@@ -21,6 +22,7 @@ def _lines(summary: Summary) -> Iterator[str]:
     if summary.incomplete:
         yield ""
         yield f"**{_code(summary.incomplete, limit=300)}**"
+    yield from findings_markdown.lines(summary)
     yield from _stages(summary)
     yield from _steps(summary)
     yield from _layers(summary)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from stageprof.palette import STAGE_COLOURS
-from stageprof.quantity import seconds, share
+from stageprof.renderers import cards
 from stageprof.summary import StageLine, Summary
 from stageprof.text import safe
+from stageprof_collectors.quantity import seconds, share
 
 _CELL = "text-align:left;padding:2px 12px 2px 0"
 _NUMBER = "text-align:right;padding:2px 12px 2px 0"
 
 
 def html(summary: Summary) -> str:
-    """The summary in HTML: no scripts, no links, nothing fetched."""
+    """The summary in HTML: no scripts, nothing fetched; links to the documentation only."""
     return "<div>" + "".join(_parts(summary)) + "</div>"
 
 
@@ -23,6 +24,7 @@ def _parts(summary: Summary) -> Iterator[str]:
     yield f"<div>{safe(' · '.join(summary.facts), 'html')}</div>"
     if summary.incomplete:
         yield f"<div><b>{safe(summary.incomplete, 'html', limit=300)}</b></div>"
+    yield cards.html(summary)
     yield _table(map(_stage, summary.stages))
     yield _table(
         _row(f"{s.stage} {s.step}", f"on {s.where}", numbers=(seconds(s.wall_s), share(s.share)))

@@ -18,6 +18,7 @@ import stageprof
 from stageprof.cli import main
 from stageprof.export.perfetto import write as perfetto
 from stageprof.text import safe
+from stageprof_collectors.finding import DOCUMENTATION
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
 
@@ -95,7 +96,9 @@ def test_markdown_of_a_hostile_recording_has_no_html_link_or_mention(hostile: Pa
     kinds = {t.type for t in tokens}
     words = " ".join(t.content for t in tokens if t.type == "text")
 
-    assert not kinds & {"html_inline", "html_block", "link_open", "image"}
+    assert not kinds & {"html_inline", "html_block", "image"}
+    links = [str(t.attrs["href"]) for t in tokens if t.type == "link_open"]
+    assert all(link.startswith(DOCUMENTATION) for link in links)
     assert "@" not in words
     assert "://" not in words
     assert "code_inline" in kinds
@@ -122,8 +125,9 @@ def test_html_of_a_hostile_recording_has_only_our_own_tags(hostile: Path) -> Non
     tags = _Tags()
     tags.feed(html)
 
-    assert {tag for tag, _ in tags.seen} == {"div", "b", "table", "tr", "td"}
-    assert {name for _, name in tags.seen} == {"", "style"}
+    cards = {"a", "pre", "style"}
+    assert {tag for tag, _ in tags.seen} - cards == {"div", "b", "table", "tr", "td"}
+    assert {name for _, name in tags.seen} - {"class", "href", "rel"} == {"", "style"}
     assert active(html) == set()
 
 

@@ -122,7 +122,8 @@ def test_script_that_makes_a_cluster_of_processes_runs(
     recording = stageprof.open(tmp_path / "out")
     assert len(recording.tasks()) == 5
     assert recording.coverage()["instrumented"] == 2
-    assert set(recording.layers()["line"]) == {7}
+    layers = recording.layers()
+    assert set(layers["line"][layers["tasks"] > 0]) == {7}
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])

@@ -12,9 +12,9 @@ import pytest
 from distributed import Client
 
 import stageprof
+from clusters import separate
+from findings.pairs import ROOT
 from stageprof_collectors.finding import Severity
-from tests.clusters import separate
-from tests.findings.pairs import ROOT
 
 PROGRAMS: Final = sorted((ROOT / "samples" / "clean").glob("*.py"))
 #: A run of this size warms up the cluster: first-use imports are a finding of their own.

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from findings.pairs import PAIRS, Ran, ran, sample
 from stageprof_collectors.finding import Finding, Severity
-from tests.findings.pairs import PAIRS, Ran, ran, sample
 
 #: The measured difference may miss the predicted interval by this share of it and these seconds:
 #: one run of each program on a busy machine; docs/calibration.md has medians of several.

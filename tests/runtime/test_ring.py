@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from stageprof_runtime.event import SPAN, SUM
-from stageprof_runtime.ring import Ring
+from stageprof_runtime.event import SHARE, SPAN, SUM
+from stageprof_runtime.ring import NAMES, Ring
 
 
 def test_rows_come_out_in_the_order_they_went_in() -> None:
@@ -52,6 +52,25 @@ def test_short_spans_are_summed_by_step() -> None:
     span, total = ring.take()
     assert span == (SPAN, 7, 0, 100, 1, "long", 5)
     assert (total[0], *total[2:]) == (SUM, 7, 3, 30, 15)
+
+
+def test_shares_are_summed_by_step_and_name() -> None:
+    ring = Ring()
+    for name in ("x", "y", "x"):
+        ring.share(7, name, 1, 10, 5)
+    ring.share(7, "x", 1, 500_000, 5, 900)
+    long, *sums = ring.take()
+    assert long == (SHARE, 900, 7, "x", 1, 500_000, 5)
+    assert [row[2:] for row in sums] == [(7, "x", 2, 20, 10), (7, "y", 1, 10, 5)]
+
+
+def test_shares_of_too_many_names_are_summed_without_a_name() -> None:
+    ring = Ring()
+    for i in range(NAMES + 50):
+        ring.share(7, f"x{i}", 1, 10, 5)
+    rows = {row[3]: row[4:] for row in ring.take()}
+    assert len(rows) == NAMES + 1
+    assert rows[""] == (50, 500, 250)
 
 
 def test_sums_can_wait_for_a_later_take() -> None:

@@ -17,6 +17,7 @@ from stageprof_runtime.compat import place, run_id
 from stageprof_runtime.context import within
 from stageprof_runtime.event import RUN
 from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
+from stageprof_runtime.probes import frames, stacks
 from stageprof_runtime.stage import STEP, Stage
 
 #: key -> [received, ready, executing] of the tasks on the workers of this process
@@ -49,12 +50,16 @@ def finished(
 def _run(emit: Emit, run_task: Callable[..., Any]) -> Callable[..., Any]:
     def timed(task: Any, data: Any, execution_state: Any, key: Any, *rest: Any) -> Any:
         with within("worker", Stage.EXECUTION):
+            before, message = stacks.begin("worker", key), None
             cpu, start = thread_ns(), now_ns()
             try:
-                return run_task(task, data, execution_state, key, *rest)
+                message = run_task(task, data, execution_state, key, *rest)
+                return message
             finally:
                 stop, cpu = now_ns(), thread_ns() - cpu
+                stacks.end(before)
                 _emit(emit, execution_state["worker"], key, start, stop, cpu)
+                frames.made(emit, key, message)
 
     return timed
 

@@ -16,7 +16,7 @@ from typing import Any
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
 from stageprof_runtime.event import LINE
-from stageprof_runtime.lines import user_line
+from stageprof_runtime.lines import DASK, kind, user_line
 from stageprof_runtime.patch import Emit, Undo, replace, together
 
 #: Names kept apart from their prefix; beyond this the prefix's line stands for them.
@@ -28,6 +28,22 @@ LOOK, LOOK_FROM = 1000, 2
 
 Line = tuple[str, int]
 
+#: Dashes in a UUID and before it.
+_UUID_DASHES = 5
+#: Methods by which an expression takes part in being rewritten; a user's own class has them too.
+_REWRITES = frozenset(
+    {
+        "_simplify_down", "_simplify_up", "_lower", "_tune_down", "_tune_up", "_combine_similar",
+        "_blockwise_subset", "_cull_down", "_cull_up", "_layer", "_task",
+    }
+)  # fmt: skip
+#: In the names of expressions that only hold graphs, or expressions side by side.
+_WRAPPERS = ("hlgexpr", "finalizecompute", "exprsequence")
+#: From here on reading a frame's locals leaves nothing behind in the frame.
+_WRITES_THROUGH = sys.version_info >= (3, 13)
+#: Frames looked through for the expression that is being rewritten.
+_NEAR = 64
+
 
 class Lines:
     """Which line made which name, and what of it has been emitted."""
@@ -36,31 +52,57 @@ class Lines:
         self._emit = emit
         self._prefix: dict[str, Line] = {}
         self._name: dict[str, Line] = {}
+        #: names made at their prefix's line
+        self._first: set[str] = set()
 
     def made(self, name: object, line: Line) -> None:
         """A layer, expression or key of this name was made at this line."""
         if not line[0] or not isinstance(name, str):
             return
-        prefix = name.rpartition("-")[0] or name
-        known = self._prefix.get(prefix)
-        if known is None:
-            self._prefix[prefix] = line
+        if name in self._name or name in self._first:
+            return  # made again of the same parts: persisting, rebuilding, rewriting
+        prefix = prefix_of(name)
+        known = self._prefix.setdefault(prefix, line)
+        if known is line:
             self._emit.row("client", (LINE, prefix, *line, 1))
-        elif known != line and len(self._name) < MOST and name not in self._name:
+        if known == line and len(self._first) < MOST:
+            self._first.add(name)
+        elif known != line and len(self._name) < MOST:
             self._name[name] = line
             self._emit.row("client", (LINE, name, *line, 0))
 
     def of(self, name: str) -> Line:
         """The line that made a name; ("", 0) if unknown."""
         known = self._name.get(name)
-        return known or self._prefix.get(name.rpartition("-")[0] or name, ("", 0))
+        return known or self._prefix.get(prefix_of(name), ("", 0))
+
+
+#: The lines of this process while any probe notes them: what one has emitted another need not.
+_shared: list[Lines] = []
+
+
+def shared(emit: Emit) -> Lines:
+    """The lines that all probes of this process note together."""
+    if not _shared:
+        _shared.append(Lines(emit))
+    return _shared[0]
+
+
+def prefix_of(name: str) -> str:
+    """A name without its token: 32 hexadecimal digits, a UUID, or what follows the last dash."""
+    if name[-33:-32] == "-":
+        return name[:-33] or name
+    if name[-37:-36] == "-" and name.count("-", len(name) - 37) == _UUID_DASHES:
+        return name[:-37] or name
+    return name.rpartition("-")[0] or name
 
 
 def install(emit: Emit) -> Undo:
     """Note the user's line of every layer and expression made from now on."""
-    lines = Lines(emit)
+    lines = shared(emit)
     return together(
         [
+            _shared.clear,
             replace(*place("graph.new"), lambda f: _graph(lines, f)),
             replace(*place("expr.new"), lambda f: _expr(lines, f)),
         ]
@@ -74,8 +116,12 @@ def _graph(lines: Lines, raw: Any) -> Any:
         if not inside.optimizing:
             line = user_line(sys._getframe(1))
             lines.made(name, line)
-            for other in _other_names(name, args[0] if args else None):
+            layer = args[0] if args else None
+            for other in _other_names(name, layer):
                 lines.made(other, line)
+            for other in _unnamed(name, layer):
+                if not lines.of(other)[0]:
+                    lines.made(other, line)
         return from_collections(cls, name, *args, **kwargs)
 
     return classmethod(noted)
@@ -89,6 +135,14 @@ def _other_names(name: str, layer: object) -> set[str]:
     last = itertools.islice(reversed(layer), LOOK)
     keys = [key[0] for key in itertools.chain(first, last) if type(key) is tuple and key]
     return {key for key in keys if type(key) is str and key != name}
+
+
+def _unnamed(name: str, layer: object) -> set[str]:
+    """Names in a collection's own plain graph, which Dask wraps as a layer named by a number."""
+    if type(layer) is not dict or not name.isdigit():
+        return set()
+    keys = [key[0] if type(key) is tuple and key else key for key in itertools.islice(layer, LOOK)]
+    return {key for key in keys if type(key) is str}
 
 
 def _expr(lines: Lines, raw: Any) -> Any:
@@ -106,13 +160,58 @@ def _expr(lines: Lines, raw: Any) -> Any:
 
 def _origin(lines: Lines, frame: FrameType | None) -> Line:
     """The line of the expression whose rewriting is making a new one: the nearest one known."""
-    for _ in range(16):
+    return _nearest(lines, frame)[0]
+
+
+def _nearest(lines: Lines, frame: FrameType | None) -> tuple[Line, str]:
+    """The line and the name of the innermost expression being rewritten whose line is known."""
+    for _ in range(_NEAR):
         if frame is None:
             break
-        if frame.f_code.co_varnames[:1] in (("self",), ("expr",)):
-            rewritten = frame.f_locals.get(frame.f_code.co_varnames[0])
-            name = getattr(rewritten, "__dict__", {}).get("_name", "")
-            if isinstance(name, str) and name and (line := lines.of(name))[0]:
-                return line
+        name = _rewritten(frame)
+        if name and (line := lines.of(name))[0]:
+            return line, name
         frame = frame.f_back
-    return "", 0
+    return ("", 0), ""
+
+
+def line_of_rewriting(frame: FrameType | None) -> Line:
+    """The same for any thread's stack; ("", 0) where no lines are noted.
+
+    A graph that is only wrapped as an expression is made of many lines' layers: it has none.
+    """
+    if not _shared:
+        return "", 0
+    line, name = _nearest(_shared[0], frame)
+    return ("", 0) if any(wrapper in name for wrapper in _WRAPPERS) else line
+
+
+def _rewritten(frame: FrameType) -> str:
+    """The name of the expression that a frame is rewriting; "" if it is none that does.
+
+    Reading a frame's locals leaves, before Python 3.13, a copy of them in the frame, which would
+    keep them alive; the copy is emptied again. Frames that may use it themselves (those that call
+    `locals`, or are being traced) are passed over.
+    """
+    code = frame.f_code
+    if code.co_varnames[:1] not in (("self",), ("expr",)) or not code.co_argcount:
+        return ""
+    if kind(code.co_filename) != DASK and code.co_name not in _REWRITES:
+        return ""
+    if frame.f_trace is not None or "locals" in code.co_names:
+        return ""
+    copy = frame.f_locals
+    try:
+        return _name_of(copy.get(code.co_varnames[0]))
+    finally:
+        if not _WRITES_THROUGH:
+            copy.clear()
+
+
+def _name_of(expr: object) -> str:
+    """The name of an expression that has one already; asks nothing of the object itself."""
+    try:
+        name = object.__getattribute__(expr, "__dict__").get("_name", "")
+    except AttributeError:
+        return ""
+    return name if type(name) is str else ""

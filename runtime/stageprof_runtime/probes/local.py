@@ -10,20 +10,26 @@ are this process, so the account is the same.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextvars import ContextVar
 from threading import get_ident
 from typing import Any
 
+from stageprof_runtime.carried import share
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import identity, place
 from stageprof_runtime.context import lane_number, within
 from stageprof_runtime.event import ASSIGN, BLOCK, FINISH, GRAPH, RUN, SPAN, SUBMIT
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.lines import user_line
+from stageprof_runtime.needs import needed, spread
 from stageprof_runtime.patch import Emit, Undo, replace, together, wrapped
+from stageprof_runtime.probes import stacks
+from stageprof_runtime.probes.shares import NODES
 from stageprof_runtime.shield import shield, theirs
 from stageprof_runtime.stage import STEP, Stage
 
@@ -34,6 +40,9 @@ _graphs = itertools.count(2**40)
 #: [tasks, assigned, finished] on the local schedulers since they are observed, for the live view
 counts = [0, 0, 0]
 
+#: The computation that the calling thread runs.
+_current: ContextVar[_Loop | None] = ContextVar("stageprof_local", default=None)
+
 #: (start, stop, thread, cpu, pid, failed, [(step, start, stop), ...]) of one task
 Times = tuple[int, int, int, int, int, bool, list[tuple[int, int, int]]]
 
@@ -43,6 +52,7 @@ def install(emit: Emit) -> Undo:
     counts[:] = [0, 0, 0]
     names = ("local.get_async", "threads.get_async", "processes.get_async")
     undos = [replace(*place(name), lambda f: _get_async(emit, f)) for name in names]
+    undos.append(replace(*place("local.state"), _state))
     undos.append(replace(*place("local.queue_get"), lambda f: _queue_get(emit, f)))
     return together(undos)
 
@@ -58,25 +68,37 @@ class _Loop:
         self.cause = -1 - self.graph
         self.dumps: Callable[..., Any] = identity
         self.loads: Callable[..., Any] = identity
+        #: key -> the keys that it needs, as the scheduler has them; the last run of each key
+        self.needs: Mapping[Any, Any] = {}
+        self._run_of: dict[Any, int] = {}
+        #: id of the bytes of a result that came back -> its key, until it is loaded
+        self._results: dict[int, Any] = {}
 
     def submit(self, batch: Any, tasks: list[Any]) -> Future[Any]:
         """Submit tasks as the scheduler asks, timed; their future holds only its own result."""
         # What may run in another process gets the scheduler's own dumps and loads, not ours.
         plain = [(key, info, self.dumps, self.loads, *rest) for key, info, _, _, *rest in tasks]
+        keys = [task[0] for task in tasks]
         runs = [next(_runs) for _ in tasks]
         attempt(self._watch, self._assigned, runs, plain)
         out: Future[Any] = Future()
         fut = self._submit(_timed_batch, batch, plain, os.getpid())
-        fut.add_done_callback(lambda f: self._returned(f, out, runs))
+        fut.add_done_callback(lambda f: self._returned(f, out, runs, keys))
         return out
 
     def _assigned(self, runs: list[int], tasks: list[Any]) -> None:
         t = now_ns()
         counts[1] += len(runs)
         for run, task in zip(runs, tasks, strict=True):
-            self.emit.row("client", (ASSIGN, run, t, "local", self.cause, task[0]))
+            key, cause = task[0], self.cause
+            self.emit.row("client", (ASSIGN, run, t, "local", cause, key))
+            runs_needed = [self._run_of.get(need) for need in spread(self.needs.get(key, ()))]
+            needed(functools.partial(self.emit.row, "client"), run, cause, runs_needed)
+            self._run_of[key] = run
 
-    def _returned(self, fut: Future[Any], out: Future[Any], runs: list[int]) -> None:
+    def _returned(
+        self, fut: Future[Any], out: Future[Any], runs: list[int], keys: list[Any]
+    ) -> None:
         try:
             results, times = fut.result()
         except BaseException as error:  # handed on: it is the user's
@@ -84,14 +106,18 @@ class _Loop:
             return
         # On this thread an interrupt is not the user's: a result that is not set hangs the run.
         try:
-            self._rows(runs, times)
+            self._rows(runs, keys, times)
+            if self.loads is not identity:  # its bytes are loaded soon, by the scheduler's thread
+                self._results.update((id(info), key) for key, info, _ in results)
         except BaseException as error:
             self._watch.failed(error)
         out.set_result(results)
 
-    def _rows(self, runs: list[int], times: list[Times]) -> None:
-        for run, time in zip(runs, times, strict=True):
+    def _rows(self, runs: list[int], keys: list[Any], times: list[Times]) -> None:
+        for run, key, time in zip(runs, keys, times, strict=True):
             self._row(run, time)
+            for step, start, stop in time[-1]:
+                share(self.emit, "client", step, key, start, stop)
         counts[2] += len(runs)
         self.cause = runs[-1]
 
@@ -113,13 +139,30 @@ class _Loop:
                 with within("client", Stage.SERIALIZATION):
                     start = now_ns()
                     result = function(obj)
-                    self.emit.span("client", STEP[step], start, now_ns())
+                    stop = now_ns()
+                self.emit.span("client", STEP[step], start, stop)
+                self._share(step, obj, result, start, stop)
                 return result
 
             return timed
 
         timed: Callable[..., Any] = shield(function, make, self._watch)
         return timed
+
+    def _share(self, step: str, obj: Any, result: Any, start: int, stop: int) -> None:
+        """Say whose was dumped (a task with its data) or loaded (bytes that a task returned)."""
+        if step == "result.load":
+            key, nbytes = self._results.pop(id(obj), None), _size(obj)
+        else:
+            task: Any = obj[0] if type(obj) is tuple and obj else None
+            key = task.key if id(type(task)) in NODES else None
+            nbytes = _size(result)
+        if key is not None:
+            share(self.emit, "client", STEP[step], key, start, stop, nbytes)
+
+
+def _size(data: Any) -> int:
+    return len(data) if type(data) is bytes else 0
 
 
 def _timed_batch(batch: Callable[[list[Any]], list[Any]], tasks: list[Any], home: int) -> Any:
@@ -131,9 +174,11 @@ def _timed_batch(batch: Callable[[list[Any]], list[Any]], tasks: list[Any], home
         spans: list[tuple[int, int, int]] = []
         task = (key, info, _noted(dumps, "result.dump", spans), _noted(loads, "task.load", spans))
         with within("client", Stage.EXECUTION):
+            before = stacks.begin("client", key)
             cpu, start = thread_ns(), now_ns()
             (result,) = batch([(*task, *rest)])
             stop, cpu = now_ns(), thread_ns() - cpu
+            stacks.end(before)
         results.append(result)
         times.append((start, stop, thread, cpu, os.getpid(), bool(result[2]), spans))
     return results, times
@@ -164,10 +209,12 @@ def _get_async(emit: Emit, get_async: Callable[..., Any]) -> Callable[..., Any]:
             if name in kw:
                 setattr(loop, name, kw[name])
                 kw[name] = loop.timed(kw[name], step)
+        token = _current.set(loop)
         try:
             with within("client", Stage.SCHEDULING):
                 return get_async(loop.submit, num_workers, dsk, result, *args, **kw)
         finally:
+            _current.reset(token)
             row = (SPAN, STEP["local.loop"], start, now_ns(), get_ident(), "get", 0)
             emit.row("client", row)
 
@@ -192,6 +239,18 @@ def _hand_over(loop: _Loop, start: int, dsk: Any, result: Any) -> None:
     counts[0] += len(dsk)
     graph = (GRAPH, loop.graph, start, now_ns(), len(dsk), wanted, "local", -1)
     loop.emit.row("client", graph)
+
+
+def _state(make: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(make)
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        state = make(*args, **kwargs)
+        loop = _current.get()
+        if loop is not None:
+            loop.needs = state["dependencies"]
+        return state
+
+    return noted
 
 
 def _queue_get(emit: Emit, queue_get: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from stageprof_runtime.carried import dumping, here, loading
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import exchange, inside, within
@@ -30,6 +31,8 @@ _HOPS: dict[str, tuple[str, str, str, str]] = {
 }
 #: Messages looked at in a batch of them before it counts as "of the first kind seen".
 _LOOK = 64
+#: A decompression shorter than this had nothing to do (most messages are not compressed).
+WORTH_NS = 5_000
 
 
 def install(emit: Emit) -> Undo:
@@ -52,7 +55,7 @@ def install(emit: Emit) -> Undo:
 def _dumps(emit: Emit, dumps: Callable[..., Any]) -> Callable[..., Any]:
     def timed(msg: Any, *args: Any, **kwargs: Any) -> Any:
         role, step = _dump_hop(msg)
-        with within(role, Stage.SERIALIZATION):
+        with within(role, Stage.SERIALIZATION), dumping(emit, role, STEP[step], msg):
             start = now_ns()
             frames = dumps(msg, *args, **kwargs)
             stop = now_ns()
@@ -66,11 +69,12 @@ def _loads(emit: Emit, loads: Callable[..., Any]) -> Callable[..., Any]:
     def timed(frames: Any, *args: Any, **kwargs: Any) -> Any:
         # What it is can be told only afterwards; until then an import is the client's or
         # whoever's process this is: the emitter falls back to the process's own ring.
-        with within("worker", Stage.SERIALIZATION):
+        with within("worker", Stage.SERIALIZATION), loading() as loaded:
             start = now_ns()
             msg = loads(frames, *args, **kwargs)
             stop = now_ns()
-        role, step = _load_hop(msg)
+            role, step = _load_hop(msg)
+            loaded.emit(emit, role, STEP[step], msg)
         emit.span(role, STEP[step], start, stop, "", _nbytes(frames))
         return msg
 
@@ -81,7 +85,13 @@ def _timed(emit: Emit, function: Callable[..., Any], step: str) -> Callable[...,
     def timed(*args: Any, **kwargs: Any) -> Any:
         start = now_ns()
         result = function(*args, **kwargs)
-        emit.span(inside.role or "worker", STEP[step], start, now_ns())
+        role, stop = inside.role or "worker", now_ns()
+        emit.span(role, STEP[step], start, stop)
+        if here.load is not None:
+            if stop - start >= WORTH_NS:
+                here.load.before.append((start, stop))
+        elif here.dump is not None and here.dump.last is not None:
+            here.dump.add(here.dump.last, start, stop, 0, STEP[step])
         return result
 
     return timed

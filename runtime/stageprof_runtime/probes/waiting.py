@@ -22,7 +22,7 @@ from stageprof_runtime.context import waiting as waiting_threads
 from stageprof_runtime.event import ARRIVE, BLOCK, SUBMIT
 from stageprof_runtime.lines import user_line
 from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
-from stageprof_runtime.probes.layers import Lines
+from stageprof_runtime.probes.layers import Lines, shared
 from stageprof_runtime.stage import STEP
 
 #: Calls that are not the computation: they are `outside`.
@@ -47,7 +47,7 @@ _arrived: dict[object, int] = {}
 
 def install(emit: Emit) -> Undo:
     """Time what blocks a client's caller, synchronous and asynchronous, and hand-overs."""
-    lines = Lines(emit)
+    lines = shared(emit)
     return together(
         [
             replace(*place("client.sync"), lambda f: _sync(emit, f)),

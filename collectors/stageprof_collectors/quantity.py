@@ -41,3 +41,33 @@ def share(value: float) -> str:
 def count(value: int, noun: str) -> str:
     """A number of things: `1 task`, `1,204 tasks`."""
     return f"{value:,} {noun}{'' if value == 1 else 's'}"
+
+
+#: Up to which number of seconds a unit is used, and how many seconds it has.
+_UNITS = ((0.9995, 1e-3, "ms"), (119.5, 1.0, "s"), (7170, 60.0, "min"), (math.inf, 3600.0, "h"))
+
+
+def span(low: float, high: float) -> str:
+    """An interval of durations in one unit: `5.4-6.0 s`, `120-340 ms`, `up to 2.1 s`, `6.0 s`."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "?"
+    unit, name = next((unit, name) for top, unit, name in _UNITS if high <= top)
+    digits = 0 if high / unit >= (9.95 if name == "ms" else 99.5) else 1
+    least, most = (f"{value / unit:.{digits}f}" for value in (low, high))
+    if least == most:
+        return f"{most} {name}"
+    if not float(least):
+        return f"up to {most} {name}"
+    return f"{least}-{most} {name}"
+
+
+def size(nbytes: float) -> str:
+    """An amount of memory, in powers of ten as Dask prints it: `640 B`, `12.5 MB`, `182 MB`."""
+    if not math.isfinite(nbytes):
+        return "?"
+    for name in ("B", "kB", "MB", "GB"):
+        if nbytes < 999.5:
+            digits = 0 if name == "B" or nbytes >= 99.95 else 1
+            return f"{nbytes:.{digits}f} {name}"
+        nbytes /= 1000
+    return f"{nbytes:,.1f} TB"

@@ -1,0 +1,149 @@
+"""The diagnosis: every rule is asked, and what they found is ranked.
+
+One cause gives one finding, the best are first, and where none matters that is said, with what
+the most could be that any change saves. A rule that fails is noted; it never stops the others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from stageprof_collectors.catalogue import Catalogue, known
+from stageprof_collectors.finding import Finding, Severity, severity
+from stageprof_collectors.rule import Rule
+from stageprof_collectors.settings import DEFAULTS, Settings
+from stageprof_collectors.soundness import sound
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: The rule that is asked only if no other found anything above a note.
+NOTHING: Final = "nothing-to-fix"
+#: Findings taken from one rule: nobody reads more, and a rule that never ends must end.
+MOST: Final = 1000
+
+#: Called before each rule with how many are done, how many there are, and its id.
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What the rules said of a recording."""
+
+    #: best first
+    findings: tuple[Finding, ...]
+    #: "rule: why it could not be asked or what was wrong with its answer"
+    failed: tuple[str, ...] = ()
+    #: ids of the rules that were switched off
+    off: tuple[str, ...] = ()
+    #: how long it took
+    seconds: float = 0.0
+
+    @property
+    def above_note(self) -> tuple[Finding, ...]:
+        """The findings that are worth acting on."""
+        return tuple(f for f in self.findings if f.severity != Severity.NOTE)
+
+
+def diagnose(recording: Recording, settings: Settings = DEFAULTS) -> list[Finding]:
+    """The findings of a recording, best first."""
+    return list(examine(recording, settings).findings)
+
+
+def examine(
+    recording: Recording,
+    settings: Settings = DEFAULTS,
+    *,
+    progress: Progress | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Diagnosis:
+    """Ask every rule that is on; a recording remembers the answer for each settings.
+
+    Args:
+        recording: what to diagnose.
+        settings: rules that are off, limits, severities.
+        progress: told which rule is asked.
+        clock: seconds, for `Diagnosis.seconds`.
+    """
+    recalled = recording.diagnoses.get(settings)
+    if recalled is not None:
+        return recalled
+    # What rules share is made outside the clock; a damaged recording shows here, not in each rule.
+    recording.account.stages()
+    start = clock()
+    asked = _Round(recording, settings, known())
+    found = replace(asked.all(progress or _silent), seconds=clock() - start)
+    recording.diagnoses[settings] = found
+    return found
+
+
+def _silent(_done: int, _of: int, _rule: str) -> None:
+    pass
+
+
+class _Round:
+    """One round through the rules."""
+
+    def __init__(self, recording: Recording, settings: Settings, catalogue: Catalogue) -> None:
+        self._recording = recording
+        self._settings = settings
+        self._rules = {i: r for i, r in catalogue.rules.items() if i not in settings.off}
+        self._last = self._rules.pop(NOTHING, None)
+        broken = {i: why for i, why in catalogue.failed.items() if i not in settings.off}
+        self._failed = [f"{name}: {why}" for name, why in broken.items()]
+
+    def all(self, progress: Progress) -> Diagnosis:
+        found: list[Finding] = []
+        for done, rule in enumerate(self._rules.values()):
+            progress(done, len(self._rules), rule.id)
+            found += self._ask(rule)
+        ranked = sorted(_merged(found), key=_rank)
+        if self._last is not None and all(f.severity == Severity.NOTE for f in ranked):
+            ranked += [replace(f, severity=Severity.NOTE) for f in self._ask(self._last)]
+        return Diagnosis(tuple(ranked), tuple(self._failed), tuple(sorted(self._settings.off)))
+
+    def _ask(self, rule: Rule) -> list[Finding]:
+        """What a rule found until it ended or failed; both may be."""
+        out: list[Finding] = []
+        try:
+            answer = iter(rule.find(self._recording, self._settings.of(rule)))
+            for found in islice(answer, MOST):
+                self._take(rule, found, out)
+            if next(answer, None) is not None:
+                self._failed.append(f"{rule.id}: it found more than {MOST:,}; the rest is left out")
+        except (Exception, SystemExit) as error:  # whatever a rule does, the others are asked
+            self._failed.append(f"{rule.id}: {type(error).__name__}: {error}")
+        return out
+
+    def _take(self, rule: Rule, found: object, out: list[Finding]) -> None:
+        try:
+            out.append(self._graded(sound(rule, found)))
+        except (ValueError, AttributeError, TypeError) as error:
+            self._failed.append(f"{rule.id}: {error}")
+
+    def _graded(self, found: Finding) -> Finding:
+        """With the user's thresholds, unless the rule chose a severity of its own."""
+        wall = self._recording.wall
+        if found.severity != severity(found.saving_s, wall):
+            return found
+        return replace(found, severity=severity(found.saving_s, wall, self._settings.shares))
+
+
+def _merged(found: Iterable[Finding]) -> Iterator[Finding]:
+    """Of the findings with one cause the best; those that name no cause are all kept."""
+    best: dict[str, Finding] = {}
+    for finding in sorted(found, key=_rank):
+        if not finding.cause:
+            yield finding
+        else:
+            best.setdefault(finding.cause, finding)
+    yield from best.values()
+
+
+def _rank(finding: Finding) -> tuple[float, float, str, str]:
+    """The greater saving first, by its middle; then the greater cost; then by name."""
+    return -sum(finding.saving_s) / 2, -finding.cost_s, finding.rule, finding.headline

@@ -1,0 +1,1 @@
+"""The catalogue: one rule a file, each named like its rule, with a constant `RULE`."""

@@ -1,0 +1,92 @@
+"""An object takes longer to pickle than its bytes explain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from stageprof_collectors.embedding import Embedded, Without, embedded
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.phrase import made_at, of_wall, word
+from stageprof_collectors.quantity import count, seconds, size
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.toll import toll
+from stageprof_runtime.stage import Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: Bytes a second below which it is not the bytes that take the time: arrays are copied at some
+#: thousand million a second, texts pickled at some hundred million.
+SLOW_BYTES_S: Final = 100e6
+#: Seconds of pickling one copy, below which nobody minds.
+SLOW_S: Final = 0.01
+
+_TEXT: Final = (
+    "It is made of many small Python objects, or has a `__reduce__` of its own; each is pickled "
+    "by itself. Keep such data in a few arrays or a data frame, which are pickled as the bytes "
+    "that they are, or make it in the task from what is simple. If its class is in the script "
+    "itself, import it from a module: then only its name travels."
+)
+_CODE: Final = """\
+import numpy as np
+
+# an array for each attribute, instead of an object for each item
+items = list({name})
+columns = {{key: np.array([getattr(item, key) for item in items]) for key in vars(items[0])}}"""
+
+
+def slow_for_its_bytes(thing: Embedded) -> bool:
+    """Whether its pickling takes longer than its bytes explain."""
+    copies = max(thing.copies, 1)
+    slow = thing.dump_s / copies >= SLOW_S
+    return slow and thing.dump_s * SLOW_BYTES_S > max(thing.graph_bytes, thing.nbytes)
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding for each such object."""
+    for thing in embedded(recording):
+        if thing.total_s < limits["share"] * recording.wall:
+            return  # they come costliest first
+        if slow_for_its_bytes(thing):
+            yield _finding(recording, thing)
+
+
+def _finding(recording: Recording, thing: Embedded) -> Finding:
+    change = Without(recording, thing).everywhere()
+    saved, cost = recording.replay.saving(change), toll(recording, change)
+    kind = thing.type.rpartition(".")[2] or "object"
+    name = f"`{thing.variable}`, a {kind}" if thing.variable else f"A {kind}"
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"{name}{made_at(thing.file, thing.line, ' made at ')}, takes "
+            f"{seconds(thing.dump_s / max(thing.copies, 1))} to pickle for {size(thing.nbytes)}, "
+            f"and is in {count(thing.tasks, 'task')}: {of_wall(cost, recording)}"
+        ),
+        stage=Stage.SERIALIZATION,
+        evidence={
+            "type": thing.type,
+            "object_bytes": thing.nbytes,
+            "dump_s": thing.dump_s,
+            "all_hops_s": thing.total_s,
+            "bytes_per_second": thing.graph_bytes / max(thing.dump_s, 1e-9),
+            "tasks": thing.tasks,
+            "how": thing.how,
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(_TEXT, _CODE.format(name=word(thing.variable, "things"))),
+        where=Where(thing.file, thing.line, thing.variable, min(thing.layers, default="")),
+        cause=thing.cause,
+    )
+
+
+RULE = Rule(
+    id="complex-object",
+    stage=Stage.SERIALIZATION,
+    summary="An object in a graph takes longer to pickle than its bytes explain.",
+    find=find,
+    limits={"share": Limit(0.01, "of the wall time in pickling it: it grows with every task")},
+)

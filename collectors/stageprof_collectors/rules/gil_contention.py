@@ -1,0 +1,173 @@
+"""Tasks of one worker that wait for one another's GIL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.looks import Look, Looks
+from stageprof_collectors.phrase import made_at, of_wall
+from stageprof_collectors.quantity import count
+from stageprof_collectors.replay import Change
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.timeline import LOCAL, Ints, present
+from stageprof_collectors.work import gil_share
+from stageprof_runtime.stack import LIBRARY
+from stageprof_runtime.stage import STEP, Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+Floats = NDArray[np.float64]
+
+#: Of the waiting in threads, separate processes take away this much at least; some of what looks
+#: like waiting for the GIL is waiting for a busy processor, a disk or the network.
+LEAST: Final = 0.7
+_COMPUTE: Final = frozenset({STEP["compute"]})
+
+_TEXT: Final = (
+    "Python runs one thread of a process at a time: while `{holder}`{at} computes, the other "
+    "threads of its worker wait. Processes do not wait for one another. Start the cluster with one "
+    "thread for each worker process (the code below, in place of your own cluster; {cpus} here). "
+    "Or change that line, so that a library that gives the GIL up (NumPy, pandas, PyArrow) does "
+    "its work."
+)
+_CODE: Final = """\
+from distributed import Client, LocalCluster
+
+cluster = LocalCluster(n_workers={workers}, threads_per_worker=1, processes=True)
+client = Client(cluster)
+# on other clusters: dask worker {address} --nworkers {workers} --nthreads 1"""
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding for all workers: their threads are set in one place."""
+    timeline = recording.timeline
+    shares = gil_share(timeline)
+    if shares is None:
+        return
+    waited = np.where(_beside_others(timeline.runs), shares, 0.0)
+    length = (timeline.runs["stop"] - timeline.runs["start"]) / 1e9
+    if float((waited * length).sum()) < limits["seconds"]:
+        return
+    most = np.minimum(waited, 1 - _processor_bound(recording, length))
+    most = np.maximum(most, 0.0)
+    cost = _on_path(recording, waited)
+    if cost >= limits["share"] * recording.wall:
+        yield _finding(recording, waited, most, cost)
+
+
+def _beside_others(runs: dict[str, Ints]) -> NDArray[np.bool_]:
+    """Whether other runs were going on in the same worker process for some of a run's time."""
+    beside = np.zeros(len(runs["run"]), np.bool_)
+    cluster = (runs["run"] < LOCAL) & (runs["seen"] == 1)
+    for place in present(np.where(cluster, runs["wplace"], -1)):
+        mine = np.flatnonzero(cluster & (runs["wplace"] == place))
+        threads = np.unique(runs["thread"][mine])
+        if len(threads) > 1:
+            beside[mine] = _concurrency(runs["start"][mine], runs["stop"][mine]) > 1.5
+    return beside
+
+
+def _concurrency(starts: Ints, stops: Ints) -> Floats:
+    """How many of these intervals were going on in the middle of each."""
+    middle = (starts + stops) // 2
+    begun = np.searchsorted(np.sort(starts), middle, side="right")
+    ended = np.searchsorted(np.sort(stops), middle, side="right")
+    found: Floats = np.maximum(begun - ended, 1).astype(float)
+    return found
+
+
+def _processor_bound(recording: Recording, length: Floats) -> Floats:
+    """What share of each run's time would stay if only its host's processors were short."""
+    runs = recording.timeline.runs
+    own = np.clip(runs["cpu"] / 1e9 / np.maximum(length, 1e-9), 0.0, 1.0)
+    hosts = [place.host for place in recording.store.places]
+    cpus = dict(recording.workers().groupby("host")["cpus"].max())
+    bound = own.copy()
+    seen = runs["wplace"] >= 0
+    for host in {hosts[p] for p in present(runs["wplace"])}:
+        mine = np.flatnonzero(
+            seen & np.isin(runs["wplace"], [i for i, name in enumerate(hosts) if name == host])
+        )
+        beside = _concurrency(runs["start"][mine], runs["stop"][mine])
+        bound[mine] = own[mine] * np.maximum(1.0, beside / max(1.0, float(cpus.get(host, 1))))
+    return np.minimum(bound, 1.0)
+
+
+def _on_path(recording: Recording, waited: Floats) -> float:
+    """Seconds of waiting for the GIL that are in the blocking account."""
+    steps = [s for s in recording.path_steps if s.run >= 0 and s.what.step in _COMPUTE]
+    return sum((s.stop - s.start) * float(waited[s.run]) for s in steps) / 1e9
+
+
+def _finding(recording: Recording, waited: Floats, most: Floats, cost: float) -> Finding:
+    replay = recording.replay
+    low = replay.saving(Change(compute=1 - LEAST * most))[0]
+    high = replay.saving(Change(compute=1 - most))[1]
+    saved = min(low, high), high
+    length = (recording.timeline.runs["stop"] - recording.timeline.runs["start"]) / 1e9
+    prefix, holder = _holder(recording, waited * length)
+    workers = recording.workers()
+    threads, cpus = int(workers["threads"].max()), int(workers["cpus"].max())
+    name = holder.function if holder else prefix
+    where = made_at(holder.file, holder.line) if holder else ""
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"{count(threads, 'thread')} of a worker wait for one another's GIL, most in "
+            f"`{prefix}`, held by `{name}`{where}: {of_wall(cost, recording)}"
+        ),
+        stage=Stage.EXECUTION,
+        evidence={
+            "waited_s": float((waited * length).sum()),
+            "threads": threads,
+            "processors": cpus,
+            "waiting": prefix,
+            "holder": name,
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(
+            _TEXT.format(holder=name, at=where, cpus=count(cpus, "processor")),
+            _CODE.format(workers=_processes(recording), address="tcp://scheduler:8786"),
+        ),
+        where=Where(holder.file if holder else "", holder.line if holder else 0, "", "", prefix),
+        cause=f"line:{holder.file}:{holder.line}" if holder else "gil",
+    )
+
+
+def _processes(recording: Recording) -> int:
+    """As many worker processes on a host as there are threads now, but not above its processors."""
+    workers = recording.workers()
+    threads = int(workers.groupby("host")["threads"].sum().max())
+    return max(1, min(threads, int(workers["cpus"].max())))
+
+
+def _holder(recording: Recording, waited_s: Floats) -> tuple[str, Look | None]:
+    """The prefix whose tasks waited most, and the user's line that was seen most in it."""
+    prefixes = recording.tasks()["prefix"].to_numpy()
+    total: dict[str, float] = {}
+    for prefix, waiting in zip(prefixes.tolist(), waited_s.tolist(), strict=True):
+        total[prefix] = total.get(prefix, 0.0) + waiting
+    prefix = max(total, key=lambda p: total[p])
+    looks = [look for look in Looks(recording).all if look.prefix == prefix and look.file]
+    holding = [look for look in looks if look.how != LIBRARY] or looks
+    return prefix, max(holding, key=lambda look: look.seconds, default=None)
+
+
+RULE = Rule(
+    id="gil-contention",
+    stage=Stage.EXECUTION,
+    summary="Threads of a worker wait for one another's GIL.",
+    find=find,
+    limits={
+        "seconds": Limit(0.2, "waiting of all tasks together; less is within the measurement"),
+        "share": Limit(0.02, "of the wall time on the critical path: less is not worth a restart"),
+    },
+)

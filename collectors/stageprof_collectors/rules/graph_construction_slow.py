@@ -1,0 +1,174 @@
+"""The caller waited while Dask built the graph: by line, and what took the time there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from stageprof_collectors.advice import one_function
+from stageprof_collectors.crowd import Crowds
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.groups import Groups
+from stageprof_collectors.phrase import made_at, of_wall, word
+from stageprof_collectors.replay import Change
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.site import Collection, Site
+from stageprof_runtime.stage import STEP, Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_META, _TOKENIZE, _BUILD = STEP["meta"], STEP["tokenize"], STEP["build"]
+_STEPS: Final = {_META: "meta", _TOKENIZE: "tokenize", _BUILD: "build"}
+
+#: What Dask did, by the step that took most.
+_DID: Final = {
+    _META: "called `{name}` while the graph was built, to learn what it returns",
+    _TOKENIZE: "made names for `{name}` out of all its arguments",
+    _BUILD: "put `{name}` together, operation by operation",
+}
+_READS: Final = "looked at the files of `{name}` while the graph was built"
+
+_TEXT: Final = {
+    _META: (
+        "Tell Dask what the function returns (`meta=`): then it need not call it with made-up data "
+        "to find out. Where it is called many times, make the meta once."
+    ),
+    _TOKENIZE: (
+        "Give a name of your own (`name=` or `token=`): then Dask need not read through the data "
+        "to make one. Equal names mean equal results, so give each different thing another."
+    ),
+    _BUILD: (
+        "Do many operations in one function, and use larger chunks or partitions: what it takes to "
+        "build a graph grows with the number of operations and of pieces."
+    ),
+}
+_FILES: Final = (
+    " If it is files that are looked at, name them and their columns yourself (`from_map`, "
+    "`columns=`, a schema), so that they are read by the workers only."
+)
+
+_META_FRAME: Final = """\
+args = ()  # what else {name} takes
+meta = {name}(ddf.head(10), *args).head(0)  # once
+ddf = ddf.map_partitions({name}, *args, meta=meta)"""
+_META_ARRAY: Final = """\
+import numpy as np
+
+args = ()  # what else {name} takes
+meta = np.empty((0,) * x.ndim, dtype=x.dtype)  # dimensions and type of what it returns
+x = x.map_blocks({name}, *args, dtype=meta.dtype, meta=meta)"""
+_NAME_ARRAY: Final = """\
+import dask.array as da
+
+x = da.from_array(data, chunks="auto", name=False)  # False: a name by chance"""
+_NAME_FRAME: Final = """\
+ddf = ddf.map_partitions({name}, token="{name}-1")"""
+_NAME_CALLS: Final = """\
+import dask
+
+result = dask.delayed({name}, pure=False)(data)  # a name by chance"""
+
+
+@dataclass(frozen=True)
+class Built:
+    """Seconds of the blocking account in which a line was built, by step."""
+
+    label: str
+    seconds: dict[int, float]
+
+    @property
+    def all_s(self) -> float:
+        """All steps."""
+        return sum(self.seconds.values())
+
+    @property
+    def most(self) -> int:
+        """The step that took most."""
+        return max(self.seconds, key=lambda step: self.seconds[step])
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One for each line that takes more than a share of the run; else one for all of them."""
+    least = limits["share"] * recording.wall
+    if recording.stages()["wall_s"][Stage.CONSTRUCTION] < least:
+        return
+    built = _built(recording)
+    alone = [b for b in built if b.all_s >= least]
+    if not alone and sum(b.all_s for b in built) >= least:
+        alone = [max(built, key=lambda b: b.all_s)]
+    groups, crowds = Groups(recording), Crowds(recording)
+    for each in alone:
+        yield _finding(recording, each, Site(recording, groups, each.label), crowds)
+
+
+def _built(recording: Recording) -> list[Built]:
+    """What the caller waited for, by line."""
+    texts = recording.store.strings
+    found: defaultdict[str, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for start, stop, what, run in recording.path_steps:
+        if run < 0 and what.step in _STEPS and texts[what.label]:
+            found[texts[what.label]][what.step] += (stop - start) / 1e9
+    return [Built(label, dict(seconds)) for label, seconds in found.items()]
+
+
+def _finding(recording: Recording, built: Built, site: Site, crowds: Crowds) -> Finding:
+    saved = _saving(recording, built)
+    reads = site.prefix.startswith(("read", "open"))
+    did = _READS if reads and built.most == _BUILD else _DID[built.most]
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"Dask {did.format(name=site.prefix or 'it')}{made_at(site.file, site.line, ', ')}: "
+            f"{of_wall(built.all_s, recording)}"
+        ),
+        stage=Stage.CONSTRUCTION,
+        evidence={
+            **{f"{_STEPS[step]}_s": seconds for step, seconds in sorted(built.seconds.items())},
+            "layers": site.layers,
+            "collection": str(site.collection),
+        },
+        cost_s=built.all_s,
+        saving_s=saved,
+        fix=Fix(_TEXT[built.most] + (_FILES if reads else ""), _code(built.most, site)),
+        where=Where(site.file, site.line, "", site.layer, site.prefix),
+        # Building many tasks is a part of what their number costs.
+        cause=crowds.cause(built.label) if built.most == _BUILD else f"line:{built.label}",
+    )
+
+
+def _saving(recording: Recording, built: Built) -> tuple[float, float]:
+    """Without the step that took most; how much of mere building is left nobody knows."""
+    texts = recording.store.strings
+    change = Change(
+        serial=lambda step: float(
+            step.what.step != built.most or texts[step.what.label] != built.label
+        )
+    )
+    low, high = recording.replay.saving(change)
+    return (0.0 if built.most == _BUILD else low), high
+
+
+def _code(step: int, site: Site) -> str:
+    name = word(site.prefix, "function")
+    if step == _BUILD:
+        return one_function(site.collection)
+    by_kind = {
+        (_META, Collection.ARRAY): _META_ARRAY,
+        (_TOKENIZE, Collection.ARRAY): _NAME_ARRAY,
+        (_TOKENIZE, Collection.FRAME): _NAME_FRAME,
+        (_TOKENIZE, Collection.CALLS): _NAME_CALLS,
+    }
+    return by_kind.get((step, site.collection), _META_FRAME).format(name=name)
+
+
+RULE = Rule(
+    id="graph-construction-slow",
+    stage=Stage.CONSTRUCTION,
+    summary="Building graphs takes more than a share of the run.",
+    find=find,
+    limits={"share": Limit(0.05, "of the wall time: less is not worth a change of the program")},
+)

@@ -1,0 +1,137 @@
+"""Arrays and data frames in so many pieces that their number costs more than the work on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from stageprof_collectors.batch import batch, rounded
+from stageprof_collectors.crowd import MANY, Crowd, Crowds, Kind, is_piece
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.overhead import Overhead
+from stageprof_collectors.phrase import made_at, of_wall
+from stageprof_collectors.quantity import seconds, size
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.timeline import Ints
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_TEXT: Final = (
+    "Use larger {pieces}: about {target} each instead of {now}, so that there are about {k:,} "
+    "times fewer tasks. Each task costs about {each} whatever its size. Choose the size where the "
+    "data are read or made: changing it later adds tasks instead of taking them away."
+)
+_ARRAY: Final = """\
+import dask
+
+dask.config.set({{"array.chunk-size": "{plain}"}})  # what chunks="auto" aims at"""
+_FRAME: Final = """\
+ddf = ddf.repartition(npartitions={parts})  # better: read it in as many partitions (blocksize=)"""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The pieces of the collection that has most: how many, and how large the usual one is."""
+
+    number: int
+    nbytes: float
+    frames: bool
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding for all chunked collections: the size of the first sets that of the others."""
+    if len(recording.timeline.runs["run"]) < limits["tasks"]:
+        return
+    crowds = Crowds(recording)
+    crowd = crowds.of(Kind.CHUNKS)
+    if crowd is None or len(crowd.rows) < limits["tasks"]:
+        return
+    overhead = Overhead(recording, crowd)
+    if overhead.seconds < limits["share"] * recording.wall:
+        return
+    pieces = _pieces(recording, crowds, crowd)
+    most = limits["piece_bytes"] / max(pieces.nbytes, 1)
+    k = rounded(batch(overhead, pieces.number, most))
+    if k > 1:
+        yield _finding(recording, crowd, overhead, pieces, k)
+
+
+def _pieces(recording: Recording, crowds: Crowds, crowd: Crowd) -> Pieces:
+    runs, names = recording.timeline.runs, recording.store.strings
+    types = np.array([is_piece(name) for name in names])
+    rows: Ints = crowd.rows[types[runs["type"][crowd.rows]]]
+    rows = rows if len(rows) else crowd.rows
+    layers = crowds.groups.of_run[rows]
+    sums = np.bincount(layers, weights=runs["nbytes"][rows])
+    number = np.bincount(layers)
+    sums[number * 2 < number.max()] = 0  # few large pieces that are cut up are not the problem
+    mine = rows[layers == int(np.argmax(sums))]
+    frames = "ndarray" not in names[int(runs["type"][mine[0]])]
+    return Pieces(len(mine), float(np.median(runs["nbytes"][mine])), frames)
+
+
+def _finding(
+    recording: Recording, crowd: Crowd, overhead: Overhead, pieces: Pieces, k: int
+) -> Finding:
+    saved = recording.replay.saving(overhead.merged(k))
+    main, tasks, cost = crowd.main, len(crowd.rows), overhead.seconds
+    word = "partitions" if pieces.frames else "chunks"
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"{tasks:,} tasks on {word} of {size(pieces.nbytes)}, most of `{main.prefix}`"
+            f"{made_at(main.file, main.line)}: what each costs beside its work is "
+            f"{of_wall(cost, recording)}"
+        ),
+        stage=None,
+        evidence={
+            "tasks": tasks,
+            "piece_bytes": pieces.nbytes,
+            "target_bytes": pieces.nbytes * k,
+            "work_each_s": overhead.work_s,
+            "overhead_each_s": overhead.each_s,
+            "times_fewer": k,
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=_fix(overhead, pieces, k),
+        where=Where(main.file, main.line, "", main.layer, main.prefix),
+        cause=crowd.cause,
+    )
+
+
+def _fix(overhead: Overhead, pieces: Pieces, k: int) -> Fix:
+    target = pieces.nbytes * k
+    text = _TEXT.format(
+        pieces="partitions" if pieces.frames else "chunks",
+        target=size(target),
+        now=size(pieces.nbytes),
+        k=k,
+        each=seconds(overhead.each_s),
+    )
+    code = _FRAME if pieces.frames else _ARRAY
+    return Fix(text, code.format(plain=_plain(target), parts=max(1, pieces.number // k)))
+
+
+def _plain(nbytes: float) -> str:
+    """A size as Dask reads it."""
+    unit, name = (1e6, "MB") if nbytes >= 1e6 else (1e3, "kB")
+    return f"{max(1, round(nbytes / unit))}{name}"
+
+
+RULE = Rule(
+    id="large-graph",
+    stage=None,
+    summary="The number of pieces of arrays or data frames costs more than a share of the run.",
+    find=find,
+    limits={
+        "tasks": Limit(MANY, "a task costs about a millisecond: fewer never cost a second"),
+        "share": Limit(0.05, "of the wall time: with less, no other size of pieces is worth it"),
+        "piece_bytes": Limit(128e6, "larger pieces leave no room for copies in common workers"),
+    },
+)

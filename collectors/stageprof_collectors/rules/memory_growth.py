@@ -1,0 +1,141 @@
+"""Workers' memory grows from computation to computation and is not given back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from stageprof_collectors import shortage
+from stageprof_collectors.finding import Finding, Fix, Severity, severity
+from stageprof_collectors.leak import WARM, Leak, leaks
+from stageprof_collectors.quantity import count, seconds, size
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.trend import LEAST
+from stageprof_runtime.stage import Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_RESTART: Final = """\
+from dask.distributed import get_client
+
+get_client().restart()"""
+
+_UNMANAGED: Final = (
+    "Restart the workers between computations: that frees about {freed} on {workers}, takes a few "
+    "seconds, and loses all results on them ({lost}), which have to be made or loaded again. What "
+    "grows is not what Dask holds for you: look for a dict, list or cache at the top of a module "
+    "that your tasks add to and nobody bounds (`functools.lru_cache` takes a `maxsize`), and for "
+    "libraries that keep what they allocated."
+)
+_MANAGED: Final = (
+    "Let go of results that you need no more: your program holds futures or persisted collections "
+    "of every computation. `del` the variables that hold them, or keep what you need of them as "
+    "plain values; Dask frees the rest at once, about {freed} on {workers}. Restarting the workers "
+    "would lose all of them ({lost})."
+)
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding for all workers: they run the same code."""
+    if len(recording.timeline.graphs) < LEAST + WARM:
+        return
+    grown = leaks(recording, limits["chance"], limits["grown_bytes"])
+    if not grown:
+        return
+    kind = max(("unmanaged", "managed"), key=lambda k: sum(x.grown for x in grown if x.kind == k))
+    mine = [leak for leak in grown if leak.kind == kind]
+    trouble, wall = shortage.both(recording), recording.wall
+    saving = shortage.saving(recording, trouble, spill=True) if trouble else (0.0, 0.0)
+    cost = shortage.spill_cost(recording) + shortage.pause_cost(recording)
+    left = _left_s(recording, mine)
+    # Whoever restarts the workers already has what we would tell them.
+    soon = 0.0 if _restarted(recording) else limits["soon_s"]
+    yield Finding(
+        rule=RULE.id,
+        severity=_severity(severity(saving, wall), left, soon),
+        headline=_headline(mine, kind, left, cost, wall),
+        stage=Stage.EXECUTION,
+        evidence=_evidence(mine, kind, left),
+        cost_s=cost,
+        saving_s=saving,
+        fix=_fix(recording, mine, kind),
+        cause=shortage.CAUSE if trouble else f"growth:{kind}",
+    )
+
+
+def _restarted(recording: Recording) -> bool:
+    """Whether workers were replaced by the program's own will."""
+    killed = {kill.worker for kill in recording.incidents.kills}
+    return any(
+        loss.worker not in killed and not loss.results + loss.running
+        for loss in recording.incidents.losses
+    )
+
+
+def _severity(by_saving: Severity, left_s: float, soon_s: float) -> Severity:
+    """What the run lost already, or what it is about to lose."""
+    if by_saving == Severity.NOTE and left_s < soon_s:
+        return Severity.MODERATE
+    return by_saving
+
+
+def _left_s(recording: Recording, grown: list[Leak]) -> float:
+    """Seconds until the first worker is where Dask pauses it; infinite if that is unknown."""
+    found = [float("inf")]
+    for leak in grown:
+        limits = recording.memory.limits.get(leak.place)
+        if limits is not None:
+            room = (limits.pause or 1.0) * limits.limit - recording.memory.of(leak.place).peak
+            found.append(max(0.0, room) / leak.trend.slope * recording.wall / leak.times)
+    return min(found)
+
+
+def _headline(grown: list[Leak], kind: str, left_s: float, cost: float, wall: float) -> str:
+    times = max(leak.times for leak in grown)
+    whose = "results that your program holds" if kind == "managed" else "nothing that Dask holds"
+    each, total = sum(leak.trend.slope for leak in grown), sum(leak.grown for leak in grown)
+    soon = f"; workers are paused in {seconds(left_s)} if it goes on" if 0 < left_s < 1e6 else ""
+    return (
+        f"{count(len(grown), 'worker')} grew by {size(each)} with each computation, {size(total)} "
+        f"over {times}, by {whose}{soon}: {seconds(cost)} of {seconds(wall)}"
+    )
+
+
+def _evidence(grown: list[Leak], kind: str, left_s: float) -> dict[str, float | int | str]:
+    known = {"until_paused_s": left_s} if left_s < 1e6 else {}
+    return {
+        "kind": kind,
+        "workers": len(grown),
+        "computations": max(leak.times for leak in grown),
+        "each_time_bytes": sum(leak.trend.slope for leak in grown),
+        "each_time_late_bytes": sum(leak.trend.late for leak in grown),
+        "grown_bytes": sum(leak.grown for leak in grown),
+        "chance": max(leak.trend.chance for leak in grown),
+        **known,
+    }
+
+
+def _fix(recording: Recording, grown: list[Leak], kind: str) -> Fix:
+    held = sum(int(t.managed[-1]) for t in recording.memory.taken.values() if len(t.t))
+    text = (_MANAGED if kind == "managed" else _UNMANAGED).format(
+        freed=size(sum(leak.grown for leak in grown)),
+        workers=count(len(grown), "worker"),
+        lost=f"{size(held)} at the end of this run",
+    )
+    return Fix(text, _RESTART if kind == "unmanaged" else "")
+
+
+RULE = Rule(
+    id="memory-growth",
+    stage=Stage.EXECUTION,
+    summary="Workers' memory grows with each computation and is not given back.",
+    find=find,
+    limits={
+        "chance": Limit(0.01, "how probable growth by chance may be: one in a hundred runs"),
+        "grown_bytes": Limit(
+            20e6, "over all computations: allocators keep and return this much at will"
+        ),
+        "soon_s": Limit(3600, "until workers are paused: more than most runs last is no alarm"),
+    },
+)

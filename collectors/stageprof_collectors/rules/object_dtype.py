@@ -1,0 +1,158 @@
+"""Columns of Python objects whose values a dtype could hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.looks import Look, Looks
+from stageprof_collectors.phrase import made_at, of_wall
+from stageprof_collectors.quantity import count, share, size
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_runtime.stack import OBJECTS
+from stageprof_runtime.stage import Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: Of the time that pandas works on objects, a dtype takes away between two fifths (texts that are
+#: cut and joined) and nearly all (hashing, comparing and adding up).
+GAIN: Final = (0.4, 0.95)
+#: Columns printed.
+PRINTED: Final = 12
+
+_TEXT: Final = (
+    "These columns have the dtype `object`: each value is a Python object of its own, and pandas "
+    "handles them one by one while it holds the GIL. The values that were looked at "
+    "({columns}) would fit a dtype, which takes less memory and runs in compiled code. Convert "
+    "them once, where the frame is read or made, and look at the result: a value that does not "
+    "fit the dtype raises an error."
+)
+#: What values are -> how to print a dtype that holds them, with missing ones too.
+_DTYPES: Final = {
+    "string": '"string[pyarrow]"',
+    "integer": '"Int64"',
+    "boolean": '"boolean"',
+    "float": '"float64"',
+    "bytes": "pd.ArrowDtype(pa.binary())",
+    "date": '"datetime64[s]"',
+    "datetime": '"datetime64[us]"',
+}
+_DECIMAL: Final = "pd.ArrowDtype(pa.decimal128(38, {places}))"
+
+
+@dataclass
+class Column:
+    """An object column, as it was seen in the results of tasks."""
+
+    name: str
+    kind: str
+    prefixes: set[str]
+    nbytes: int
+    frame_bytes: int
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding for all columns: they are converted in one call."""
+    if not recording.store.rows("column"):
+        return
+    columns = _columns(recording)
+    if not columns:
+        return
+    looks = Looks(recording)
+    on_objects = [look for look in looks.all if look.how == OBJECTS]
+    shares = looks.shares(on_objects)
+    cost = looks.cost(shares) if shares else 0.0
+    if (
+        cost >= limits["share"] * recording.wall
+        and sum(x.count for x in on_objects) >= limits["looks"]
+    ):
+        yield _finding(recording, columns, looks, on_objects, cost)
+
+
+def _columns(recording: Recording) -> list[Column]:
+    """Object columns with values that a dtype holds; one that is mixed anywhere is left out."""
+    table, strings = recording.store.table("column"), recording.store.strings
+    frames: dict[tuple[int, int, int], int] = {}
+    names = ("place", "t", "name", "label", "type", "how", "nbytes")
+    rows = list(zip(*(table[n].tolist() for n in names), strict=True))
+    for place, t, prefix, _, _, _, nbytes in rows:
+        frames[place, t, prefix] = frames.get((place, t, prefix), 0) + nbytes
+    found: dict[str, Column] = {}
+    mixed: set[str] = set()
+    for place, t, prefix, label, dtype, how, nbytes in rows:
+        name, kind = strings[label], strings[how]
+        if strings[dtype] != "object":
+            continue
+        known = found.setdefault(name, Column(name, kind, set(), 0, 0))
+        if dtype_of(kind) == "" or kind.split()[0] != known.kind.split()[0]:
+            mixed.add(name)
+        known.kind = max(known.kind, kind, key=len)
+        known.prefixes.add(strings[prefix])
+        if nbytes > known.nbytes:
+            known.nbytes, known.frame_bytes = nbytes, frames[place, t, prefix]
+    return [column for name, column in found.items() if name not in mixed]
+
+
+def dtype_of(kind: str) -> str:
+    """The code of a dtype for what values are; "" if there is none."""
+    what, _, _ = kind.partition(" or missing")
+    if what.startswith("decimal "):
+        return _DECIMAL.format(places=what.removeprefix("decimal "))
+    return _DTYPES.get(what, "")
+
+
+def _finding(
+    recording: Recording, columns: list[Column], looks: Looks, seen: list[Look], cost: float
+) -> Finding:
+    shares = looks.shares(seen)
+    saved = looks.saving(shares, GAIN)
+    main = max(seen, key=lambda look: look.seconds)
+    largest = sorted(columns, key=lambda c: -c.nbytes)[:PRINTED]
+    told = ", ".join(f"`{c.name}`: {c.kind}" for c in largest)
+    part = max(c.nbytes / max(1, c.frame_bytes) for c in columns)
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"{count(len(columns), 'column')} of dtype object ({told}): work on them takes "
+            f"{share(shares[main.prefix].middle)} of the time of `{main.prefix}`"
+            f"{made_at(main.file, main.line)}: {of_wall(cost, recording)}"
+        ),
+        stage=Stage.EXECUTION,
+        evidence={
+            "columns": len(columns),
+            "task_s": looks.busy(shares),
+            "largest_column_bytes": largest[0].nbytes,
+            "largest_column_share": part,
+            "largest_column_memory": size(largest[0].nbytes),
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(_TEXT.format(columns=told), _code(largest)),
+        where=Where(main.file, main.line, "", "", main.prefix),
+        cause="object-columns",
+    )
+
+
+def _code(columns: list[Column]) -> str:
+    dtypes = [(column.name, dtype_of(column.kind)) for column in columns]
+    lines = [f"    {name!r}: {dtype}," for name, dtype in dtypes]
+    imports = []
+    if any("pd." in dtype for _, dtype in dtypes):
+        imports = ["import pandas as pd", "import pyarrow as pa", ""]
+    return "\n".join([*imports, "frame = frame.astype({", *lines, "})"])
+
+
+RULE = Rule(
+    id="object-dtype",
+    stage=Stage.EXECUTION,
+    summary="Tasks work on object columns whose values a dtype could hold.",
+    find=find,
+    limits={
+        "looks": Limit(5, "fewer of the looks at tasks may be chance"),
+        "share": Limit(0.02, "of the wall time on the critical path: less is not worth converting"),
+    },
+)

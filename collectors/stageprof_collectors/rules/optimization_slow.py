@@ -1,0 +1,112 @@
+"""The caller waited while graphs were optimized."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from stageprof_collectors.advice import one_function
+from stageprof_collectors.cost import cost_of
+from stageprof_collectors.crowd import CHAIN, Crowds
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.groups import Groups
+from stageprof_collectors.phrase import made_at, of_wall
+from stageprof_collectors.replay import Change
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.site import Site
+from stageprof_runtime.stage import STEP, Stage, stage_of
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_EXPR, _LOWLEVEL = STEP["expr"], STEP["lowlevel"]
+
+_TEXT: Final = (
+    "Do many operations in one function: the optimizer goes through all operations again and "
+    "again, and with one function it has nothing to do. Or split the query: `persist` a part that "
+    "several results use and go on from there; what is computed is not optimized again."
+)
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding: whatever the optimizer gets, it goes through all of it."""
+    if recording.timeline.region.attached:  # the client was not watched
+        return
+    took = {step: cost_of(recording, steps={step}) for step in (_EXPR, _LOWLEVEL)}
+    cost = sum(took.values())
+    if cost < limits["share"] * recording.wall or not cost:
+        return
+    groups = Groups(recording)
+    site = Site(recording, groups, _label(recording, rewritten=took[_EXPR] >= took[_LOWLEVEL]))
+    saved = recording.replay.saving(_change(site))
+    place = _place(recording)
+    yield Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"Optimizing graphs on the {place} took {of_wall(cost, recording)}; most operations "
+            f"were made{made_at(site.file, site.line) or ' at lines that are not known'}"
+        ),
+        stage=Stage.OPTIMIZATION,
+        evidence={
+            "expr_s": took[_EXPR],
+            "lowlevel_s": took[_LOWLEVEL],
+            "ran_on": place,
+            "tasks": len(recording.timeline.runs["run"]),
+            "layers_of_line": site.layers,
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(_TEXT, one_function(site.collection)),
+        where=Where(site.file, site.line, "", site.layer, site.prefix),
+        cause=Crowds(recording).cause(site.label) if site.label else "optimization",
+    )
+
+
+def _label(recording: Recording, *, rewritten: bool) -> str:
+    """The line that made most of what was optimized.
+
+    Expressions tell of the line that made them while they are rewritten. Of the layers of a graph
+    that was fused little is left to tell: there it is the line that took longest to build them.
+    """
+    if rewritten:
+        lines = recording.lines().sort_values("optimization_s", ascending=False)
+        lines = lines[lines["file"] != ""]
+        return f"{lines['file'].iloc[0]}:{lines['line'].iloc[0]}" if len(lines) else ""
+    texts, seconds = recording.store.strings, defaultdict[str, int](int)
+    for start, stop, what, run in recording.path_steps:
+        if run < 0 and stage_of(what.step) == Stage.CONSTRUCTION and ":" in texts[what.label]:
+            seconds[texts[what.label]] += stop - start
+    return max(seconds, key=lambda label: seconds[label], default="")
+
+
+def _change(site: Site) -> Change:
+    """No optimization; and of the layers that the line made, one is left where there were many."""
+    layers, mine = site.layers, site.runs
+    left = 1.0 / layers if layers >= CHAIN else 1.0
+    parts = np.where(mine, left, 1.0)
+    return Change(
+        lead=parts,
+        begin=parts,
+        lag=parts,
+        serial=lambda step: float(stage_of(step.what.step) != Stage.OPTIMIZATION),
+    )
+
+
+def _place(recording: Recording) -> str:
+    """The role of the process that most of it ran in."""
+    entries = recording.account.entries.items()
+    walls = {role: e.wall for (step, role), e in entries if step in (_EXPR, _LOWLEVEL)}
+    return max(walls, key=lambda role: walls[role], default="") or "client"
+
+
+RULE = Rule(
+    id="optimization-slow",
+    stage=Stage.OPTIMIZATION,
+    summary="Optimizing graphs takes more than a share of the run.",
+    find=find,
+    limits={"share": Limit(0.05, "of the wall time: it is rarely worth a thought below that")},
+)

@@ -1,0 +1,153 @@
+"""Tasks that read little at a time and wait, while their threads have nothing else to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stageprof_collectors.cost import cost_of
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.lines import Lines
+from stageprof_collectors.phrase import made_at, of_wall
+from stageprof_collectors.quantity import count, seconds, share, size
+from stageprof_collectors.replay import Change
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.tasks import layer_of
+from stageprof_runtime.stage import STEP, Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+Rows = NDArray[np.int64]
+
+#: Threads of a worker that the fix asks for at most: more requests at a time than this are refused
+#: or queued by many stores.
+THREADS: Final = 16
+_COMPUTE: Final = frozenset({STEP["compute"]})
+
+_TEXT: Final = (
+    "Each of these tasks waits for its storage (its thread computes for {cpu} of the time) and "
+    "brings {each}. Storage far away answers many requests at a time, but a worker has only "
+    "{threads} to wait in. Give the workers more threads, as below in place of your own cluster; "
+    "or read with a call that fetches many pieces at once (`fsspec`'s `cat(paths)`); or store "
+    "fewer, larger pieces. A store such as S3 gives a node some 200 MB/s, and no more."
+)
+_CODE: Final = """\
+from distributed import Client, LocalCluster
+
+cluster = LocalCluster(n_workers={workers}, threads_per_worker={threads})
+client = Client(cluster)
+# on other clusters: dask worker {address} --nthreads {threads}"""
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding for each prefix that reads."""
+    runs = recording.timeline.runs
+    if not len(runs["run"]):
+        return
+    waiting = _waiting(recording, limits)
+    if int(waiting.sum()) < limits["reads"]:
+        return
+    prefixes = recording.tasks()["prefix"].to_numpy(object).astype(str)
+    for prefix in np.unique(prefixes[waiting]).tolist():
+        rows = np.flatnonzero(_leaves(recording) & (prefixes == prefix))
+        if len(rows) >= limits["reads"] and _small_and_idle(recording, rows, limits):
+            yield from _found(recording, prefix, rows, limits)
+
+
+def _leaves(recording: Recording) -> NDArray[np.bool_]:
+    """Runs that needed no other run, and were seen by their worker."""
+    runs, needs = recording.timeline.runs, recording.timeline.depends
+    leaves: NDArray[np.bool_] = (np.diff(needs.first) == 0) & (runs["seen"] == 1)
+    return leaves
+
+
+def _waiting(recording: Recording, limits: Limits) -> NDArray[np.bool_]:
+    runs = recording.timeline.runs
+    length = runs["stop"] - runs["start"]
+    idle = runs["cpu"] < limits["cpu"] * length
+    long = length > limits["least_s"] * 1e9
+    return _leaves(recording) & idle & long
+
+
+def _small_and_idle(recording: Recording, rows: Rows, limits: Limits) -> bool:
+    runs = recording.timeline.runs
+    length = (runs["stop"] - runs["start"])[rows]
+    busy = float(runs["cpu"][rows].sum() / max(1, int(length.sum())))
+    rate = _rate(recording, rows)
+    if limits["expected_bytes_per_s"] and rate < limits["expected_bytes_per_s"] / 2:
+        return True
+    return bool(busy < limits["cpu"] and np.median(runs["nbytes"][rows]) < limits["bytes"])
+
+
+def _rate(recording: Recording, rows: Rows) -> float:
+    """Bytes that a thread of a worker brings in a second."""
+    runs = recording.timeline.runs
+    length = float((runs["stop"] - runs["start"])[rows].sum()) / 1e9
+    return float(runs["nbytes"][rows].sum()) / max(length, 1e-9)
+
+
+def _found(recording: Recording, prefix: str, rows: Rows, limits: Limits) -> Iterator[Finding]:
+    cost = cost_of(recording, steps=_COMPUTE, runs=rows.tolist())
+    if cost < limits["share"] * recording.wall:
+        return
+    runs, workers = recording.timeline.runs, recording.workers()
+    length = (runs["stop"] - runs["start"])[rows] / 1e9
+    before = max(1, int(workers["threads"].max())) if len(workers) else 1
+    if before >= THREADS:
+        return
+    threads = int(min(THREADS, max(2 * before, -(-len(rows) // max(1, len(workers))))))
+    saved = recording.replay.saving(Change(threads=threads))
+    median, rate = float(np.median(runs["nbytes"][rows])), _rate(recording, rows)
+    busy = float(runs["cpu"][rows].sum() / 1e9 / max(float(length.sum()), 1e-9))
+    key = recording.store.keys(runs["key"][rows[:1]])[0]
+    line = Lines(recording.store).of(layer_of(key))
+    yield Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"{count(len(rows), 'read')} of `{prefix}`{made_at(line.file, line.line)} bring "
+            f"{size(median)} each and wait {seconds(float(np.median(length)))} for it: "
+            f"{of_wall(cost, recording)}"
+        ),
+        stage=Stage.EXECUTION,
+        evidence={
+            "reads": len(rows),
+            "median_bytes": median,
+            "bytes_per_s": rate,
+            "cpu_share": busy,
+            "threads": before,
+            "threads_asked_for": threads,
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(
+            _TEXT.format(cpu=share(busy), each=size(median), threads=count(before, "thread")),
+            _CODE.format(
+                workers=max(1, len(workers)), threads=threads, address="tcp://scheduler:8786"
+            ),
+        ),
+        where=Where(line.file, line.line, "", "", prefix),
+        cause=f"layer:{prefix}",
+    )
+
+
+RULE = Rule(
+    id="read-bandwidth",
+    stage=Stage.EXECUTION,
+    summary="Many small reads, one after another, wait for their storage.",
+    find=find,
+    limits={
+        "reads": Limit(20, "fewer are no pattern"),
+        "bytes": Limit(1e6, "of a read: the time of larger ones goes into their bytes"),
+        "cpu": Limit(0.2, "of a read's time: a thread that computes more is not waiting"),
+        "least_s": Limit(0.005, "of a read: what Dask needs for a task outweighs shorter ones"),
+        "share": Limit(0.03, "of the wall time on the critical path: less is not worth a change"),
+        "expected_bytes_per_s": Limit(
+            0, "what your storage gives one thread, if you have measured it; half is slow"
+        ),
+    },
+)

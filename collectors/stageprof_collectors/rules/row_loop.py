@@ -1,0 +1,151 @@
+"""Task time that goes into Python loops over the rows of a frame or the elements of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.looks import Look, Looks
+from stageprof_collectors.phrase import made_at, of_wall, word
+from stageprof_collectors.quantity import share
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_runtime.stack import ROW_LOOPS
+from stageprof_runtime.stage import Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: Of a loop's time the whole-column form leaves between a quarter (a loop with branches, turned
+#: into masks and temporary columns) and next to nothing (arithmetic on columns: a hundredth).
+GAIN: Final = (0.75, 0.99)
+
+_TEXT: Final = (
+    "Python handles one row after the other here, and makes objects for each. The same work on "
+    "whole columns runs in compiled code, often a hundred times faster: {hint}. A loop that needs "
+    "the row before it can be compiled as it stands with Numba."
+)
+_LOOPS: Final = (
+    "write the loop's body for columns, with `mask` for its `if`, `sum()` for `+=` and the column "
+    "itself for a list that is appended to"
+)
+_HINTS: Final = {
+    "apply(axis=1)": (
+        "arithmetic and comparisons in the function work on a frame's columns as they are, and "
+        "`numpy.where(condition, a, b)` stands for `if`"
+    ),
+    "Series.apply": (
+        "arithmetic in the function works on the column as it is, and `numpy.where` stands for `if`"
+    ),
+    "np.vectorize": (
+        "`numpy.vectorize` is a Python loop; arithmetic works on arrays as they are, and "
+        "`numpy.where` stands for `if`"
+    ),
+}
+_HINTS["Series.map"] = _HINTS["Series.apply"]
+
+_APPLY: Final = """\
+def {name}_of_all(frame):
+    return {name}(frame)  # instead of frame.apply({name}, axis=1)
+
+# it must give the same on some rows:
+some = frame.head(100)
+assert list({name}_of_all(some)) == list(some.apply({name}, axis=1))"""
+_MAP: Final = """\
+def {name}_of_all(column):
+    return {name}(column)  # instead of column.map({name}) or column.apply({name})
+
+# it must give the same on some values:
+some = column.head(100)
+assert list({name}_of_all(some)) == list(some.map({name}))"""
+_VECTORIZE: Final = """\
+def {name}_of_all(values):
+    return {name}(values)  # instead of numpy.vectorize({name})(values)
+
+# it must give the same on some values:
+some = values[:100]
+assert list({name}_of_all(some)) == [{name}(value) for value in some]"""
+_ROWS: Final = """\
+columns = {{name: frame[name].to_numpy() for name in frame.columns}}  # instead of {how}
+# for _, row in frame.iterrows():        mask = columns["a"] > limit
+#     if row["a"] > limit:          ->   total = columns["b"][mask].sum()
+#         total += row["b"]"""
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding for each loop."""
+    if not recording.store.rows("stack"):
+        return
+    looks = Looks(recording)
+    loops: dict[tuple[str, int], list[Look]] = {}
+    for look in looks.all:
+        if look.how in ROW_LOOPS and look.file:
+            loops.setdefault((look.file, look.line), []).append(look)
+    for mine in loops.values():
+        if sum(look.count for look in mine) >= limits["looks"]:
+            yield from _found(recording, looks, mine, limits)
+
+
+def _found(
+    recording: Recording, looks: Looks, mine: list[Look], limits: Limits
+) -> Iterator[Finding]:
+    shares = looks.shares(mine)
+    cost = looks.cost(shares)
+    if cost < limits["share"] * recording.wall:
+        return
+    saved = looks.saving(shares, GAIN)
+    main = max(mine, key=lambda look: look.seconds)
+    busy, most = looks.busy(shares), shares[main.prefix].middle
+    yield Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"{_loop(main)}{made_at(main.file, main.line)} takes {share(most)} of the time of "
+            f"`{main.prefix}`: {of_wall(cost, recording)}"
+        ),
+        stage=Stage.EXECUTION,
+        evidence={
+            "loop": main.how,
+            "share_of_tasks": most,
+            "task_s": busy,
+            "looks": sum(look.count for look in mine),
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(_TEXT.format(hint=_HINTS.get(main.how, _LOOPS)), _code(main)),
+        where=Where(main.file, main.line, "", "", main.prefix),
+        cause=f"line:{main.file}:{main.line}",
+    )
+
+
+def _loop(look: Look) -> str:
+    if look.how == "element access":
+        return f"A loop in `{look.function}` that takes single elements of a frame or column,"
+    if look.how in _HINTS:
+        each = "row" if look.how == "apply(axis=1)" else "element"
+        return f"`{look.function}`, called for each {each} by {look.how},"
+    return f"The loop over {look.how}() in `{look.function}`"
+
+
+def _code(look: Look) -> str:
+    name = word(look.function, "function")
+    if look.how == "apply(axis=1)":
+        return _APPLY.format(name=name)
+    if look.how == "np.vectorize":
+        return _VECTORIZE.format(name=name)
+    if look.how in _HINTS:
+        return _MAP.format(name=name)
+    how = "taking them one by one" if look.how == "element access" else f"frame.{look.how}()"
+    return _ROWS.format(how=how)
+
+
+RULE = Rule(
+    id="row-loop",
+    stage=Stage.EXECUTION,
+    summary="Tasks loop over rows or elements in Python.",
+    find=find,
+    limits={
+        "looks": Limit(5, "fewer of the looks at tasks may be chance"),
+        "share": Limit(0.02, "of the wall time on the critical path: less is not worth rewriting"),
+    },
+)

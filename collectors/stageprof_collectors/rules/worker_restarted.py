@@ -1,0 +1,116 @@
+"""Workers were ended by their nannies for their memory; what they held or ran was done again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stageprof_collectors import shortage
+from stageprof_collectors.cost import cost_of
+from stageprof_collectors.finding import Finding, Fix, Severity, severity
+from stageprof_collectors.incidents import Loss
+from stageprof_collectors.quantity import count, seconds, share, size
+from stageprof_collectors.rule import Limits, Rule
+from stageprof_collectors.sizing import bigger, sizing
+from stageprof_collectors.timeline import Ints
+from stageprof_runtime.event import STATUS
+from stageprof_runtime.stage import Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_LOST = STATUS.index("lost")
+_RELEASED = STATUS.index("released")
+
+_UNKNOWN = Fix(
+    "Dask did not end these workers: look for a crash in their logs, for the operating system's "
+    "or the batch system's own limits (`dmesg`, the job's report), or for machines taken back."
+)
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: ARG001 (it has none)
+    """One finding for all workers that were lost with something of value."""
+    incidents, wall = recording.incidents, recording.wall
+    lost = [loss for loss in incidents.losses if not loss.expected and loss.results + loss.running]
+    if not lost:
+        return
+    killed = {kill.worker: kill.taken for kill in incidents.kills}
+    again = wasted(recording)
+    trouble = shortage.both(recording) if killed else {}
+    cost = _cost(recording, again, killed)
+    low, high = shortage.saving(recording, trouble, spill=bool(killed), gone=again)
+    saving = low, max(high, cost)  # a replay does not know when a worker is away
+    found = sizing(recording) if killed else None
+    yield Finding(
+        rule=RULE.id,
+        severity=max(severity(saving, wall), Severity.MODERATE, key=_gravity),
+        headline=_headline(recording, lost, killed, cost),
+        stage=Stage.EXECUTION,
+        evidence={
+            "workers_lost": len(lost),
+            "ended_for_memory": len(killed),
+            "results_lost": sum(loss.results for loss in lost),
+            "tasks_cut_off": sum(loss.running for loss in lost),
+            "tasks_done_again": len(again),
+            "done_again_s": _seconds(recording, again),
+            **(shortage.sizes(found) if found else {}),
+        },
+        cost_s=cost,
+        saving_s=saving,
+        fix=bigger(recording, found) if found else _UNKNOWN,
+        where=shortage.largest(recording),
+        cause=shortage.CAUSE if killed else "workers lost",
+    )
+
+
+def _cost(recording: Recording, again: Ints, killed: dict[str, int]) -> float:
+    """Seconds of the blocking account in vain work, and in waiting for workers to come back."""
+    cost = cost_of(recording, runs=again.tolist())
+    if killed:
+        cost += shortage.missing_cost(recording)
+        cost += shortage.pause_cost(recording) + shortage.spill_cost(recording)
+    return min(cost, recording.wall)
+
+
+def _gravity(level: Severity) -> int:
+    return -list(Severity).index(level)
+
+
+def _headline(recording: Recording, lost: list[Loss], killed: dict[str, int], cost: float) -> str:
+    results, running = sum(loss.results for loss in lost), sum(loss.running for loss in lost)
+    what = f"with {count(results, 'result')} and {count(running, 'unfinished task')}"
+    amount = f"{seconds(cost)} of {seconds(recording.wall)}"
+    if not killed:
+        return f"{count(len(lost), 'worker')} went unexpectedly, {what}: {amount}"
+    limits = next(iter(recording.memory.limits.values()), None)
+    over = f" over {share(limits.terminate)} of {size(limits.limit)}" if limits else ""
+    return (
+        f"{count(len(killed), 'worker')} ended by Dask for memory{over}, the largest at "
+        f"{size(max(killed.values()))}, {what}: {amount}"
+    )
+
+
+def wasted(recording: Recording) -> Ints:
+    """Rows of the runs that were lost, or whose results were and had to be made again."""
+    runs = recording.timeline.runs
+    done = np.flatnonzero(runs["status"] != _RELEASED)
+    keys = recording.store.keys(runs["key"][done])
+    last = dict(zip(keys, done.tolist(), strict=True))
+    again = [row for key, row in zip(keys, done.tolist(), strict=True) if last[key] != row]
+    lost = done[runs["status"][done] == _LOST].tolist()
+    return np.unique(np.array([*again, *lost], np.int64))
+
+
+def _seconds(recording: Recording, rows: Ints) -> float:
+    runs = recording.timeline.runs
+    return float((runs["stop"] - runs["start"])[rows].sum() / 1e9)
+
+
+RULE = Rule(
+    id="worker-restarted",
+    stage=Stage.EXECUTION,
+    summary="Workers were lost, mostly to their memory, and their work was done again.",
+    find=find,
+)

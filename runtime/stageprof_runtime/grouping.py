@@ -1,0 +1,69 @@
+"""One object of the user's and all that is it in a graph: aliases, views, chunks, parts, slices."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from stageprof_runtime.event import OBJECT
+from stageprof_runtime.examination import SLOW, Taken
+from stageprof_runtime.holding import LEAST, Held
+from stageprof_runtime.kinds import title
+from stageprof_runtime.kinship import address, is_numpy, parent
+from stageprof_runtime.names import Known
+
+
+class Group:
+    """One object of the user's: all values in a graph that are it, or pieces of it."""
+
+    def __init__(self, known: Known, helds: list[Held], took: dict[int, Taken]) -> None:
+        self._known = known
+        self._helds = helds
+        values = {id(held.value): held.value for held in helds}
+        parts = [took[i] for i in values if i in took]
+        self.took = (
+            Taken(*(sum(column) for column in zip(*parts, strict=True)))
+            if parts
+            else (Taken(0, 0, 0))
+        )
+        self._pieces = len(values)
+        self._copies = _copies(next(iter(values.values())), self._pieces, self.took.buffers)
+
+    @property
+    def rank(self) -> int:
+        """What is told first: bytes, and a byte for a nanosecond."""
+        return self.took.nbytes + self.took.ns
+
+    def rows(self, graph: int, t: int) -> Iterable[tuple[Any, ...]]:
+        """A row for each layer that holds it."""
+        layers: defaultdict[str, list[Held]] = defaultdict(list)
+        for held in self._helds:
+            layers[held.layer].append(held)
+        first = self._helds[0].value
+        nbytes = self.took.nbytes // self._copies
+        copies, ns = self._copies, self.took.ns
+        number, origin = self._known.number, self._known.origin
+        for layer, helds in layers.items():
+            tasks = 0 if helds[0].key is None else len({_hashable(h.key) for h in helds})
+            name = (title(type(first)), layer, helds[0].how, *origin)
+            yield (OBJECT, t, number, graph, *name, nbytes, copies, self._pieces, tasks, ns)
+            copies = ns = 0
+
+
+def _copies(value: Any, pieces: int, nbytes: int) -> int:
+    """How often the same bytes are in a graph whose values are views of one parent."""
+    if address(value):  # each slice is pickled with its parent's buffers
+        return pieces
+    if not is_numpy(value):
+        return 1
+    return max(1, round(nbytes / max(1, int(parent(value).nbytes))))
+
+
+def matters(took: Taken) -> bool:
+    """Whether what was taken is worth telling of."""
+    return took.nbytes >= LEAST or took.ns >= SLOW
+
+
+def _hashable(key: object) -> object:
+    return key if type(key) in (str, int, tuple) else id(key)

@@ -1,0 +1,219 @@
+"""The names of objects, found when they were put into a graph and kept until it is sent.
+
+Where a layer or an expression is made, the user's variables are on the stack; where it is handed
+over, a function that made them may have returned. Names are kept by id with a weak reference
+where there can be one, so that a later object at the same address is not given the name.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections import Counter
+from types import FrameType
+from typing import Any, Final, NamedTuple, Self
+
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.holding import LEAST, Held, Walk
+from stageprof_runtime.kinds import CUSTOM, DATA, kind_of
+from stageprof_runtime.kinship import address, find_kin, find_whole, is_numpy, parent
+from stageprof_runtime.naming import Origin, by_hint, find
+from stageprof_runtime.scopes import Stack
+from stageprof_runtime.weight import weigh
+
+#: Names kept; with a reference each some 400 bytes.
+MOST: Final = 5000
+#: Small objects of one class named for one layer: any may be slow to pickle, a million are not
+#: looked up.
+ALIKE: Final = 8
+#: A frame of so many cells may hold `LEAST` bytes, if its strings are long.
+_CELLS: Final = LEAST // 50
+
+
+class Known(NamedTuple):
+    """A named object."""
+
+    ref: Any
+    type: type
+    size: int
+    origin: Origin
+    #: what it is a piece of, or its own number
+    number: int
+
+
+class Names:
+    """The names of the objects in graphs."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Known] = {}
+        self._parents: dict[int, tuple[Any, int]] = {}
+        self._numbered: dict[int, Known] = {}
+        self._numbers = itertools.count(1)
+        #: layer -> what the first of its parts is a piece of
+        self._pieces: dict[str, Known] = {}
+        self._alike: Counter[tuple[type, int]] = Counter()
+
+    def get(self, value: object) -> Known | None:
+        """What is known of an object."""
+        known = self._known.get(id(value))
+        if known is not None and known.type is type(value):
+            there = known.ref() is value if known.ref is not None else known.size == _size(value)
+            if there:
+                return known
+        return self._of_parent(value)
+
+    def _of_parent(self, value: object) -> Known | None:
+        """What is known of the array of which an array is a view: it is a piece of that."""
+        base = parent(value)
+        ref, number = self._parents.get(id(base), (None, 0)) if base is not value else (None, 0)
+        known = self._numbered.get(number)
+        if known is None or ref is None or ref() is not base:
+            return None
+        return self.keep(value, known.origin, number)
+
+    def has(self, value: object) -> bool:
+        """Whether an object is known by the name of a variable."""
+        known = self.get(value)
+        return known is not None and known.origin.variable != ""
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._known.clear()
+        self._parents.clear()
+        self._numbered.clear()
+        self._pieces.clear()
+        self._alike.clear()
+
+    def see(self, x: object, layer: str, frame: FrameType | None, until: int) -> bool:
+        """Name what a new layer or expression holds; whether there was time for all of it."""
+        with Sight(self, frame) as sight:
+            walk = Walk(until, sight.whole, deep=False)
+            for held in walk.graph(x, layer):
+                if now_ns() > until:
+                    return False
+                if self._worth(held.value) and self.get(held.value) is None:
+                    sight.name(held)
+            return not walk.stopped
+
+    def _worth(self, value: Any) -> bool:
+        kind = kind_of(value)
+        if kind == CUSTOM:
+            line = (type(value), 0)
+            self._alike[line] += 1
+            return self._alike[line] <= ALIKE or weigh(value) >= LEAST
+        return kind != DATA or heavy(value)
+
+    def keep(self, value: object, origin: Origin, number: int = 0) -> Known:
+        """Know an object by this origin from now on."""
+        if len(self._known) >= MOST:
+            self.clear()
+        try:
+            ref = weakref.ref(value)
+        except TypeError:
+            ref = None
+        number = number or self._number(value)
+        known = Known(ref, type(value), _size(value), origin, number)
+        self._known[id(value)] = self._numbered[number] = known
+        return known
+
+    def piece(self, held: Held) -> Known | None:
+        """What a part of a list is a piece of: if the first of a layer is, all are."""
+        first = self._pieces.get(held.layer) if type(held.value) is list else None
+        return self.keep(held.value, first.origin, first.number) if first is not None else None
+
+    def cut(self, held: Held, known: Known) -> None:
+        """A part of a layer is known to be a piece of this."""
+        if type(held.value) is list and held.layer:
+            self._pieces[held.layer] = known
+
+    def _number(self, value: object) -> int:
+        """A number of its own, or that of the array of which it is a view."""
+        base = parent(value)
+        ref, number = self._parents.get(id(base), (None, 0))
+        if is_numpy(base):
+            if ref is None or ref() is not base:
+                number = next(self._numbers)
+                self._parents[id(base)] = weakref.ref(base), number
+            return number
+        at = address(value)
+        if at:
+            _, number = self._parents.setdefault(-at, (None, next(self._numbers)))
+            return number
+        return next(self._numbers)
+
+
+class Sight:
+    """One look at the stack, for all that one layer holds."""
+
+    def __init__(self, names: Names, frame: FrameType | None, *, made: bool = True) -> None:
+        """A look that has not begun.
+
+        Args:
+            names: where names are kept.
+            frame: where to look from.
+            made: whether it is here that the layer is made; else it is handed over.
+        """
+        self._names = names
+        self._frame = frame
+        self._made = made
+        self._stack: Stack | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._stack is not None:
+            self._stack.clear()
+        self._frame = None
+
+    @property
+    def stack(self) -> Stack:
+        """The scopes on the stack, read when first needed."""
+        if self._stack is None:
+            self._stack = Stack(self._frame)
+        return self._stack
+
+    def whole(self, x: Any) -> bool:
+        """Whether a container is a variable of the user's: it is one object then."""
+        if self._names.has(x):
+            return True
+        if len(x) < 2 or weigh(x) < LEAST:
+            return False
+        origin = find(x, self.stack)
+        if origin is None:
+            return False
+        self._names.keep(x, origin)
+        return True
+
+    def name(self, held: Held) -> Known:
+        """Find the name of a value, and keep it."""
+        value = held.value
+        if (piece := self._names.piece(held)) is not None:
+            return piece
+        origin = find_whole(value, self.stack) or find(value, self.stack)
+        if origin is not None:
+            return self._names.keep(value, origin)
+        origin = find_kin(value, self.stack)
+        if origin is not None:
+            known = self._names.keep(value, origin)
+            self._names.cut(held, known)
+            return known
+        origin = by_hint(held.function, held.name)
+        if not origin.line and self._made:
+            origin = Origin(origin.variable, *self.stack.line())
+        return self._names.keep(value, origin)
+
+
+def heavy(value: Any) -> bool:
+    """Whether a value may be of `LEAST` bytes; cheaper than weighing where it is a frame."""
+    shape = getattr(value, "shape", None) if type(value).__module__.startswith("pandas") else None
+    if type(shape) is tuple:
+        cells = 1
+        for n in shape:
+            cells *= n
+        return cells >= _CELLS
+    return weigh(parent(value)) >= LEAST
+
+
+def _size(value: Any) -> int:
+    return len(value) if type(value) in (list, tuple, dict, set, frozenset, str, bytes) else 0

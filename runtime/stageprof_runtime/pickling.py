@@ -1,0 +1,192 @@
+"""A dump that is watched: what each object in it took, in seconds and bytes.
+
+Dask's own `distributed.protocol.pickle.dumps` is run with another `pickle` module: its picklers
+tell of every object that is not of a builtin type, before they pickle it. What an object took is
+what was written until the next one. Dask's function decides as it always does (plain pickle,
+then its own pickler, then cloudpickle); each of its attempts is watched, and the bytes are the
+same as without us.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import pickle
+import types
+from collections.abc import Callable
+from typing import Any, Final
+
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.compat import cloudpickle
+from stageprof_runtime.kinds import STRUCTURE, kind_of
+
+#: So many values of one class, one after another, are noted one by one.
+ALIKE: Final = 256
+
+#: (ns, bytes written, buffers handed out, object that comes now)
+Note = tuple[int, int, int, object]
+
+
+class _Plain(pickle.Pickler):
+    """The plain pickler, able to be given an attribute."""
+
+
+class Attempt:
+    """One pickler's work: its notes, and the bytes of each buffer that it handed out."""
+
+    def __init__(self) -> None:
+        self.notes: list[Note] = []
+        self.buffers: list[Any] = []
+        self.written = 0
+
+    def end(self, file: io.BytesIO) -> None:
+        """Note where it stopped."""
+        self.written = file.tell()
+        self.notes.append((now_ns(), self.written, len(self.buffers), None))
+
+    def sizes(self) -> list[int]:
+        """Bytes of all buffers before the first, the second, ... and in the end of all of them."""
+        total, sums = 0, [0]
+        for buffer in self.buffers:
+            total += memoryview(buffer).nbytes
+            sums.append(total)
+        return sums
+
+
+class Dump:
+    """The dump of one graph: its attempts, the last of which is what was sent."""
+
+    def __init__(self) -> None:
+        self.attempts: list[Attempt] = []
+
+    def watching(self, dumps: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function as `distributed.protocol.pickle.dumps`, whose work is noted.
+
+        Raises:
+            LookupError: `dumps` is not the function that we know.
+        """
+        plain = inspect.unwrap(dumps)
+        names = getattr(plain, "__globals__", {})
+        if type(plain) is not types.FunctionType or names.get("pickle") is not pickle:
+            raise LookupError("distributed.protocol.pickle.dumps is another function")
+        own: dict[str, Any] = {"pickle": _Module(pickle, self, _Plain)}
+        own["cloudpickle"] = _Module(cloudpickle, self, cloudpickle.Pickler)
+        own["_DaskPickler"] = self._maker(names["_DaskPickler"])
+        copy = types.FunctionType(plain.__code__, names | own, plain.__name__, plain.__defaults__)
+        copy.__kwdefaults__ = plain.__kwdefaults__
+        return copy
+
+    def _maker(self, base: Any) -> Callable[..., Any]:
+        return lambda file, **options: watched(base, file, self._attempt(), options)
+
+    def _attempt(self) -> Attempt:
+        self.attempts.append(Attempt())
+        return self.attempts[-1]
+
+    def dumps(self, base: Any, plain: Callable[..., Any], x: object, **options: Any) -> Any:
+        """What a pickle module's `dumps` returns or raises, noted."""
+        with io.BytesIO() as file:
+            attempt = self._attempt()
+            try:
+                watched(base, file, attempt, options).dump(x)
+            except (RecursionError, MemoryError):
+                # Ours takes a little more of either than theirs, which may yet do it.
+                attempt.notes.clear()
+                return plain(x, **options)
+            return file.getvalue()
+
+
+class _Module:
+    """A pickle module whose `dumps` is noted; all else is the module's own."""
+
+    def __init__(self, module: Any, dump: Dump, base: Any) -> None:
+        self._module = module
+        self._dump = dump
+        self._base = base
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+    def dumps(self, x: object, **options: Any) -> Any:
+        return self._dump.dumps(self._base, self._module.dumps, x, **options)
+
+
+def watched(base: Any, file: Any, attempt: Attempt, options: dict[str, Any]) -> Any:
+    """A pickler of this class that notes what it is given."""
+    buffers, give = attempt.buffers, options.get("buffer_callback")
+    if give is not None:
+
+        def taken(buffer: Any) -> Any:
+            buffers.append(buffer)
+            return give(buffer)
+
+        options = options | {"buffer_callback": taken}
+    return _Watched(base(file, **options), attempt, file)
+
+
+class _Watched:
+    """A pickler that tells an attempt of what it pickles.
+
+    What it tells with is an attribute of the pickler, taken away again: a class made for it would
+    keep the user's objects until the next garbage collection.
+    """
+
+    def __init__(self, pickler: Any, attempt: Attempt, file: io.BytesIO) -> None:
+        self._pickler = pickler
+        self._attempt = attempt
+        self._file = file
+
+    def dump(self, x: object) -> None:
+        pickler, attempt = self._pickler, self._attempt
+        pickler.reducer_override = noting(pickler, attempt, self._file.tell)
+        try:
+            pickler.dump(x)
+        finally:
+            del pickler.reducer_override
+            attempt.end(self._file)
+
+
+def noting(pickler: Any, attempt: Attempt, tell: Callable[[], int]) -> Callable[[object], Any]:
+    """What a pickler calls before each object: it notes, and answers as the pickler itself."""
+    buffers, note = attempt.buffers, attempt.notes.append
+    asks = getattr(pickler, "reducer_override", None)
+    many = _Many()
+
+    def noted(value: object) -> Any:
+        if not many.alike(value):
+            note((now_ns(), tell(), len(buffers), value))
+        return NotImplemented
+
+    def noted_first(value: object) -> Any:
+        if not many.alike(value):
+            note((now_ns(), tell(), len(buffers), value))
+        return asks(value)  # type: ignore[misc]
+
+    return noted if asks is None else noted_first
+
+
+class _Many:
+    """Tells where one value after another is of the same class: a list of a million small objects.
+
+    Each note takes time; what those after the first take is as well known from the last note.
+    Parts of the graph are always noted.
+    """
+
+    __slots__ = ("_kind", "_run", "_skip")
+
+    def __init__(self) -> None:
+        self._kind: type | None = None
+        self._run = 0
+        self._skip = False
+
+    def alike(self, value: object) -> bool:
+        """Whether so many of the same class came before that this one need not be noted."""
+        if type(value) is not self._kind:
+            self._kind, self._run, self._skip = type(value), 0, False
+            return False
+        if self._skip:
+            return True
+        self._run += 1
+        if self._run == ALIKE:
+            self._skip = kind_of(value) != STRUCTURE
+        return False

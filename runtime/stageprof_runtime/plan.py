@@ -1,0 +1,148 @@
+"""What of a plan's input is read and not used, told from the optimized plan.
+
+An optimizer moves the choice of columns into the reader where the reader can do it. Where it
+cannot, the plan still says so: right above what reads stands a projection, or a filter. Of arrays
+it is a slice right above the layer that loads. Nothing is computed: what the plan has not worked
+out itself is not asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+#: Expressions, and layers, looked at in one plan: some 2 us each.
+MOST: Final = 3_000
+#: What a value of a column takes that is not of a fixed size: texts of a few words.
+_TEXT_BYTES: Final = 40
+#: Expressions that read by a function of the user's or a library's.
+_READERS: Final = frozenset({"FromMap", "FromMapProjectable", "FromDelayed"})
+
+
+class Unused(NamedTuple):
+    """A row of UNUSED without its time."""
+
+    name: str
+    how: str
+    label: str
+    variable: str
+    used: int
+    total: int
+
+
+def unused(expr: Any) -> Iterator[Unused]:
+    """What is read and not used in an optimized expression."""
+    nodes, groups = _nodes(expr)
+    for node in nodes.values():
+        if type(node).__name__ in _READERS:
+            yield from _of_reader(node, nodes, groups.get(id(node), node))
+        elif type(node).__name__ == "HLGExpr":
+            yield from _of_layers(node.operand("dsk"))
+
+
+def _nodes(expr: Any) -> tuple[dict[int, Any], dict[int, Any]]:
+    """All expressions by id, and for those that were fused what they are a part of now."""
+    nodes: dict[int, Any] = {}
+    groups: dict[int, Any] = {}
+    stack = [(expr, None)]
+    while stack and len(nodes) < MOST:
+        node, group = stack.pop()
+        if type(node) in (list, tuple):
+            stack.extend((part, group) for part in node)
+        elif hasattr(type(node), "_parameters") and hasattr(type(node), "operand"):
+            if group is not None:
+                groups.setdefault(id(node), group)
+            if id(node) not in nodes:
+                nodes[id(node)] = node
+                fused = node if type(node).__name__ == "Fused" else None
+                stack.extend((part, fused) for part in node.operands)
+    return nodes, groups
+
+
+def _of_reader(reader: Any, nodes: dict[int, Any], group: Any) -> Iterator[Unused]:
+    users = [n for n in nodes.values() if any(part is reader for part in n.operands)]
+    users = [user for user in users if type(user).__name__ != "Fused"]
+    function = _function(reader)
+    columns = _columns(reader)
+    if users and columns and all(type(user).__name__ == "Projection" for user in users):
+        used = {name for user in users for name in _chosen(user)}
+        total, count = sum(columns.values()), sum(columns.get(name, 0) for name in used)
+        if used and count < total:
+            label = ",".join(name for name in columns if name in used)[:500]
+            yield Unused(group._name, "columns", label, function, count, total)
+    if any(type(node).__name__ == "Filter" for node in nodes.values() if _reads(node, reader)):
+        yield Unused(group._name, "filter", "", function, 0, 0)
+
+
+def _reads(node: Any, reader: Any) -> bool:
+    """Whether the first operand of a node is a reader, or a projection of it."""
+    first: Any = node.operands[0] if node.operands else None
+    if type(first).__name__ == "Projection":
+        first = first.operands[0]
+    return first is reader
+
+
+def _function(reader: Any) -> str:
+    function = reader.operands[0] if reader.operands else None
+    name = getattr(function, "__name__", "") if callable(function) else ""
+    return name if type(name) is str else ""
+
+
+def _columns(reader: Any) -> dict[str, int]:
+    """Bytes of one row in each column, if the plan has worked its columns out already."""
+    meta = vars(reader).get("_meta")
+    if type(meta).__name__ != "DataFrame":
+        return {}
+    pairs = zip(list(meta.columns), list(meta.dtypes.array), strict=True)
+    return {name: _width(dtype) for name, dtype in pairs if type(name) is str}
+
+
+def _width(dtype: Any) -> int:
+    fixed = getattr(dtype, "kind", "O") != "O"
+    return int(getattr(dtype, "itemsize", 0)) if fixed else _TEXT_BYTES
+
+
+def _chosen(projection: Any) -> list[str]:
+    chosen = projection.operand("columns")
+    names = chosen if type(chosen) is list else [chosen]
+    return [name for name in names if type(name) is str]
+
+
+# -- arrays -----------------------------------------------------------------------------------
+
+
+def _of_layers(graph: Any) -> Iterator[Unused]:
+    """Slices of arrays that are loaded in whole chunks."""
+    layers, needs = getattr(graph, "layers", None), getattr(graph, "dependencies", None)
+    if type(layers) is not dict or type(needs) is not dict or len(layers) > MOST:
+        return
+    users: dict[str, int] = {}
+    for names in needs.values():
+        for name in names:
+            users[name] = users.get(name, 0) + 1
+    for name, layer in layers.items():
+        if type(name) is str and name.startswith("getitem-") and len(needs[name]) == 1:
+            (source,) = needs[name]
+            if users[source] == 1 and _loads(source, needs):
+                yield from _of_slice(name, layer, layers[source])
+
+
+def _loads(name: str, needs: dict[str, Any]) -> bool:
+    """Whether a layer needs nothing, or only what needs nothing."""
+    return all(not needs[other] for other in needs[name])
+
+
+def _of_slice(name: str, layer: Any, source: Any) -> Iterator[Unused]:
+    kept, loaded = (getattr(one, "collection_annotations", None) for one in (layer, source))
+    if type(kept) is not dict or type(loaded) is not dict:
+        return
+    try:
+        count = math.prod(kept["shape"])
+        pieces = math.prod(len(sizes) for sizes in kept["chunks"])
+        whole = math.prod(len(sizes) for sizes in loaded["chunks"])
+        total = int(math.prod(loaded["shape"]) * pieces / whole)
+        if 0 < count < total:
+            yield Unused(name, "slice", "", "", int(count), total)
+    except (KeyError, TypeError, ValueError, OverflowError, ZeroDivisionError):
+        return  # sizes that are not known yet

@@ -1,0 +1,85 @@
+"""What tasks leave behind in a worker's process, beside what Dask takes their results for.
+
+The process is measured before a run and, if the run was worth it, after it, its result still
+there. Both are rare, at most `RATE` a second: a measurement costs some 20 microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import psutil
+
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.compat import place, run_id
+from stageprof_runtime.event import MEMORY
+from stageprof_runtime.patch import Emit, Undo, replace
+from stageprof_runtime.system import managed
+
+#: Measured before a run at most this often: at 20 microseconds each, one part in a thousand.
+RATE: Final = 50
+#: After it only if its result is this large or it ran this long: what is smaller is lost among
+#: the pages that an allocator keeps.
+LARGE_BYTES: Final = 10_000_000
+LONG_NS: Final = 100_000_000
+#: Or if nothing was told for so long: what remains between tasks shows a leak.
+SILENT_NS: Final = 100_000_000
+
+
+class Meter:
+    """Measures this process, not too often."""
+
+    def __init__(self, clock: Callable[[], int] = now_ns) -> None:
+        self._clock = clock
+        self._process = psutil.Process()
+        self._measured = self._told = 0
+
+    def before(self) -> int:
+        """Bytes of the process if it is time to measure it, else 0."""
+        now = self._clock()
+        if now - self._measured < 1_000_000_000 // RATE:
+            return 0
+        self._measured = now
+        return self.bytes()
+
+    def after(self, began: int, nbytes: int) -> int:
+        """Bytes of the process if a run that began then and has this result is worth it, else 0."""
+        now = self._clock()
+        worth = nbytes >= LARGE_BYTES or now - began >= LONG_NS or now - self._told >= SILENT_NS
+        if not worth:
+            return 0
+        self._told = now
+        return self.bytes()
+
+    def bytes(self) -> int:
+        """Bytes of the process."""
+        return int(self._process.memory_info().rss)
+
+
+def install(emit: Emit) -> Undo:
+    """Measure the process around some runs from now on."""
+    meter = Meter()
+    return replace(*place("worker.run"), lambda f: _run(emit, meter, f))
+
+
+def _run(emit: Emit, meter: Meter, run_task: Callable[..., Any]) -> Callable[..., Any]:
+    def measured(task: Any, data: Any, execution_state: Any, key: Any, *rest: Any) -> Any:
+        before = meter.before()
+        if not before:
+            return run_task(task, data, execution_state, key, *rest)
+        worker, began = execution_state["worker"], now_ns()
+        held = managed(worker)
+        message = run_task(task, data, execution_state, key, *rest)
+        after = meter.after(began, _nbytes(message))
+        if after:
+            emit.row("worker", (MEMORY, run_id(worker, key), before, after, held))
+        return message
+
+    return measured
+
+
+def _nbytes(message: Any) -> int:
+    """What Dask took a run's result for; 0 if it failed."""
+    nbytes = message.get("nbytes") if type(message) is dict else 0
+    return nbytes if type(nbytes) is int else 0

@@ -1,0 +1,267 @@
+"""Embedded objects: what of the user's data travels inside a graph, and what it is called.
+
+Names are looked up where layers and expressions are made. The dump of the graph is watched; when
+the graph is on its way, what was large or slow in it is matched with who holds it. All of this
+has a budget of time; what was left out for it is said.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Final
+
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.compat import place
+from stageprof_runtime.context import inside
+from stageprof_runtime.event import MARK
+from stageprof_runtime.examination import Taken, shares, suspicious
+from stageprof_runtime.grouping import Group, matters
+from stageprof_runtime.holding import Held, Walk
+from stageprof_runtime.kinds import CUSTOM, kind_of
+from stageprof_runtime.names import Known, Names, Sight
+from stageprof_runtime.patch import Emit, Undo, replace, together
+from stageprof_runtime.pickling import Attempt, Dump, noting
+from stageprof_runtime.shield import theirs
+from stageprof_runtime.weight import weigh
+
+#: What looking may take: so many ns, or this share of the time that has passed.
+FLOOR_NS: Final = 50_000_000
+SHARE: Final = 0.01
+#: Of it, the part that naming may use: the rest is for looking at what was handed over.
+NAMING: Final = 0.6
+#: With no time left, so many new layers pass unseen: asking for the time takes some too.
+PAUSE: Final = 100
+#: Tasks of one new layer whose objects are named there; of what is cut into more, the rest is known
+#: by the first.
+TASKS: Final = 1000
+#: Objects told of for one graph, the largest and slowest first.
+MOST: Final = 200
+#: Graphs given to the process scheduler come without a number.
+LOCAL: Final = -1
+
+#: [looks, ns] of looking since it was installed
+cost: Final = [0, 0]
+
+
+class _Here(threading.local):
+    """What this thread is handing over, and the dump of it."""
+
+    expr: object = None
+    dump: Dump | None = None
+
+
+def install(emit: Emit) -> Undo:
+    """Tell of the objects in every graph that is handed over from now on."""
+    objects = Objects(emit)
+    return together(
+        [
+            replace(*place("graph.new"), objects.graph),
+            replace(*place("expr.new"), objects.expression),
+            replace(*place("client.submit"), objects.hand_over),
+            replace(*place("protocol.pickle"), objects.dumps),
+            replace(*place("processes.get_async"), objects.hand_over_locally),
+            objects.names.clear,
+        ]
+    )
+
+
+class Budget:
+    """How long looking may still take."""
+
+    def __init__(self) -> None:
+        cost[:] = [0, 0]
+        self._began = now_ns()
+
+    def until(self, part: float = 1.0) -> int:
+        """The instant at which to stop, ns, if this part may be used; it may have passed."""
+        now = now_ns()
+        return now + int(part * max(FLOOR_NS, SHARE * (now - self._began))) - cost[1]
+
+    def spend(self, ns: int) -> None:
+        """Looking took this long."""
+        cost[0] += 1
+        cost[1] += ns
+
+
+class Objects:
+    """What is known of the objects in graphs, and the wrappers through which it is learnt."""
+
+    def __init__(self, emit: Emit) -> None:
+        self.names = Names()
+        self._emit = emit
+        self._here = _Here()
+        self._budget = Budget()
+        self._note_ns = _cost_of_a_note()
+        self._unseen = 0
+        #: layers to let pass before the clock is read again
+        self._pause = 0
+
+    # -- where layers and expressions are made ----------------------------------------------
+
+    def graph(self, raw: Any) -> Any:
+        """`HighLevelGraph.from_collections`, whose layer is looked at."""
+        from_collections = raw.__func__
+
+        def noted(cls: type, name: str, *args: Any, **kwargs: Any) -> Any:
+            if not inside.optimizing and args:
+                self._see(_tasks(args[0], TASKS), str(name), sys._getframe(1))
+            return from_collections(cls, name, *args, **kwargs)
+
+        return classmethod(noted)
+
+    def expression(self, raw: Any) -> Any:
+        """`Expr.__new__`, whose operands are looked at."""
+        new: Callable[..., Any] = raw.__func__ if isinstance(raw, staticmethod) else raw
+
+        def made(cls: type, *args: Any, **kwargs: Any) -> Any:
+            expr = new(cls, *args, **kwargs)
+            if not inside.optimizing:
+                self._see(expr, "", sys._getframe(1))
+            return expr
+
+        return staticmethod(made)
+
+    def _see(self, x: object, layer: str, frame: FrameType) -> None:
+        if self._pause > 0:
+            self._pause -= 1
+            self._unseen += 1
+            return
+        start, until = now_ns(), self._budget.until(NAMING)
+        if until <= start or not self.names.see(x, layer, frame, until):
+            self._unseen += 1
+            self._pause = PAUSE
+        self._budget.spend(now_ns() - start)
+
+    # -- where they are handed over ---------------------------------------------------------
+
+    def dumps(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """`distributed.protocol.pickle.dumps`, watched if it dumps what is handed over here."""
+
+        def dumped(x: object, *args: Any, **kwargs: Any) -> Any:
+            here = self._here
+            if here.expr is not x or x is None or args:
+                return function(x, *args, **kwargs)
+            here.expr = None
+            dump = Dump()
+            watching = dump.watching(function)
+            here.dump = dump
+            return theirs(functools.partial(watching, x, **kwargs))
+
+        return dumped
+
+    def hand_over(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """`Client._graph_to_futures`: its dump is watched, and looked at when it was sent."""
+
+        def submitted(client: Any, expr: Any, *args: Any, **kwargs: Any) -> Any:
+            here, t = self._here, now_ns()
+            number = vars(client).get("_stageprof_graphs", 0)
+            here.expr, here.dump = expr, None
+            try:
+                futures = function(client, expr, *args, **kwargs)
+            finally:
+                dump, here.expr, here.dump = here.dump, None, None
+            if dump is not None:
+                self._examine(expr, dump, number, t, sys._getframe(1))
+            return futures
+
+        return submitted
+
+    def hand_over_locally(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The process scheduler's `get_async`: each task is dumped by itself, later."""
+
+        def got(submit: Any, workers: Any, dsk: Any, *args: Any, **kwargs: Any) -> Any:
+            self._look(dsk, None, LOCAL, now_ns(), sys._getframe(1))
+            return function(submit, workers, dsk, *args, **kwargs)
+
+        return got
+
+    def _examine(self, expr: Any, dump: Dump, graph: int, t: int, frame: FrameType) -> None:
+        start = now_ns()
+        notes = sum(len(attempt.notes) for attempt in dump.attempts)
+        self._budget.spend(notes * self._note_ns)
+        there = suspicious(dump)
+        self._budget.spend(now_ns() - start)
+        if there:
+            self._look(expr, dump, graph, t, frame)
+
+    def _look(self, x: Any, dump: Dump | None, graph: int, t: int, frame: FrameType) -> None:
+        start, until = now_ns(), self._budget.until()
+        if until <= start:
+            self._not_examined(f"graph {graph}: no time was left to look at it")
+            return
+        with Sight(self.names, frame, made=False) as sight:
+            walk = Walk(until, sight.whole)
+            found = walk.graph(x if dump is not None else _tasks(dict(x)))
+            took = shares(dump, found) if dump is not None else _weights(found)
+            self._tell(sight, found, took, graph, t)
+        if walk.stopped:
+            self._not_examined(f"graph {graph}: looking took too long, it was not seen whole")
+        if self._unseen:
+            self._not_examined(f"{self._unseen} layers had no time to be named")
+            self._unseen = 0
+        self._budget.spend(now_ns() - start)
+
+    def _not_examined(self, why: str) -> None:
+        self._emit.row("client", (MARK, now_ns(), "objects not examined", why))
+
+    def _tell(
+        self, sight: Sight, found: list[Held], took: dict[int, Taken], graph: int, t: int
+    ) -> None:
+        groups: defaultdict[int, list[Held]] = defaultdict(list)
+        known: dict[int, Known] = {}
+        for held in found:
+            part = took.get(id(held.value))
+            worth = part is not None and matters(part)
+            if not worth and kind_of(held.value) == CUSTOM:
+                continue
+            name = self.names.get(held.value)
+            if name is None and (worth or self.names.piece(held)):
+                name = sight.name(held)
+            if name is not None:
+                known[name.number] = name
+                groups[name.number].append(held)
+        told = [Group(known[number], helds, took) for number, helds in groups.items()]
+        heaviest = sorted((g for g in told if matters(g.took)), key=lambda g: -g.rank)
+        for group in heaviest[:MOST]:
+            for row in group.rows(graph, t):
+                self._emit.row("client", row)
+        if len(heaviest) > MOST:
+            self._not_examined(f"graph {graph}: {len(heaviest) - MOST} smaller objects")
+
+
+def _weights(found: list[Held]) -> dict[int, Taken]:
+    """The bytes of values by their weight, where no dump tells them."""
+    values = {id(held.value): held.value for held in found}
+    return {i: Taken(0, weigh(value), 0) for i, value in values.items()}
+
+
+def _tasks(layer: Any, most: int | None = None) -> Any:
+    """A layer; of one that is (or will be) a dict of tasks only the first `most`."""
+    from dask.highlevelgraph import MaterializedLayer
+
+    if type(layer) is MaterializedLayer:
+        layer = layer.mapping
+    if type(layer) is not dict:
+        return layer
+    return MaterializedLayer(dict(itertools.islice(layer.items(), most)))
+
+
+def _cost_of_a_note() -> int:
+    """What one note of a pickler costs, ns."""
+    noted = noting(None, Attempt(), itertools.count().__next__)
+    times = []
+    for _ in range(10):  # the shortest: in the others something else ran too
+        start = now_ns()
+        for _ in range(50):
+            noted(None)
+        times.append(now_ns() - start)
+    return min(times) // 50
+
+
+__all__ = ["Objects", "cost", "install"]

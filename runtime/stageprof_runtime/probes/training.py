@@ -1,0 +1,151 @@
+"""Machine-learning training: each call of a framework's entry points, and the data it was given.
+
+Nothing is imported that the user did not import: a framework's functions are wrapped as soon as
+its module is there. The names are the frameworks' public ones; one that is missing is passed over.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Final, NamedTuple
+
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.collection import facts_of
+from stageprof_runtime.compat import place
+from stageprof_runtime.event import TRAIN
+from stageprof_runtime.lines import USER, kind, user_line
+from stageprof_runtime.patch import Emit, Undo, replace, together
+
+
+class Argument(NamedTuple):
+    """Where a call has an argument."""
+
+    position: int
+    keyword: str
+
+    def of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What was passed; None if nothing was."""
+        if self.keyword in kwargs:
+            return kwargs[self.keyword]
+        return args[self.position] if self.position < len(args) else None
+
+
+class Entry(NamedTuple):
+    """One way into a framework: where it is, and which arguments hold data and labels."""
+
+    owner: str
+    name: str
+    data: Argument
+    labels: Argument
+
+
+def _fits(*owners: str, name: str = "fit") -> tuple[Entry, ...]:
+    return tuple(Entry(owner, name, Argument(1, "X"), Argument(2, "y")) for owner in owners)
+
+
+#: An argument that there is not.
+_NONE: Final = Argument(sys.maxsize, "")
+
+#: module -> its entry points. Seen in xgboost 3.0 to 3.2, lightgbm 4.6 and 4.7, dask-ml 2025.1.
+ENTRIES: Final[dict[str, tuple[Entry, ...]]] = {
+    "xgboost.dask": (
+        Entry("DaskDMatrix", "__init__", Argument(2, "data"), Argument(3, "label")),
+        Entry("", "train", Argument(2, "dtrain"), _NONE),
+        *_fits("DaskXGBRegressor", "DaskXGBClassifier", "DaskXGBRanker"),
+    ),
+    "lightgbm.dask": _fits("DaskLGBMRegressor", "DaskLGBMClassifier", "DaskLGBMRanker"),
+    "dask_ml.wrappers": (*_fits("Incremental"), *_fits("Incremental", name="partial_fit")),
+    "dask_ml.linear_model.glm": _fits("LinearRegression", "LogisticRegression"),
+    "dask_ml.cluster.k_means": _fits("KMeans"),
+    "dask_ml.decomposition.pca": _fits("PCA"),
+}
+
+#: Names of a frame that are looked at for the one that the user has for the data.
+_NAMES: Final = 10_000
+
+
+class _Inside(threading.local):
+    """Whether an entry point is running on this thread: what it calls itself is not the user's."""
+
+    on: bool = False
+
+
+def install(emit: Emit) -> Undo:
+    """Note the trainings of all frameworks that are loaded now or later."""
+    undos: list[Undo] = []
+    inside = _Inside()
+
+    def loaded(name: str) -> None:
+        module = sys.modules.get(name)
+        for entry in ENTRIES[name] if module is not None else ():
+            owner = getattr(module, entry.owner, None) if entry.owner else module
+            if hasattr(owner, entry.name):
+                call = ".".join(filter(None, (name, entry.owner, entry.name)))
+                make = _noting(emit, inside, entry, call.removesuffix(".__init__"))
+                undos.append(replace(owner, entry.name, make))
+
+    undos.append(replace(*place("python.import"), lambda f: _watching(f, loaded)))
+    for name in ENTRIES:
+        loaded(name)
+    return together(undos)
+
+
+def _watching(find_and_load: Any, loaded: Callable[[str], None]) -> Any:
+    """Tell of a framework's module once it is there."""
+
+    def _find_and_load(name: str, import_: Any) -> Any:
+        module = find_and_load(name, import_)
+        if name in ENTRIES:
+            loaded(name)
+        return module
+
+    return _find_and_load
+
+
+def _noting(emit: Emit, inside: _Inside, entry: Entry, call: str) -> Callable[[Any], Any]:
+    def make(function: Any) -> Any:
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            frame = sys._getframe(1)
+            line = ("", 0) if inside.on else user_line(frame)
+            if not line[0]:  # called by a framework, not by the user
+                return function(*args, **kwargs)
+            before = _known(entry, frame, args, kwargs)
+            inside.on, failed, start = True, 1, now_ns()
+            try:
+                result = function(*args, **kwargs)
+                failed = 0
+            finally:
+                inside.on = False
+                thread, (number, *facts) = threading.get_ident(), before
+                row = (TRAIN, start, now_ns(), thread, call, number, *line, *facts, failed)
+                emit.row("client", row)
+            return result
+
+        return noted
+
+    return make
+
+
+def _known(
+    entry: Entry, frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
+    """What is known of a call before it begins: number, names, facts."""
+    data, labels = entry.data.of(args, kwargs), entry.labels.of(args, kwargs)
+    # A data matrix goes by a number of its own, which `train` is given later.
+    number = id(args[0] if entry.name == "__init__" else data)
+    return number, _variable(frame, data), _variable(frame, labels), *facts_of(data)
+
+
+def _variable(frame: FrameType | None, data: object) -> str:
+    """The name that the user's innermost frame has for an object, "" if none."""
+    while frame is not None and kind(frame.f_code.co_filename) != USER:
+        frame = frame.f_back
+    if frame is None or data is None:
+        return ""
+    names = frame.f_locals
+    if len(names) > _NAMES:
+        return ""
+    return next((n for n, value in list(names.items()) if value is data and n.isidentifier()), "")

@@ -1,0 +1,298 @@
+"""What a thread that runs a task is doing, told from one look at its stack.
+
+The looking thread holds the GIL while it looks, so the other has stopped: either at one of the few
+instructions at which CPython gives the GIL up (a call, a jump backward, the beginning of a
+function), or within C code that had given it up. From the innermost frame one of these follows:
+
+    python      it stopped at a jump backward or at the beginning of a function, in code of the
+                user's or of the standard library: it runs bytecode
+    call        it stopped at a call there, and whoever held the GIL was in no hurry to give it:
+                it runs bytecode, or C code that holds the GIL, or C code that does not; a look
+                alone cannot tell
+    library     it is in a library, in C code without the GIL, or it waits
+
+and from the frames around it these, which are found first:
+
+    iterrows, itertuples, apply(axis=1), element access, Series.apply, Series.map, np.vectorize
+                a loop over the rows of a frame or the elements of a column
+    objects     numpy or pandas works on an array of Python objects
+
+C code that holds the GIL and is not called but reached by an operator (a product of huge integers,
+say) counts as `python`: the thread stops at the next jump.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from inspect import CO_OPTIMIZED
+from types import CodeType, FrameType
+from typing import Any, Final, NamedTuple
+
+from stageprof_runtime.lines import USER, kind
+from stageprof_runtime.loops import loops_of
+
+PYTHON, CALL, LIBRARY, OBJECTS = "python", "call", "library", "objects"
+#: Kinds of loops over rows or elements.
+ROW_LOOPS: Final = frozenset(
+    {
+        "iterrows", "itertuples", "apply(axis=1)", "element access", "Series.apply", "Series.map",
+        "np.vectorize",
+    }
+)  # fmt: skip
+
+#: Frames looked at, from the innermost outward: deeper recursion tells nothing new.
+DEPTH: Final = 120
+#: Frames of numpy and pandas that are asked for arrays of objects, from the innermost outward.
+NEAR: Final = 6
+#: An array of fewer objects is a row of labels, not a column.
+FEWEST: Final = 1_000
+
+#: Our own frames right outside a task's function.
+_BOTTOM: Final = ("probes/execution.py", "probes.execution>", "probes/local.py", "probes.local>")
+#: Functions of pandas (end of the file's name, name) by what they say.
+_PANDAS: Final = {
+    ("core/frame.py", "iterrows"): "iterrows",
+    ("core/frame.py", "itertuples"): "itertuples",
+    ("core/apply.py", "apply_series_generator"): "apply",
+    ("core/apply.py", "apply_raw"): "apply",
+    ("core/apply.py", "apply_standard"): "Series.apply",
+    ("core/algorithms.py", "map_array"): "Series.map",
+    ("core/frame.py", "_get_value"): "element access",
+    ("core/frame.py", "_set_value"): "element access",
+    ("core/frame.py", "_ixs"): "element access",
+    ("core/series.py", "_get_value"): "element access",
+    ("core/series.py", "_ixs"): "element access",
+    ("core/series.py", "_set_value"): "element access",
+    ("core/generic.py", "xs"): "element access",
+    ("core/indexing.py", "_get_label"): "element access",
+    ("core/indexing.py", "_setitem_with_indexer"): "element access",
+}
+#: The methods of `.str` on columns of objects.
+_ON_OBJECTS: Final = "core/strings/object_array.py"
+_WRITING: Final = "_setitem_with_indexer"
+#: Those of them that take a column if their `axis` is 1.
+_BY_AXIS: Final = frozenset({"_ixs", "xs", "_get_label"})
+#: Names in a function that may have a hand on the dict of its locals.
+_TOUCHES: Final = frozenset({"locals", "vars", "eval", "exec", "_getframe", "currentframe"})
+_STDLIB: Final = os.path.dirname(os.__file__) + os.sep
+_PACKAGES: Final = ("site-packages", "dist-packages")
+#: The standard library's own ways of waiting and importing: not the user's computing.
+_WAITING: Final = (
+    "threading.py",
+    "selectors.py",
+    "socket.py",
+    "ssl.py",
+    "queue.py",
+    "subprocess.py",
+)
+
+#: What a frame's code is: where tasks begin, the user's, the standard library's, of numpy or
+#: pandas, or of any other library.
+_BEGIN, _USER, _STANDARD, _NUMERIC, _OTHER = range(5)
+
+
+class Seen(NamedTuple):
+    """Where in the user's code ("file:line function", "" if unknown), and what kind of work."""
+
+    label: str
+    how: str
+    #: the name of the outermost function of the user's: what the task calls; "" if there is none
+    entry: str = ""
+
+
+class _Code(NamedTuple):
+    whose: int
+    loop: str
+
+
+_codes: dict[CodeType, _Code] = {}
+
+
+def judge(frame: FrameType | None, *, waited: bool) -> Seen:
+    """What a stack says; `waited`: the looking thread had to wait for the GIL as for bytecode."""
+    frames = _frames(frame)
+    if not frames:
+        return Seen("", LIBRARY)
+    mine = [f for f in frames if _of(f.f_code).whose == _USER]
+    label, entry = (
+        (_label(mine[0], mine[0].f_lineno), mine[-1].f_code.co_name) if mine else ("", "")
+    )
+    found = _row_loop(frames)
+    if found is not None:
+        return found._replace(entry=entry)
+    how = OBJECTS if _on_objects(frames) else _innermost(frames[0], waited=waited)
+    return Seen(label, how, entry)
+
+
+def _frames(frame: FrameType | None) -> list[FrameType]:
+    """The frames of the task's function, innermost first."""
+    frames: list[FrameType] = []
+    while frame is not None and len(frames) < DEPTH:
+        if _of(frame.f_code).whose == _BEGIN:
+            break
+        frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def _of(code: CodeType) -> _Code:
+    known = _codes.get(code)
+    if known is None:
+        known = _codes[code] = _look_up(code)
+    return known
+
+
+def _look_up(code: CodeType) -> _Code:
+    file = code.co_filename.replace("\\", "/")
+    if any(part in file for part in _BOTTOM):
+        return _Code(_BEGIN, "")
+    if "/pandas/core/" in file:
+        return _Code(_NUMERIC, _of_pandas(file, code.co_name))
+    if "/numpy/" in file:
+        return _Code(_NUMERIC, "np.vectorize" if code.co_name == "_vectorize_call" else "")
+    if any(part in file for part in _PACKAGES):
+        return _Code(_NUMERIC if "/pandas/" in file else _OTHER, "")
+    if kind(code.co_filename) == USER:
+        return _Code(_USER, "")
+    standard = file.startswith(_STDLIB.replace("\\", "/")) and not file.endswith(_WAITING)
+    return _Code(_STANDARD if standard else _OTHER, "")
+
+
+def _of_pandas(file: str, name: str) -> str:
+    """What a function of pandas says by itself."""
+    if file.endswith(_ON_OBJECTS) or name == "comp_method_OBJECT_ARRAY":
+        return OBJECTS
+    return next((v for (f, n), v in _PANDAS.items() if file.endswith(f) and name == n), "")
+
+
+def _label(frame: FrameType, line: int) -> str:
+    code = frame.f_code
+    return f"{code.co_filename}:{line} {code.co_name}"
+
+
+# -- loops over rows --------------------------------------------------------------------------
+
+
+def _row_loop(frames: list[FrameType]) -> Seen | None:
+    """The innermost loop over rows or elements on the stack, with the line to change."""
+    called: FrameType | None = None
+    single = False
+    for i, frame in enumerate(frames):
+        code = _of(frame.f_code)
+        if code.whose == _USER:
+            found = _own_loop(frames, i, single=single)
+            if found is not None:
+                return found
+            called = frame
+            single = False
+        elif code.loop == "element access":
+            single = single or _one_row(frame)
+        elif code.loop not in ("", OBJECTS) and called is not None:
+            how = _applied(frame, code.loop)
+            if how:
+                return Seen(_label(called, called.f_code.co_firstlineno), how)
+    return None
+
+
+def _own_loop(frames: list[FrameType], i: int, *, single: bool) -> Seen | None:
+    """A loop in the user's own function: over rows, or one that takes single elements."""
+    frame = frames[i]
+    loop = loops_of(frame.f_code).at(frame.f_lasti)
+    if loop is not None and (loop.rows or single):
+        return Seen(_label(frame, loop.line), loop.rows or "element access")
+    outer = frames[i + 1] if i + 1 < len(frames) else None
+    while outer is not None and _of(outer.f_code).whose != _USER:
+        outer = outer.f_back
+    inner = None if outer is None else loops_of(outer.f_code).inner.get(frame.f_code)
+    return None if inner is None or outer is None else Seen(_label(outer, inner[0]), inner[1])
+
+
+def _one_row(frame: FrameType) -> bool:
+    """Whether a frame of pandas takes or sets one row or element; it may be a column."""
+    name = frame.f_code.co_name
+    if name in _BY_AXIS:
+        axis = _locals(frame, ("axis",)).get("axis", 0)
+        return type(axis) is int and axis == 0
+    if name != _WRITING:
+        return True
+    indexer = _locals(frame, ("indexer",)).get("indexer")
+    parts = indexer if type(indexer) is tuple else (indexer,)
+    return any(type(part) is int or _is_integer(part) for part in parts[:1])
+
+
+def _applied(frame: FrameType, loop: str) -> str:
+    """The loop that a frame of pandas makes by calling the user's function; "" if it makes none."""
+    cls = type(_locals(frame, ("self",)).get("self")).__name__
+    if loop == "apply":
+        return "apply(axis=1)" if cls == "FrameColumnApply" else ""
+    if loop == "Series.apply":
+        return loop if cls == "SeriesApply" else ""
+    return loop
+
+
+def _locals(frame: FrameType, names: tuple[str, ...]) -> dict[str, Any]:
+    """Locals of a function of pandas or numpy; what reading them leaves behind is taken away.
+
+    Before Python 3.13 they are read by way of a dict of the frame's own. It keeps the user's data
+    alive unless it is emptied, and it is what `locals()` returns: a function that may have a hand
+    on it (or whose it is, as a module's) is not asked.
+    """
+    code = frame.f_code
+    if not code.co_flags & CO_OPTIMIZED or not _TOUCHES.isdisjoint(code.co_names):
+        return {}
+    values = frame.f_locals
+    found = {name: values[name] for name in names if name in values}
+    if type(values) is dict:
+        values.clear()
+    return found
+
+
+# -- arrays of objects ------------------------------------------------------------------------
+
+
+def _on_objects(frames: list[FrameType]) -> bool:
+    """Whether numpy or pandas are at work on an array of Python objects."""
+    for frame in frames[:NEAR]:
+        code = _of(frame.f_code)
+        if code.whose != _NUMERIC:
+            return False
+        if code.loop == OBJECTS:
+            return True
+        if _has_objects(frame):
+            return True
+    return False
+
+
+def _has_objects(frame: FrameType) -> bool:
+    code = frame.f_code
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return bool(names) and any(map(_of_objects, _locals(frame, names).values()))
+
+
+def _of_objects(value: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    if numpy is None or type(value) is not numpy.ndarray:
+        return False
+    return bool(value.dtype.kind == "O" and value.size >= FEWEST)
+
+
+def _is_integer(value: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and type.__subclasscheck__(numpy.integer, type(value))
+
+
+# -- bytecode ---------------------------------------------------------------------------------
+
+
+def _innermost(frame: FrameType, *, waited: bool) -> str:
+    """`python`, `call` or `library`, from the instruction at which the innermost frame stopped."""
+    if _of(frame.f_code).whose not in (_USER, _STANDARD):
+        return LIBRARY
+    known = loops_of(frame.f_code)
+    if frame.f_lasti in known.stops:
+        return PYTHON
+    return CALL if waited and frame.f_lasti in known.calls else LIBRARY
+
+
+__all__ = ["CALL", "LIBRARY", "OBJECTS", "PYTHON", "ROW_LOOPS", "Seen", "judge"]

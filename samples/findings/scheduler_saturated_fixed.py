@@ -1,0 +1,33 @@
+"""Finding: scheduler-saturated, after the fix.
+
+Twelve threads ask for batches of a hundred: fewer and longer tasks, which the scheduler hands out
+in time.
+"""
+
+from __future__ import annotations
+
+import time
+
+from distributed import Client, LocalCluster
+
+TASKS, BATCH = 6_000, 100
+
+
+def watched(numbers: list[int]) -> int:
+    """What a sensor says, a millisecond each."""
+    time.sleep(0.001 * len(numbers))
+    return sum(numbers)
+
+
+def main() -> None:
+    """The sum of what all say."""
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=6, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        batches = [list(range(start, start + BATCH)) for start in range(0, TASKS, BATCH)]
+        print(sum(client.gather(client.map(watched, batches))))
+
+
+if __name__ == "__main__":
+    main()

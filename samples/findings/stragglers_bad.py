@@ -1,0 +1,36 @@
+"""Finding: stragglers.
+
+Aligns sequences by group. One group has most of the sequences, and its task runs on long after the
+others are done.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from dask import compute, delayed
+from distributed import Client, LocalCluster
+
+SIZES = [30] * 10 + [1_800]
+
+
+@delayed
+def aligned(group: int, size: int) -> float:
+    """A score of all sequences of a group."""
+    random = np.random.default_rng(group)
+    best = 0.0
+    for _ in range(size):
+        best += np.sort(random.random(30_000))[-1]
+    return round(best, 6)
+
+
+def main() -> None:
+    """The score of all groups."""
+    print(f"{sum(compute(*[aligned(group, size) for group, size in enumerate(SIZES)])):.0f}")
+
+
+if __name__ == "__main__":
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster),
+    ):
+        main()

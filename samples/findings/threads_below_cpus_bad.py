@@ -1,0 +1,33 @@
+"""Finding: threads-below-cpus.
+
+One worker with one thread, on a machine that has more CPUs than that: the size of the machine was
+changed, the option was not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from dask import compute, delayed
+from distributed import Client, LocalCluster
+
+SAMPLES = 12
+
+
+@delayed
+def largest(seed: int) -> float:
+    """The largest of many random numbers, the long way."""
+    random = np.random.default_rng(seed)
+    return float(np.sort(random.random(3_000_000))[-1])
+
+
+def main() -> None:
+    """The sum of them."""
+    print(f"{sum(compute(*[largest(seed) for seed in range(SAMPLES)])):.6f}")
+
+
+if __name__ == "__main__":
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster),
+    ):
+        main()

@@ -1,0 +1,36 @@
+"""Finding: threads-below-cpus, after the fix.
+
+One worker with a thread for each CPU.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from dask import compute, delayed
+from distributed import Client, LocalCluster
+
+SAMPLES = 12
+
+
+@delayed
+def largest(seed: int) -> float:
+    """The largest of many random numbers, the long way."""
+    random = np.random.default_rng(seed)
+    return float(np.sort(random.random(3_000_000))[-1])
+
+
+def main() -> None:
+    """The sum of them."""
+    print(f"{sum(compute(*[largest(seed) for seed in range(SAMPLES)])):.6f}")
+
+
+if __name__ == "__main__":
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=os.cpu_count(), dashboard_address=":0"
+        ) as cluster,
+        Client(cluster),
+    ):
+        main()

@@ -1,0 +1,52 @@
+"""How far the diagnosis is, on a terminal: a line that is gone when it is done."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Final, Self, TextIO
+
+_CLEAR: Final = "\r\x1b[2K"
+
+
+class Progress:
+    """Says which rule is asked; on anything but a terminal, nothing.
+
+    Args:
+        file: where the line goes.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._shown = False
+
+    def __call__(self, done: int, of: int, rule: str) -> None:
+        """Show that `rule` is asked, the next after `done` of `of`."""
+        if self._fit():
+            self._shown = True
+            self._write(f"{_CLEAR}stageprof  what to change: {done} of {of} rules asked, {rule}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._shown:
+            self._write(_CLEAR)
+
+    def _fit(self) -> bool:
+        try:
+            return self._file.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
+        except ValueError:  # closed
+            return False
+
+    def _write(self, text: str) -> None:
+        try:
+            self._file.write(text)
+            self._file.flush()
+        except (OSError, ValueError):  # the terminal is gone; the diagnosis is not for it alone
+            return

@@ -1,0 +1,129 @@
+"""Findings for a terminal: the best three in a line each, or every one in full."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Final, TextIO
+
+from rich.text import Text
+
+from stageprof.evidence import places, shown
+from stageprof.palette import SEVERITY_STYLES
+from stageprof.renderers.page import WIDTH, column, heading, plain, printed, whole, wrapped
+from stageprof.summary import Summary
+from stageprof.text import safe
+from stageprof_collectors.finding import Finding
+from stageprof_collectors.quantity import count, seconds, share, span
+
+#: How many findings a summary names.
+TOP: Final = 3
+#: Cells that the longest severity takes with the blanks around it, and at most a file and line.
+_SEVERITY, _LINE = 11, 20
+#: The left edge of what is said of a finding, and of what each part of it says.
+_EDGE, _INNER = 3, 13
+#: A line of code, or a text of a finding, in characters; more is nobody's to read.
+_MOST: Final = 2000
+
+
+def top(summary: Summary) -> Iterator[Text]:
+    """What to change first, in at most four lines; or one that says that nothing is."""
+    found = summary.changes
+    if not found:
+        yield heading(safe(summary.verdict, limit=WIDTH))
+        return
+    more = f"{TOP} of {len(found)}" if len(found) > TOP else ""
+    yield heading("What to change", more)
+    wheres = [column(w, min(_LINE, len(w))) for w in map(_line, found[:TOP])]
+    savings = [f"saves {span(*f.saving_s)}" for f in found[:TOP]]
+    wide, long = max(map(len, wheres)), max(map(len, savings))
+    room = WIDTH - _SEVERITY - long - 2 - (wide + 2 if wide else 0)
+    for finding, where, saving in zip(found, wheres, savings, strict=False):
+        tail = f"  {column(where, wide)}" if wide else ""
+        line = Text(f"  {finding.severity:<9}", style=SEVERITY_STYLES[finding.severity])
+        line.append(column(safe(finding.headline, limit=WIDTH), room), style="default")
+        yield line.append(f"{tail}  {saving:>{long}}", style="default")
+
+
+def _line(found: Finding) -> str:
+    where = found.where
+    return safe(f"{PurePath(where.file).name}:{where.line}") if where.file else ""
+
+
+def show(summary: Summary, file: TextIO | None = None) -> None:
+    """Print every finding in full."""
+    printed(lines(summary), file or sys.stdout)
+
+
+def text(summary: Summary) -> str:
+    """Every finding in full, without colours."""
+    return plain(lines(summary))
+
+
+def lines(summary: Summary) -> Iterator[Text]:
+    """The lines of all findings, each safe to print."""
+    yield Text.assemble(("stageprof", "bold"), "  ", safe(summary.label))
+    yield Text(" · ".join((*summary.facts, count(len(summary.findings), "finding"))))
+    if summary.incomplete:
+        yield from _block(Text(), summary.incomplete, 0, style="bold red")
+    if not summary.changes and not summary.findings:
+        yield Text()
+        yield heading(safe(summary.verdict))
+    for number, finding in enumerate(summary.findings, 1):
+        yield Text()
+        yield from _finding(number, finding, summary.wall_s)
+    yield from _after(summary)
+
+
+def _finding(number: int, found: Finding, wall_s: float) -> Iterator[Text]:
+    severity = Text(f"{number:<{_EDGE}}{found.severity:<{_INNER - _EDGE}}")
+    severity.stylize(f"bold {SEVERITY_STYLES[found.severity]}")
+    yield from _block(severity, found.headline, _INNER, style="bold")
+    part = f" ({share(found.cost_s / wall_s)} of the run)" if wall_s > 0 else ""
+    yield from _part("costs", f"{seconds(found.cost_s)}{part}")
+    yield from _part("saves", span(*found.saving_s))
+    for name, value in places(found):
+        yield from _part(name, value)
+    evidence = " · ".join(f"{n} {v}" for n, v in shown(found.evidence, "terminal"))
+    yield from _part("evidence", evidence)
+    yield from _part("do", found.fix.text)
+    yield from _code(found.fix.code)
+    yield whole(" " * _EDGE + safe(found.link, limit=_MOST), style="dim")
+    yield whole(f"{'':{_EDGE}}to leave it out: --rule {found.rule}=off", style="dim")
+
+
+def _part(name: str, value: str) -> Iterator[Text]:
+    if value:
+        yield from _block(Text(f"{'':{_EDGE}}{name:<{_INNER - _EDGE}}"), value, _INNER)
+
+
+def _block(head: Text, value: str, indent: int, style: str = "") -> Iterator[Text]:
+    """A text below and beside its head."""
+    for i, line in enumerate(wrapped(safe(value, limit=_MOST), WIDTH - indent)):
+        start = Text(" " * indent) if i else head
+        yield start.append(line, style=style or "default")
+
+
+def _code(code: str) -> Iterator[Text]:
+    """As it is, to be copied; only what would act on the terminal is made visible."""
+    if not code.strip():
+        return
+    yield Text()
+    for line in code.strip("\n").split("\n"):
+        yield whole((" " * (_EDGE + 4) + safe(line, limit=_MOST)).rstrip())
+    yield Text()
+
+
+def _after(summary: Summary) -> Iterator[Text]:
+    if summary.innocents:
+        yield Text()
+        yield heading("Not your problem")
+        for sentence in summary.innocents:
+            yield from _block(Text("  "), sentence, 2)
+    if summary.off or summary.problems:
+        yield Text()
+    if summary.off:
+        yield from _block(Text("Rules off   "), ", ".join(summary.off), 12)
+    for problem in summary.problems:
+        yield from _block(Text("Problem     "), problem, 12, style="bold red")

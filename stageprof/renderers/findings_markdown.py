@@ -1,0 +1,67 @@
+"""Findings as GitHub-flavoured markdown, best first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from stageprof.evidence import places, shown
+from stageprof.summary import Summary
+from stageprof.text import safe
+from stageprof_collectors.finding import Finding
+from stageprof_collectors.quantity import seconds, share, span
+
+#: Characters of a text or a line of code that are shown.
+_MOST: Final = 2000
+
+
+def lines(summary: Summary) -> Iterator[str]:
+    """The section of findings: those worth acting on, then what is innocent."""
+    yield ""
+    if not summary.changes:
+        yield f"**{_prose(summary.verdict)}**"
+    for number, found in enumerate(summary.changes, 1):
+        yield f"#### {number}. {found.severity}: {_prose(found.headline)}"
+        yield ""
+        yield from _facts(found, summary.wall_s)
+        yield from _fix(found)
+    if summary.innocents:
+        yield ""
+        yield from (f"- {_prose(sentence)}" for sentence in summary.innocents)
+
+
+def _facts(found: Finding, wall_s: float) -> Iterator[str]:
+    part = f" ({share(found.cost_s / wall_s)} of the run)" if wall_s > 0 else ""
+    costs = f"costs {seconds(found.cost_s)}{part}"
+    saves = span(*found.saving_s)
+    yield f"- saves **{saves}**, {costs}; [{found.rule}]({_link(found)})"
+    for name, value in places(found):
+        yield f"- {name}: {safe(value, 'markdown', limit=_MOST)}"
+    evidence = ", ".join(f"{n} {v}" for n, v in shown(found.evidence, "markdown"))
+    if evidence:
+        yield f"- evidence: {evidence}"
+
+
+def _fix(found: Finding) -> Iterator[str]:
+    yield ""
+    yield _prose(found.fix.text)
+    yield ""
+    if not found.fix.code.strip():
+        return
+    code = [safe(line, limit=_MOST) for line in found.fix.code.strip("\n").split("\n")]
+    longest = max((len(run) for line in code for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield f"{fence}python"
+    yield from code
+    yield fence
+    yield ""
+
+
+def _link(found: Finding) -> str:
+    """Nothing in it ends the link: a blank or a bracket is no part of an address of ours."""
+    return re.sub(r"[^A-Za-z0-9:/.#_-]", "", found.link)
+
+
+def _prose(text: str) -> str:
+    return safe(text, "prose", limit=_MOST)

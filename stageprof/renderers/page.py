@@ -1,0 +1,77 @@
+"""A page for a terminal: lines that fit its width and its alphabet."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from typing import Final, TextIO
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+WIDTH: Final = 80
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+_ASCII: Final = str.maketrans({"█": "#", "·": "-", "…": "~", **dict.fromkeys(_EIGHTHS[1:], "#")})
+#: Marks a line that is left whole whatever its width, for it is there to be copied.
+_WHOLE: Final = "ignore"
+
+
+def printed(lines: Iterable[Text], file: TextIO) -> None:
+    """Print lines, at the width of the terminal but never wider than they are readable."""
+    console = Console(file=file, highlight=False, markup=False, emoji=False)
+    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    _print(console, lines)
+
+
+def plain(lines: Iterable[Text]) -> str:
+    """Lines without colours, as one text."""
+    out = io.StringIO()
+    _print(Console(file=out, width=WIDTH, color_system=None, highlight=False), lines)
+    return out.getvalue().rstrip("\n")
+
+
+def _print(console: Console, lines: Iterable[Text]) -> None:
+    for line in lines:
+        console.print(_fitted(line, console), no_wrap=True, overflow="ignore", crop=False)
+
+
+def _fitted(line: Text, console: Console) -> Text:
+    if line.overflow != _WHOLE:
+        line.truncate(console.width, overflow="ellipsis")
+    try:
+        line.plain.encode(console.encoding)
+    except (UnicodeEncodeError, LookupError):
+        ascii_ = line.plain.translate(_ASCII).encode("ascii", "backslashreplace").decode()
+        return Text(ascii_, style=line.style)
+    return line
+
+
+def whole(text: str, style: str = "") -> Text:
+    """A line that nobody cuts: a command, code, a link."""
+    return Text(text, style=style, overflow=_WHOLE)
+
+
+def heading(left: str, right: str = "") -> Text:
+    """A line of bold text, with something at its right end."""
+    return Text(left + right.rjust(WIDTH - cell_len(left)) if right else left, style="bold")
+
+
+def column(value: str, width: int) -> str:
+    """The text in exactly so many cells; a wide character takes two."""
+    if cell_len(value) > width:
+        value = set_cell_size(value, width - 1) + "…"
+    return set_cell_size(value, width)
+
+
+def wrapped(value: str, width: int) -> list[str]:
+    """The text in lines of so many cells; a word that is longer is broken."""
+    console = Console(file=io.StringIO(), width=width)
+    return [line.plain.rstrip() for line in Text(value).wrap(console, width)] or [""]
+
+
+def bar(part: float, cells: int) -> str:
+    """A bar for a part of the whole, 0 to 1, which takes so many cells."""
+    eighths = round(min(max(part, 0.0), 1.0) * cells * 8)
+    full, rest = divmod(max(eighths, 1 if part > 0.00005 else 0), 8)
+    return "█" * full + (_EIGHTHS[rest] if rest else "")

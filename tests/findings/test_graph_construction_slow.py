@@ -1,0 +1,114 @@
+"""Rule graph-construction-slow: A5 (code that builds graphs), A3, A4."""
+
+from __future__ import annotations
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+from findings.asking import asked, one, run
+from findings.crowded import FILE, Program, calls, pieces
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules import tiny_tasks
+from stageprof_collectors.rules.graph_construction_slow import RULE
+
+FRAME, ARRAY = "pandas.core.frame.DataFrame", "numpy.ndarray"
+
+
+def program(
+    step: str = "meta", ms: float = 500.0, *, type_: str = FRAME, name: str = "ranked"
+) -> Recording:
+    """A second of work after so much building at line 39."""
+    made = Program()
+    made.made(name, 39)
+    made.client(f"construction/{step}", ms, f"{FILE}:39", seen=True)
+    made.tasks(pieces(10, name), work=99.0, type_=type_)
+    return made.recording()
+
+
+@pytest.mark.parametrize("step", ["meta", "tokenize", "build"])
+def test_line_and_what_took_the_time_there_are_named(step: str) -> None:
+    """A5: construction is told apart, by line."""
+    found = one(RULE, program(step))
+
+    assert "`ranked`" in found.headline
+    assert "etl.py:39" in found.headline
+    assert "500 ms of 1.50 s" in found.headline
+    assert found.evidence[f"{step}_s"] == pytest.approx(0.5)
+    assert found.cost_s == pytest.approx(0.5)
+    assert found.cause == f"line:{FILE}:39"
+    # How many operations can become one nobody knows.
+    assert found.saving_s == pytest.approx((0.0 if step == "build" else 0.5, 0.5))
+
+
+@pytest.mark.parametrize(("ms", "fires"), [(54.0, True), (51.0, False), (0.0, False)])
+def test_it_fires_from_a_twentieth_of_the_run(ms: float, fires: bool) -> None:
+    assert bool(asked(RULE, program(ms=ms))) == fires
+
+
+def test_lines_that_cost_little_each_are_one_finding() -> None:
+    made = Program()
+    for line in range(10):
+        made.client("construction/meta", 30.0 + line, f"{FILE}:{line + 1}", seen=True)
+    made.tasks(pieces(10), work=99.0)
+    assert one(RULE, made.recording()).where.line == 10
+
+
+def test_building_many_tasks_has_the_cause_of_their_number() -> None:
+    made = Program()
+    made.made("checked", 21)
+    made.client("construction/build", 300.0, f"{FILE}:21", seen=True)
+    made.tasks(calls(600), work=0.1)
+    recording = made.recording()
+    assert one(RULE, recording).cause == one(tiny_tasks.RULE, recording).cause
+
+
+def ranked(piece: pd.DataFrame) -> pd.DataFrame:
+    return piece.assign(rank=piece["x"].rank())
+
+
+def doubled(piece: np.ndarray) -> np.ndarray:
+    return piece * 2
+
+
+def test_printed_meta_of_a_data_frame_is_what_the_function_returns() -> None:
+    ddf = dd.from_pandas(pd.DataFrame({"x": [3.0, 1.0, 2.0]}), npartitions=1)
+    names = run(one(RULE, program()), ddf=ddf, ranked=ranked)
+    assert names["ddf"].compute(scheduler="sync")["rank"].tolist() == [3, 1, 2]
+
+
+def test_printed_meta_of_an_array_keeps_the_function_from_being_called() -> None:
+    called = []
+
+    def ranked_array(piece: np.ndarray) -> np.ndarray:
+        called.append(piece)
+        return piece * 2
+
+    found = one(RULE, program(type_=ARRAY))
+    names = run(found, x=da.ones(4, chunks=2), ranked=ranked_array)
+    assert not called
+    assert names["x"].compute(scheduler="sync").tolist() == [2.0] * 4
+
+
+def test_printed_names_keep_dask_from_reading_the_data() -> None:
+    data = np.arange(6)
+    array = run(one(RULE, program("tokenize", type_=ARRAY)), data=data)["x"]
+    assert array.sum().compute(scheduler="sync") == 15
+    ddf = dd.from_pandas(pd.DataFrame({"x": [3.0, 1.0]}), npartitions=1)
+    frame = run(one(RULE, program("tokenize")), ddf=ddf, ranked=ranked)["ddf"]
+    assert frame.compute(scheduler="sync")["rank"].tolist() == [2, 1]
+    call = run(one(RULE, program("tokenize", type_="int")), data=data, ranked=np.sum)["result"]
+    assert call.compute(scheduler="sync") == 15
+
+
+@pytest.mark.parametrize("type_", [ARRAY, FRAME, "int"])
+def test_printed_function_does_all_steps(type_: str) -> None:
+    found = one(RULE, program("build", type_=type_))
+    ddf = dd.from_pandas(pd.DataFrame({"x": [1.0, 2.0]}), npartitions=1)
+    given = {"x": da.ones(2, chunks=1), "ddf": ddf, "start": 1.0}
+    names = run(found, steps=[doubled, doubled], **given)
+    name = {ARRAY: "x", FRAME: "ddf", "int": "result"}[type_]
+    total = np.sum(names[name].compute(scheduler="sync"))
+    assert float(np.sum(total)) == {ARRAY: 8.0, FRAME: 12.0, "int": 4.0}[type_]

@@ -1,0 +1,81 @@
+"""Rule large-graph: A4, A8 (larger chunks, with the size), A39."""
+
+from __future__ import annotations
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import pandas as pd
+import pytest
+
+from findings.asking import asked, one, run
+from findings.crowded import FILE, Program, pieces
+from stageprof_collectors.batch import rounded
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.large_graph import RULE
+
+NBYTES = 320_000
+
+
+def program(
+    tasks: int = 600, work: float = 1.0, nbytes: int = NBYTES, type_: str = "numpy.ndarray"
+) -> Recording:
+    made = Program()
+    made.made("sum", 17)
+    made.tasks(pieces(tasks), work=work, type_=type_, nbytes=nbytes)
+    return made.recording()
+
+
+def test_many_small_chunks_are_named_with_a_size_that_is_worth_while() -> None:
+    """A8: a warning with the target chunk size and the predicted effect."""
+    found = one(RULE, program())
+
+    assert "600 tasks on chunks of 320 kB, most of `sum` at etl.py:17" in found.headline
+    assert (found.where.file, found.where.line) == (FILE, 17)
+    # An overhead is a millisecond, and so is the work: twenty of these make a good task.
+    assert found.evidence["times_fewer"] == 20
+    assert found.evidence["target_bytes"] == 20 * NBYTES
+    assert found.cost_s == pytest.approx(0.6)
+    assert found.saving_s == pytest.approx((0.57, 0.57), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("changed", "fires"),
+    [
+        ({"tasks": 499}, False),
+        ({"work": 25.0}, False),  # overhead is 4 % of the run
+        ({"nbytes": 100_000_000}, False),  # two of them would be too large
+        ({"type_": "pandas.core.frame.DataFrame"}, True),
+        ({"type_": "list"}, False),  # a bag's: another rule
+    ],
+)
+def test_it_fires_for_many_small_pieces_only(changed: dict[str, object], fires: bool) -> None:
+    assert bool(asked(RULE, program(**changed))) == fires  # type: ignore[arg-type]
+
+
+def test_few_large_inputs_do_not_hide_the_small_pieces_made_of_them() -> None:
+    made = Program()
+    made.tasks(pieces(6, "open"), work=1.0, type_="numpy.ndarray", nbytes=60_000_000)
+    made.tasks(pieces(600), work=1.0, type_="numpy.ndarray", nbytes=NBYTES)
+    assert one(RULE, made.recording()).evidence["piece_bytes"] == NBYTES
+
+
+def test_printed_setting_makes_chunks_of_the_size() -> None:
+    with dask.config.set({"array.chunk-size": "1MB"}):
+        run(one(RULE, program()))
+        chunk = da.ones((8_000, 8_000), chunks="auto").blocks[0, 0]
+    assert 20 * NBYTES / 4 < chunk.nbytes <= 20 * NBYTES
+
+
+def test_printed_code_for_data_frames_makes_fewer_partitions() -> None:
+    found = one(RULE, program(type_="pandas.core.frame.DataFrame"))
+    assert "partitions of 320 kB" in found.headline
+    ddf = dd.from_pandas(pd.DataFrame({"x": range(1000)}), npartitions=100)
+    assert run(found, ddf=ddf)["ddf"].npartitions == 30
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.3, 1), (1.9, 1), (4.9, 2), (7.0, 5), (10, 10), (750, 500), (1e6, 10**6)]
+)
+def test_numbers_are_rounded_as_people_write_them(value: float, shown: int) -> None:
+    assert rounded(value) == shown

@@ -1,0 +1,161 @@
+"""The rule memory-growth: a leak, and what only looks like one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, get_worker
+
+import clusters
+import stageprof
+from findings.workers import Workers
+from stageprof_collectors.finding import Finding, Severity
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.memory_growth import RULE
+
+
+def ask(recording: Recording, **limits: float) -> list[Finding]:
+    usual = {name: limit.default for name, limit in RULE.limits.items()}
+    return list(RULE.find(recording, usual | limits))
+
+
+def repeated(
+    process: Callable[[int], float],
+    managed: Callable[[int], float] = lambda _: 0,
+    times: int = 12,
+    made: Workers | None = None,
+) -> Recording:
+    """A computation of a second, so many times; memory before each, and more during it."""
+    made = made or Workers(1, 1000)
+    last = -1
+    for i in range(times):
+        now = i * 1000.0
+        graph = made.graph(now, now, now)
+        last = made.run(0, now + 10, now + 900, cause=-1 - graph, wanted=True)
+        made.wait(now, now + 950, last, now + 900)
+        made.took(0, now + 5, process(i), managed(i))
+        made.took(0, now + 500, process(i) + 200, managed(i))
+    return made.recording(times * 1000.0)
+
+
+def leaking(i: int) -> float:
+    return 150 + 25 * i + 3 * (i % 3)
+
+
+def test_memory_that_is_not_given_back_is_a_leak() -> None:
+    """C4, C5: less memory in each run than in the one before; nothing that Dask holds."""
+    (found,) = ask(repeated(leaking))
+    assert found.evidence["kind"] == "unmanaged"
+    assert found.evidence["each_time_bytes"] == pytest.approx(25e6, rel=0.1)
+    assert found.severity == Severity.MODERATE
+    assert found.saving_s == (0, 0)
+    assert "restart" in found.fix.code
+    # 1,000 MB are paused at 800; the peak was 150 + 25 * 11 + 6 + 200
+    assert found.evidence["until_paused_s"] == pytest.approx(169 / 25, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    "process",
+    [
+        lambda i: 150 if i == 0 else 420 + 3 * (i % 3),
+        lambda i: min(150 + 60 * i, 400) + i % 2,
+        lambda i: 300 + 20 * (i % 4),
+        lambda i: 500 - 10 * i,
+    ],
+    ids=["kept for later", "plateau", "up and down", "falls"],
+)
+def test_what_levels_off_is_no_leak(process: Callable[[int], float]) -> None:
+    """C4: allocators keep freed memory, caches fill up."""
+    assert ask(repeated(process)) == []
+
+
+def test_results_that_the_program_holds_are_told_from_a_leak() -> None:
+    """C3: objects stay in memory because somebody holds them."""
+    (found,) = ask(repeated(lambda i: 150 + 30 * i, lambda i: 30.0 * i))
+    assert found.evidence["kind"] == "managed"
+    assert found.fix.code == ""
+    assert "del" in found.fix.text
+    assert "results that your program holds" in found.headline
+
+
+def test_a_leak_that_takes_long_to_matter_is_a_note() -> None:
+    (found,) = ask(repeated(leaking, made=Workers(1, 200_000)))
+    assert found.severity == Severity.NOTE
+
+
+def test_a_program_that_restarts_its_workers_is_not_told_to() -> None:
+    """C6: restarting is the remedy."""
+    made = Workers(2, 1000)
+    made.lost(1, 100, results=0, running=0)
+    (found,) = ask(repeated(leaking, made=made))
+    assert found.severity == Severity.NOTE
+
+
+def test_seconds_that_it_made_workers_spill_are_its_saving() -> None:
+    made = Workers(1, 1000)
+    for i in range(8, 12):
+        made.spilled(0, i * 1000 + 900, i * 1000 + 1000)
+    (found,) = ask(repeated(leaking, made=made))
+    assert found.cause == "memory"
+    assert found.evidence["kind"] == "unmanaged"
+
+
+@pytest.mark.parametrize("times", [1, 6])
+def test_too_few_computations_tell_nothing(times: int) -> None:
+    assert ask(repeated(leaking, times=times)) == []
+
+
+def test_growth_below_what_allocators_do_is_nothing() -> None:
+    assert ask(repeated(lambda i: 150 + i)) == []
+    assert len(ask(repeated(lambda i: 150 + i), grown_bytes=5e6)) == 1
+
+
+#: Each takes some ten milliseconds, and a worker tells of its memory ten times a second.
+ROUNDS = 100
+
+
+def keep(megabytes: int) -> int:
+    """Leave something on the worker for good."""
+    worker: Any = get_worker()
+    worker.kept = [*getattr(worker, "kept", []), np.ones(megabytes * 125_000)]
+    return len(worker.kept)
+
+
+def churn(megabytes: int) -> int:
+    """Take and give back as much, in pieces as small as an allocator keeps."""
+    pieces = [bytes(1000 + i % 7) for i in range(megabytes * 1000)]
+    return len(pieces)
+
+
+@pytest.fixture
+def client() -> Any:
+    with clusters.local(1) as client:
+        yield client
+
+
+def rounds(client: Client, work: Callable[[int], int]) -> stageprof.Recording:
+    with stageprof.profile() as prof:
+        for i in range(ROUNDS):
+            client.submit(work, 6, pure=False, key=f"round-{i}").result()
+    return prof.recording
+
+
+@pytest.mark.nightly
+@pytest.mark.cluster
+def test_a_planted_leak_is_found_and_the_fix_frees_it(client: Client) -> None:
+    """C6: what the printed code does, with the megabytes that it should free."""
+    (found,) = ask(rounds(client, keep), soon_s=1e9)
+    assert found.evidence["each_time_bytes"] == pytest.approx(6e6, rel=0.25)
+    assert found.evidence["grown_bytes"] == pytest.approx(ROUNDS * 6e6, rel=0.3)
+    assert client.submit(keep, 1, pure=False).result() == ROUNDS + 1
+    exec(found.fix.code, {})
+    assert client.submit(keep, 1, pure=False).result() == 1
+
+
+@pytest.mark.nightly
+@pytest.mark.cluster
+def test_an_allocator_that_keeps_memory_is_no_leak(client: Client) -> None:
+    assert ask(rounds(client, churn)) == []

@@ -1,0 +1,71 @@
+"""Rule optimization-slow: A10, A12, A13 (where it really ran), A15."""
+
+from __future__ import annotations
+
+import pytest
+
+from findings.asking import asked, one
+from findings.crowded import FILE, Program, calls, pieces
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules import graph_construction_slow, tiny_tasks
+from stageprof_collectors.rules.optimization_slow import RULE
+
+ARRAY = "numpy.ndarray"
+
+
+def program(ms: float = 500.0, step: str = "lowlevel") -> Recording:
+    """A second of work after so much optimizing of what line 20 made."""
+    made = Program()
+    made.made("mul", 20)
+    made.client("construction/build", 90.0, f"{FILE}:20", seen=True)
+    made.client("construction/build", 10.0, f"{FILE}:22", seen=True)
+    made.client(f"optimization/{step}", ms)
+    made.tasks(pieces(10, "mul"), work=99.0, type_=ARRAY)
+    return made.recording()
+
+
+@pytest.mark.parametrize("step", ["lowlevel", "expr"])
+def test_its_seconds_place_and_line_are_named(step: str) -> None:
+    """A10: apart from submission; A13: where it really ran."""
+    found = one(RULE, program(step=step))
+
+    assert "500 ms of 1.60 s" in found.headline
+    assert found.evidence["ran_on"] == "client"
+    assert found.evidence[f"{step}_s"] == pytest.approx(0.5)
+    assert found.cost_s == pytest.approx(0.5)
+    assert found.saving_s == pytest.approx((0.5, 0.5), abs=0.001)
+    assert (found.where.file, found.where.line) == (FILE, 20)
+
+
+@pytest.mark.parametrize(("ms", "fires"), [(59.0, True), (57.0, False), (0.0, False)])
+def test_it_fires_from_a_twentieth_of_the_run(ms: float, fires: bool) -> None:
+    """A15: rarely the main cause."""
+    assert bool(asked(RULE, program(ms))) == fires
+
+
+def test_line_that_is_slow_to_build_too_has_one_cause() -> None:
+    recording = program()
+    assert one(RULE, recording).cause == one(graph_construction_slow.RULE, recording).cause
+
+
+def test_optimizing_many_tasks_has_the_cause_of_their_number() -> None:
+    made = Program()
+    made.made("checked", 21)
+    made.client("construction/build", 100.0, f"{FILE}:21", seen=True)
+    made.client("optimization/lowlevel", 300.0)
+    made.tasks(calls(600), work=0.1)
+    recording = made.recording()
+    assert one(RULE, recording).cause == one(tiny_tasks.RULE, recording).cause
+
+
+def test_layers_of_the_line_that_were_left_become_one_in_the_prediction() -> None:
+    made = Program()
+    made.made("mul", 20)
+    made.client("construction/build", 90.0, f"{FILE}:20", seen=True)
+    made.client("optimization/lowlevel", 500.0)
+    for layer in range(20):
+        keys = [(f"mul-{layer:032x}", 0)]
+        made.tasks(keys, work=10.0, lead=10.0, type_=ARRAY)
+    found = one(RULE, made.recording())
+    assert found.evidence["layers_of_line"] == 20
+    assert found.saving_s == pytest.approx((0.69, 0.69), rel=0.02)

@@ -1,0 +1,161 @@
+"""The rule sizeof-wrong: what Dask takes results for against what the process takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from distributed import Client, wait
+
+import clusters
+from findings.workers import Workers
+from stageprof_collectors.finding import Finding, Severity
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.sizeof_wrong import RULE
+
+
+def ask(recording: Recording) -> list[Finding]:
+    return list(RULE.find(recording, {n: limit.default for n, limit in RULE.limits.items()}))
+
+
+def made(
+    claimed: float, real: float, kind: str = "forest.Forest", runs: int = 6, held: float = 0
+) -> Workers:
+    """Two runs a second whose results Dask takes for `claimed` MB; they take `real` MB."""
+    workers = Workers(1, 2000)
+    graph, last = workers.graph(0, 0, 0), -1
+    for i in range(runs):
+        now = i * 500.0
+        cause = -1 - graph if i == 0 else last
+        times = (now, now + 480)
+        last = workers.run(0, *times, cause=cause, key=f"grow-{i}", wanted=True, finished=now + 500)
+        workers.sized(claimed, kind)
+        workers.around(0, last, 150 + real * i, 150 + real * (i + 1), held or claimed * i)
+    workers.wait(0, runs * 500.0, last, runs * 500.0)
+    return workers
+
+
+def of(workers: Workers) -> Recording:
+    return workers.recording(3000)
+
+
+def test_results_that_are_taken_for_too_little_are_found() -> None:
+    """C14: `sizeof` is compared with what the process took."""
+    (found,) = ask(of(made(0.00005, 80)))
+    assert found.evidence["measured_bytes"] == pytest.approx(80e6)
+    assert found.evidence["measured_runs"] == 6
+    assert found.severity == Severity.NOTE
+    assert "`grow`" in found.headline
+    assert "takes 80.0 MB" in found.headline
+    assert "@sizeof.register(Forest)" in found.fix.code
+
+
+def test_results_that_are_taken_for_too_much_are_found() -> None:
+    (found,) = ask(of(made(200, 20)))
+    assert found.evidence["claimed_bytes"] == pytest.approx(200e6)
+
+
+@pytest.mark.parametrize(("claimed", "real"), [(100, 100), (100, 70), (60, 100), (5, 1), (1, 5)])
+def test_results_within_a_factor_of_two_or_too_small_to_tell_are_not(
+    claimed: float, real: float
+) -> None:
+    assert ask(of(made(claimed, real))) == []
+
+
+def test_memory_that_is_used_again_is_no_proof_of_too_much() -> None:
+    """The process never took less than what Dask believed to hold."""
+    assert ask(of(made(100, 0, held=100))) == []
+
+
+def test_a_leak_behind_a_number_is_not_its_size() -> None:
+    assert ask(of(made(0.00003, 80, kind="float"))) == []
+
+
+def test_a_piece_of_an_array_has_another_fix() -> None:
+    """A view keeps its parent: no size can be registered for that."""
+    (found,) = ask(of(made(0.001, 80, kind="numpy.ndarray")))
+    assert found.fix.code == ""
+    assert ".copy()" in found.fix.text
+
+
+def test_few_runs_prove_nothing() -> None:
+    assert ask(of(made(200, 20, runs=3))) == []
+
+
+def test_runs_beside_others_are_left_out() -> None:
+    workers = made(200, 20)
+    workers.run(0, 0, 3000, cause=-1, thread=1)
+    assert ask(of(workers)) == []
+
+
+def test_seconds_of_spilling_for_nothing_are_its_saving() -> None:
+    """A worker that is nearly empty writes its results to disk."""
+    workers = made(400, 20)
+    for i in range(6):
+        workers.spilled(0, i * 500 + 480, i * 500 + 500)
+        workers.took(0, i * 500 + 495, 170, 1100, 100)
+    (found,) = ask(of(workers))
+    assert found.cause == "memory"
+    assert found.cost_s == pytest.approx(0.12, abs=0.01)
+    assert found.saving_s == pytest.approx((0.12, 0.12), abs=0.02)
+
+
+def test_a_name_that_is_none_becomes_a_placeholder() -> None:
+    """A16: the code that is printed is Python whatever a class is called."""
+    (found,) = ask(of(made(0.00005, 80, kind='x"); import os; ("')))
+    assert "YourClass" in found.fix.code
+    compile(found.fix.code, "fix", "exec")
+
+
+class Forest:
+    """Trees that share one array; it says that each has its own."""
+
+    def __init__(self) -> None:
+        table = np.ones(1_000_000)
+        self.trees = [table[i:] for i in range(20)]
+
+    def __sizeof__(self) -> int:
+        return sum(tree.nbytes for tree in self.trees)
+
+
+def claimed() -> int:
+    from dask.sizeof import sizeof
+
+    return int(sizeof(Forest()))
+
+
+@pytest.mark.nightly
+@pytest.mark.cluster
+def test_the_fix_makes_dask_take_results_for_what_they_are() -> None:
+    """C35: the printed code, run as it is, on a real cluster."""
+    (found,) = ask(of(made(0.00005, 80, kind="__main__.Forest")))
+    with clusters.local(1) as client:
+        assert client.submit(claimed, pure=False).result() > 150e6
+        exec(found.fix.code, {"Forest": Forest})
+        assert client.submit(claimed, pure=False).result() == pytest.approx(8e6, rel=0.01)
+    from dask.sizeof import sizeof
+
+    assert sizeof(Forest()) == pytest.approx(8e6, rel=0.01)
+
+
+def forest(number: int) -> Forest:
+    """One that takes some time, so that every one is measured."""
+    np.sort(np.random.default_rng(number).normal(size=1_000_000))
+    return Forest()
+
+
+@pytest.mark.nightly
+@pytest.mark.cluster
+def test_it_is_seen_on_a_real_worker() -> None:
+    import stageprof
+
+    with clusters.local(1) as client, stageprof.profile() as prof:
+        _held(client)
+    (found,) = ask(prof.recording)
+    assert found.where.prefix == "forest"
+    assert found.evidence["measured_bytes"] == pytest.approx(8e6, rel=0.5)
+
+
+def _held(client: Client) -> None:
+    held = client.map(forest, range(12))
+    wait(held)
+    assert len(held) == 12

@@ -1,0 +1,85 @@
+"""Rule tiny-tasks: A9 (batch), A39, A40."""
+
+from __future__ import annotations
+
+import dask
+import dask.bag as db
+import pytest
+
+from findings.asking import asked, one, run
+from findings.crowded import FILE, Program, calls
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.tiny_tasks import RULE
+
+TASKS = 600
+
+
+def program(work: float = 0.1, tasks: int = TASKS, lead: float = 1.0) -> Recording:
+    made = Program()
+    made.made("checked", 21)
+    made.client("construction/build", 100.0, f"{FILE}:21", seen=True)
+    made.tasks(calls(tasks), work=work, lead=lead)
+    return made.recording()
+
+
+def test_many_short_tasks_are_named_with_their_line_and_what_each_costs() -> None:
+    """A9: too many tasks that do too little."""
+    found = one(RULE, program())
+
+    assert "600 tasks, most of `checked` at etl.py:21" in found.headline
+    assert found.where.file == FILE
+    assert found.where.prefix == "checked"
+    # A millisecond each on the way, and 100 ms of building them.
+    assert found.evidence["overhead_each_s"] == pytest.approx(0.7 / TASKS)
+    assert found.cost_s == pytest.approx(0.7)
+    low, high = found.saving_s
+    assert 0.9 * 0.7 < low <= high < 0.7
+
+
+@pytest.mark.parametrize(
+    ("work", "tasks", "fires"),
+    [(0.1, 600, True), (11.0, 600, True), (12.0, 600, False), (0.1, 499, False), (0.1, 500, True)],
+)
+def test_it_fires_below_ten_overheads_of_work_and_from_500_tasks(
+    work: float, tasks: int, fires: bool
+) -> None:
+    assert bool(asked(RULE, program(work, tasks))) == fires
+
+
+def test_tasks_that_need_one_another_in_a_chain_are_not_batched() -> None:
+    made = Program()
+    made.tasks(calls(TASKS), work=0.1, chain=True)
+    assert not asked(RULE, made.recording())
+
+
+def test_batch_leaves_four_tasks_for_each_thread() -> None:
+    found = one(RULE, program())
+    assert found.evidence["batch_size"] == 100  # 600 tasks of one thread: 150, rounded
+    assert "checked" in found.fix.code
+
+
+def test_printed_code_gives_the_same_results_in_fewer_tasks() -> None:
+    found = one(RULE, program())
+
+    def checked(x: int) -> int:
+        return x * x
+
+    with dask.config.set(scheduler="sync"):
+        names = run(found, checked=checked, inputs=list(range(250)))
+    assert names["results"] == [x * x for x in range(250)]
+    assert len(names["batches"]) == 3
+
+
+def test_printed_code_for_a_bag_makes_fewer_partitions() -> None:
+    made = Program()
+    keys = [(f"map-{'0' * 32}", i) for i in range(TASKS)]
+    made.tasks(keys, work=0.1, type_="list")
+    names = run(one(RULE, made.recording()), bag=db.from_sequence(range(1000), npartitions=200))
+    assert names["bag"].npartitions == 6
+    assert names["bag"].sum().compute(scheduler="sync") == sum(range(1000))
+
+
+def test_name_that_is_no_identifier_is_not_printed() -> None:
+    made = Program()
+    made.tasks(calls(TASKS, "__import__('os')"), work=0.1)
+    assert "__import__" not in one(RULE, made.recording()).fix.code

@@ -1,0 +1,84 @@
+"""The rule worker-restarted: workers lost with what they held and ran."""
+
+from __future__ import annotations
+
+import pytest
+
+from findings.workers import Workers, chain
+from stageprof_collectors.finding import Finding, Severity
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.worker_restarted import RULE, wasted
+from stageprof_runtime.event import STATUS
+
+LOST = STATUS.index("lost")
+
+
+def ask(recording: Recording) -> list[Finding]:
+    return list(RULE.find(recording, {}))
+
+
+def killed(**more: int) -> Recording:
+    """A run of 2 s is cut off with its worker; a second later another does it, in 3 s."""
+    made = Workers(2)
+    graph = made.graph(0, 0, 0)
+    first = made.run(0, 0, 2000, cause=-1 - graph, status=LOST, key="model")
+    made.killed(0, 2000, 970, **more)
+    again = made.run(1, 3000, 6000, cause=first, lead=(3000, 3000), key="model", wanted=True)
+    made.wait(0, 6000, again, 6000)
+    return made.recording(6000)
+
+
+def test_what_was_done_in_vain_is_its_cost() -> None:
+    """C13: over 95 % a worker is ended and started again."""
+    (found,) = ask(killed(results=3))
+    assert found.evidence["ended_for_memory"] == 1
+    assert found.evidence["results_lost"] == 3
+    assert found.evidence["tasks_cut_off"] == 1
+    assert found.evidence["done_again_s"] == pytest.approx(2.0)
+    assert found.saving_s[0] <= found.cost_s <= found.saving_s[1] <= 6
+    assert found.cost_s >= 2.0
+    assert "970 MB" in found.headline
+    assert "95 % of 1.0 GB" in found.headline
+    assert found.evidence["needed_bytes"] == 1_700_000_000
+    assert 'memory_limit="1.7GB"' in found.fix.code
+
+
+def test_it_is_never_a_note() -> None:
+    """Being lucky once is no reason to do nothing."""
+    made = Workers(2)
+    end = chain(made)
+    made.killed(1, 100, 960)
+    (found,) = ask(made.recording(end))
+    assert found.saving_s[0] == 0
+    assert found.severity == Severity.MODERATE
+
+
+def test_workers_that_went_by_themselves_have_another_fix_and_cause() -> None:
+    made = Workers(2)
+    end = chain(made)
+    made.lost(1, 100, results=2, running=0)
+    (found,) = ask(made.recording(end))
+    assert found.fix.code == ""
+    assert "dmesg" in found.fix.text
+    assert found.cause != "memory"
+
+
+@pytest.mark.parametrize(("results", "running", "well"), [(0, 0, False), (4, 2, True)])
+def test_workers_that_went_with_nothing_or_in_good_order_are_no_finding(
+    results: int, running: int, *, well: bool
+) -> None:
+    """C7: `client.restart()` and scaling down are the user's own will."""
+    made = Workers(2)
+    end = chain(made)
+    made.lost(1, 100, results, running, well=well)
+    assert ask(made.recording(end)) == []
+
+
+def test_runs_in_vain_are_those_lost_and_those_whose_results_were() -> None:
+    made = Workers(2)
+    graph = made.graph(0, 0, 0)
+    made.run(0, 0, 100, cause=-1 - graph, key="a")
+    made.run(0, 100, 200, cause=0, key="b", status=LOST)
+    made.run(1, 300, 400, cause=1, key="a")
+    made.run(1, 400, 500, cause=2, key="b")
+    assert wasted(made.recording(500)).tolist() == [0, 1]

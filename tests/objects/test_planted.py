@@ -1,0 +1,45 @@
+"""Planted objects are found, with the bytes, the name and the line that they have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from distributed import Client
+
+import stageprof
+from objects import programs
+from objects.programs import Planted, Program
+
+
+def objects_of(program: Program, client: Client, log: Path) -> pd.DataFrame:
+    """What is told of the objects in a program's graphs."""
+    with stageprof.profile() as prof:
+        program(client, str(log))
+    coverage = prof.recording.coverage()
+    assert coverage["disabled"] == []
+    assert coverage["dropped"] == {}
+    return prof.recording.objects()
+
+
+@pytest.mark.parametrize("case", programs.cases, ids=lambda case: case.program.__name__)
+def test_a_planted_object_is_named(case: Planted, client: Client, tmp_path: Path) -> None:
+    """Exactly one object, by its variable and the line that assigned it."""
+    found = objects_of(case.program, client, tmp_path / "log")
+    assert len(found) == 1, found.T.to_string()
+    row: Any = found.iloc[0]
+    expected = (case.variable, programs.__file__, case.line, case.type)
+    assert (row["variable"], row["file"], row["line"], row["type"]) == expected, row
+    if case.nbytes:
+        assert row["nbytes"] == case.nbytes, row
+    assert row["tasks"] >= 1, row
+    assert row["used_file"] == programs.__file__, row
+
+
+@pytest.mark.parametrize("program", programs.clean, ids=lambda program: program.__name__)
+def test_a_clean_program_has_none(program: Program, client: Client, tmp_path: Path) -> None:
+    """Nothing is told of."""
+    found = objects_of(program, client, tmp_path / "log")
+    assert found.empty, found.T.to_string()

@@ -1,0 +1,117 @@
+"""Recordings made by hand, in which every instant is known: milliseconds of one clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.store import Store
+from stageprof_runtime.batch import pack
+from stageprof_runtime.event import (
+    ARRIVE,
+    ASSIGN,
+    BLOCK,
+    DEPEND,
+    FINISH,
+    GRAPH,
+    MARK,
+    RUN,
+    SPAN,
+    SUBMIT,
+    WANT,
+    Place,
+)
+from stageprof_runtime.stage import STEP
+
+CLIENT = Place("client", "host", 1, "Client-1", 1)
+SCHEDULER = Place("scheduler", "host", 2, "tcp://host:1", 1)
+#: the user's thread
+LANE = 7
+#: everything begins here, so that no instant is 0 (which stands for "never")
+ZERO = 1_000
+
+
+def ns(ms: float) -> int:
+    return round((ms + ZERO) * 1e6)
+
+
+class HandMade:
+    """Collects rows; `recording()` makes a recording of them."""
+
+    def __init__(self, workers: int = 2, threads: int = 1) -> None:
+        self._rows: dict[Place, list[tuple[Any, ...]]] = {CLIENT: [], SCHEDULER: []}
+        self._workers = [
+            Place("worker", "host", 10 + w, f"tcp://host:{10 + w}", 1) for w in range(workers)
+        ]
+        for worker in self._workers:
+            label = f"{worker.name} {threads} 0 {worker.pid}"
+            self._rows[SCHEDULER].append((MARK, ns(0), "worker seen", label))
+            self._rows[worker] = []
+        self._runs = self._graphs = 0
+        self._end = 0.0
+
+    def span(self, step: str, start: float, stop: float) -> None:
+        """Work of the user's thread."""
+        self._rows[CLIENT].append((SPAN, STEP[step], ns(start), ns(stop), LANE, "", 1))
+
+    def graph(self, sent: float, arrived: float, taken: float, *, wanted: int = 1) -> int:
+        """A graph that the user's thread hands over; its number."""
+        g, self._graphs = self._graphs, self._graphs + 1
+        self._rows[CLIENT].append((SUBMIT, g, ns(sent), wanted, 0, LANE, "etl.py", 1))
+        row = (GRAPH, g, ns(arrived), ns(taken), 1, wanted, CLIENT.name, -1)
+        self._rows[SCHEDULER].append(row)
+        return g
+
+    def run(
+        self,
+        worker: int,
+        start: float,
+        stop: float,
+        *,
+        cause: int,
+        needs: list[int] | None = None,
+        lead: tuple[float, float] | None = None,
+        fetched: float | None = None,
+        finished: float | None = None,
+        thread: int = 0,
+        key: str = "",
+        wanted: bool = False,
+        status: int = 0,
+    ) -> int:
+        """A run; `lead` is when it was assigned and received (at its start), `needs` its rows of
+        DEPEND; its number."""  # noqa: D205, D209
+        run, self._runs = self._runs, self._runs + 1
+        place, key = self._workers[worker], key or f"task-{run}"
+        assigned, received = lead or (start, start)
+        ready = received if fetched is None else fetched
+        finished = stop if finished is None else finished
+        rows = self._rows[SCHEDULER]
+        rows.append((ASSIGN, run, ns(assigned), place.name, cause, key))
+        rows += [(DEPEND, run, on) for on in needs or ()]
+        rows.append((FINISH, run, ns(finished), status, 8, "int"))
+        if wanted:
+            rows.append((WANT, run, ns(finished), key))
+        times = (ns(received), ns(ready), ns(start), ns(stop))
+        self._rows[place].append((RUN, run, *times, 100 * worker + thread + 1, 0, place.name))
+        return run
+
+    def wait(
+        self, start: float, stop: float, run: int, ended: float, call: str = "_gather"
+    ) -> None:
+        """The user's thread waited for a run, of which it heard when it ended."""
+        key = f"task-{run}"
+        self._rows[CLIENT].append((ARRIVE, ns(ended), key))
+        block = (BLOCK, ns(start), ns(stop), LANE, call, ns(ended), ns(ended), ns(stop), key)
+        self._rows[CLIENT].append(block)
+
+    def recording(self, stop: float, *, attached: bool = False) -> Recording:
+        """The recording of the region from 0 to `stop`."""
+        if not attached:
+            begin = (MARK, ns(0), "region start", f"{LANE} {LANE}")
+            end = (MARK, ns(stop), "region stop", f"{LANE}")
+            self._rows[CLIENT] += [begin, end]
+        store = Store()
+        for place, rows in self._rows.items():
+            store.add(pack(place, 0, ns(0), []))
+            store.add(pack(place, 1, ns(stop), rows))
+        return Recording(store)
