@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from stageprof.check import Checked as Checked
+from stageprof.check import check as check
 from stageprof.profile import profile as profile
 from stageprof.recording import Recording as Recording
 from stageprof_collectors.finding import Finding as Finding
@@ -13,12 +15,14 @@ from stageprof_runtime.stage import Stage as Stage
 from stageprof_runtime.version import __version__ as __version__
 
 __all__ = [
+    "Checked",
     "Finding",
     "Recording",
     "Severity",
     "Stage",
     "StageprofError",
     "__version__",
+    "check",
     "open",
     "profile",
 ]

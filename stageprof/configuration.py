@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from stageprof.source import Source, environment, project, words
 from stageprof_collectors.catalogue import Catalogue, known
+from stageprof_collectors.preflight.checkup import CHECKS
 from stageprof_collectors.settings import DEFAULTS, Settings
 from stageprof_runtime.errors import UsageError
 
@@ -23,6 +24,8 @@ Given = Settings | Mapping[str, Any] | None
 
 _SEVERITIES: Final = ("critical", "serious", "moderate")
 _TABLES: Final = ("rules", "severity")
+#: The limits of what is asked before a run: most are the rule's own.
+PREFLIGHT: Final = {check.id: check.limits for check in CHECKS}
 #: In a rule's own table the switch beside its limits.
 _SWITCH: Final = "enabled"
 _DO: Final = "see docs/settings.md"
@@ -124,7 +127,8 @@ class _Choices:
             self.severity[name] = _share(value, f"severity.{name}", source)
 
     def _rule(self, rule: Any, value: Any, source: Source) -> None:
-        _known(rule, (*self.catalogue.rules, *self.catalogue.failed), "rule", source)
+        names = dict.fromkeys((*self.catalogue.rules, *self.catalogue.failed, *PREFLIGHT))
+        _known(rule, names, "rule", source)
         if isinstance(value, bool):
             self.on[rule] = value
             return
@@ -136,8 +140,10 @@ class _Choices:
             if not isinstance(value, bool):
                 raise _wrong(value, rule, "on or off", source)
             self.on[rule] = value
-        elif rule in self.catalogue.rules:  # what limits a rule that failed has, nobody knows
-            _known(name, self.catalogue.rules[rule].limits, f"limit of {rule}", source)
+        elif rule in self.catalogue.rules or rule in PREFLIGHT:
+            # What limits a rule that failed has, nobody knows.
+            own = self.catalogue.rules[rule].limits if rule in self.catalogue.rules else {}
+            _known(name, {**own, **PREFLIGHT.get(rule, {})}, f"limit of {rule}", source)
             self.limits[rule, name] = _finite(value, f"{rule}.{name}", source)
 
 

@@ -126,11 +126,7 @@ class Course:
         found = []
         for graph in self._t.graphs:
             submit = graph.submit
-            if (
-                submit is None
-                or submit.place != place
-                or (place, submit.thread) in self._walk.blocks
-            ):
+            if submit is None or submit.place != place or (place, submit.thread) in waiting:
                 continue
             i = bisect_right(starts, submit.t) - 1
             if i >= 0 and submit.t <= blocks[i].stop:

@@ -63,10 +63,16 @@ class Crowds:
         self._recording = recording
         self._runs = recording.timeline.runs
         self._chain = chain
+        self._known: dict[Kind, Crowd | None] = {}
         self.n = len(self._runs["run"])
 
     def of(self, kind: Kind) -> Crowd | None:
         """All runs of a kind; None if there is none."""
+        if kind not in self._known:
+            self._known[kind] = self._crowd(kind)
+        return self._known[kind]
+
+    def _crowd(self, kind: Kind) -> Crowd | None:
         rows = np.flatnonzero(self._of_kind(kind))
         if not len(rows):
             return None

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stageprof_collectors.crowd import Bools
-from stageprof_collectors.groups import Groups
 from stageprof_collectors.path import Step
 from stageprof_collectors.relief import relief, run_windows
 from stageprof_collectors.replay import Change
@@ -36,6 +35,12 @@ _MOST_OF_IT: Final = 0.5
 _ENOUGH: Final = 5
 #: The percentile of what others take that stands for all without it.
 _QUICK: Final = 25
+
+#: Bytes a second below which it is not the bytes that take the time: arrays are copied at some
+#: thousand million a second, texts pickled at some hundred million.
+SLOW_BYTES_S: Final = 100e6
+#: Seconds of pickling one copy, below which nobody minds.
+SLOW_S: Final = 0.01
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,12 @@ class Embedded:
     def cause(self) -> str:
         """One cause for all rules that see the same object."""
         return f"object:{self.number}"
+
+    @property
+    def slow_for_its_bytes(self) -> bool:
+        """Whether its pickling takes longer than its bytes explain."""
+        slow = self.dump_s / max(self.copies, 1) >= SLOW_S
+        return slow and self.dump_s * SLOW_BYTES_S > max(self.graph_bytes, self.nbytes)
 
     @property
     def each_bytes(self) -> float:
@@ -112,7 +123,7 @@ class Without:
     @cached_property
     def holders(self) -> Bools:
         """Which runs held it."""
-        groups = Groups(self._recording)
+        groups = self._recording.crowds.groups
         rows = {row for layer in self._thing.layers for row in groups.named(layer)}
         if not any(groups.tasks(row) for row in rows):  # fused: what was made at its line
             rows = set(groups.at(f"{self._thing.used_file}:{self._thing.used_line}"))

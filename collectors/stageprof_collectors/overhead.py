@@ -6,16 +6,20 @@ what is done task by task. Where several tasks became one, each of these would b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from stageprof_collectors.crowd import Crowd
+from stageprof_collectors.crowd import Bools, Crowd
 from stageprof_collectors.path import Step
+from stageprof_collectors.relief import run_windows
 from stageprof_collectors.replay import Change
 from stageprof_collectors.timeline import Ints
+from stageprof_collectors.toll import toll
 from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:
@@ -30,6 +34,8 @@ EACH: Final = frozenset(
         "task.send", "compress", "decompress", "wait.thread",
     )
 )  # fmt: skip
+#: Workers tell of so many times more runs than the scheduler only if that did not tell of all.
+_ALL: Final = 1.05
 #: Of these the user's line is known.
 _LINED: Final = STEP["build"]
 
@@ -49,8 +55,7 @@ class Overhead:
     @cached_property
     def seconds(self) -> float:
         """Seconds of the blocking account."""
-        steps = (s for s in self._recording.path_steps if s.what.step in EACH)
-        return sum((s.stop - s.start) * self._share(s) for s in steps) / 1e9
+        return toll(self._recording, self.merged(math.inf))
 
     @property
     def each_s(self) -> float:
@@ -75,9 +80,48 @@ class Overhead:
 
         `fetch`: what is left of what it takes to fetch what they need.
         """
-        left = np.where(self._mine, 1.0 / k, 1.0)
-        moved = np.where(self._mine, fetch, 1.0)
-        return Change(lead=left, begin=left, lag=left, fetch=moved, serial=self._serial(1.0 / k))
+        gone = 1.0 - 1.0 / k
+        return Change(
+            lead=1.0 - gone * self._usual["lead"],
+            begin=1.0 - gone * self._usual["begin"],
+            lag=1.0 - gone * self._usual["lag"],
+            fetch=np.where(self._mine, fetch, 1.0),
+            serial=self._serial(1.0 - gone),
+        )
+
+    def saving(self, k: float) -> tuple[float, float]:
+        """Seconds that this change would save, at least and at most.
+
+        Where the scheduler had no time to tell of all runs, a replay lacks most of what they
+        waited for: then it may be anything up to what the change takes from the account.
+        """
+        change = self.merged(k)
+        low, high = self._recording.replay.saving(change)
+        if self._recording.store.rows("run") <= _ALL * len(self._mine):
+            return low, high
+        return low, max(high, toll(self._recording, change))
+
+    @cached_property
+    def _usual(self) -> dict[str, NDArray[np.float64]]:
+        """How much of each part of a run is what such a run takes usually; 0 of other runs.
+
+        The first on each thread may wait for a process to start, and will do so in any case.
+        """
+        found = {}
+        for part, (start, stop) in run_windows(self._recording, self._runs).items():
+            took = np.maximum(stop - start, 0).astype(float)
+            usual = np.minimum(took, np.median(took[self._mine])) / np.maximum(took, 1.0)
+            found[part] = np.where(self._first, usual, 1.0) * self._mine
+        return found
+
+    @cached_property
+    def _first(self) -> Bools:
+        """Which runs are the first on their threads."""
+        lanes = np.stack([self._runs["wplace"], self._runs["thread"]])
+        order = np.argsort(self._runs["start"], kind="stable")
+        first = np.zeros(len(order), np.bool_)
+        first[order[np.unique(lanes[:, order], axis=1, return_index=True)[1]]] = True
+        return first
 
     def _serial(self, left: float) -> Callable[[Step], float]:
         def stays(step: Step) -> float:
@@ -86,9 +130,7 @@ class Overhead:
         return stays
 
     def _share(self, step: Step) -> float:
-        """How much of a piece of the critical path is for the crowd."""
-        if step.run >= 0:
-            return float(self._mine[step.run])
+        """How much of a piece of the critical path that is for no run is for the crowd."""
         if step.what.step == _LINED and step.what.label:
             return float(self._recording.store.strings[step.what.label] in self._crowd.lines)
         return self._part

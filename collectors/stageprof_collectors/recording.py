@@ -16,6 +16,7 @@ from stageprof_collectors import places, region, work
 from stageprof_collectors.account import Account
 from stageprof_collectors.computations import computations
 from stageprof_collectors.coverage import coverage
+from stageprof_collectors.crowd import Crowds
 from stageprof_collectors.diagnosis import Diagnosis, diagnose
 from stageprof_collectors.finding import Finding
 from stageprof_collectors.findings import findings_frame
@@ -89,6 +90,11 @@ class Recording:
     def replay(self) -> Replay:
         """Predicts what a change would save."""
         return Replay(self)
+
+    @cached_property
+    def crowds(self) -> Crowds:
+        """Runs by what they are where their number matters."""
+        return Crowds(self)
 
     @cached_property
     def memory(self) -> Memory:

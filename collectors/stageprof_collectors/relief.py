@@ -21,8 +21,14 @@ from stageprof_collectors.timeline import Columns, Ints
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
-#: Runs of a kind that are compared with as many others at least: their median is then one of them.
-ALIKE: Final = 3
+#: Of each kind so many runs are compared, each with each.
+ALIKE: Final = 100
+#: Two runs tell something if what they met of trouble differs by this part of their time.
+APART: Final = 0.3
+#: So many pairs of runs have to tell.
+PAIRS: Final = 20
+#: Shorter runs say more of the clock than of trouble.
+LONG_NS: Final = 5_000_000
 
 Interval = tuple[int, int]
 Floats = NDArray[np.float64]
@@ -93,21 +99,42 @@ def relief(
 
 
 def _unslowed(recording: Recording, trouble: Mapping[int, Sequence[Interval]]) -> Floats:
-    """By how much runs during trouble took longer than those of the same kind at other times."""
-    runs = recording.timeline.runs
-    factor = np.ones(len(runs["run"]))
-    during = np.zeros(len(factor), np.bool_)
-    for place, spans in trouble.items():
-        mine = np.flatnonzero(runs["wplace"] == place)
-        during[mine] = Covered(spans).of(runs["start"][mine], runs["stop"][mine]) > 0
-    took = runs["stop"] - runs["start"]
+    """What is left of each run's time without what trouble on its host added to it.
+
+    Runs of one kind that met more of it are compared with those that met less; by how much that
+    made them longer is the same for all kinds, or too few runs would tell.
+    """
+    runs, met = recording.timeline.runs, _met(recording, trouble)
+    took = np.log(np.maximum(runs["stop"] - runs["start"], 1).astype(float))
+    slopes: list[Floats] = []
     kinds = recording.tasks()["prefix"].to_numpy(dtype=object)
-    for kind in set(kinds[during].tolist()):
-        slow, others = during & (kinds == kind), ~during & (kinds == kind) & (runs["seen"] == 1)
-        if slow.sum() >= ALIKE and others.sum() >= ALIKE:
-            usual = float(np.median(took[others]))
-            factor[slow] = min(1.0, usual / max(float(np.median(took[slow])), 1.0))
-    return factor
+    told = (runs["seen"] == 1) & (runs["stop"] - runs["start"] >= LONG_NS)
+    for kind in set(kinds[told & (met > 0)].tolist()):
+        mine = np.flatnonzero(told & (kinds == kind))[:ALIKE]
+        i, j = np.triu_indices(len(mine), k=1)
+        more = met[mine[j]] - met[mine[i]]
+        far = np.abs(more) >= APART
+        slopes.append((took[mine[j]] - took[mine[i]])[far] / more[far])
+    every = np.concatenate(slopes) if slopes else np.zeros(0)
+    rate = max(0.0, float(np.median(every))) if len(every) >= PAIRS else 0.0
+    left: Floats = np.exp(-rate * met)
+    return left
+
+
+def _met(recording: Recording, trouble: Mapping[int, Sequence[Interval]]) -> Floats:
+    """The part of each run during which a worker on its host was in trouble."""
+    runs, places = recording.timeline.runs, recording.store.places
+    met = np.zeros(len(runs["run"]))
+    hosts = [place.host for place in places]
+    for host in {hosts[place] for place in trouble}:
+        covered = Covered(
+            span for p, spans in trouble.items() if hosts[p] == host for span in spans
+        )
+        mine = [i for i, name in enumerate(hosts) if name == host]
+        rows = np.flatnonzero(np.isin(runs["wplace"], mine))
+        start, stop = runs["start"][rows], runs["stop"][rows]
+        met[rows] = 1.0 - _left(covered, start, stop)
+    return met
 
 
 def _left(covered: Covered, start: Ints, stop: Ints) -> Floats:

@@ -12,14 +12,14 @@ often; but what it is known to do for its tasks, one after another, is the least
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stageprof_collectors.arrangement import together
+from stageprof_collectors.change import Change as Change
+from stageprof_collectors.change import Factor
 from stageprof_collectors.course import Course
 from stageprof_collectors.fixed import Fixed
 from stageprof_collectors.free import Free
@@ -36,9 +36,6 @@ from stageprof_runtime.stage import OUTSIDE, STEP, Stage, stage_of
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
-#: A factor for all runs, or one per row of `Timeline.runs`: 1 leaves it as it was, 0 takes it away.
-Factor = float | NDArray[np.float64]
-
 #: With a larger error the replay does not know the run well enough: what a change saves is then
 #: anything up to what it takes from the critical path.
 UNSURE: Final = 0.1
@@ -49,42 +46,6 @@ _LONGEST: Final = 2.0**60
 
 #: What a scheduler does for every task, one after another, on its one thread.
 _FOR_TASKS: Final = tuple(STEP[step] for step in ("transition", "task.dump", "task.load"))
-
-
-@dataclass(frozen=True)
-class Change:
-    """What would be different; everything not named stays as it was recorded.
-
-    Factors multiply a time of each run: 0.25 leaves a quarter of it.
-    """
-
-    #: the task's function, from its start to its stop
-    compute: Factor = 1.0
-    #: from the end of what it needed to its arrival at a worker: the scheduler's decision, and the
-    #: message with its dump and load
-    lead: Factor = 1.0
-    #: fetching what it needs from other workers
-    fetch: Factor = 1.0
-    #: from its stop to the scheduler's knowing
-    lag: Factor = 1.0
-    #: from its data and a thread being there to its start: what its worker did meanwhile
-    begin: Factor = 1.0
-    #: for a piece of the critical path that belongs to no run (construction, a graph's way to the
-    #: scheduler, the gathering of results, ...): what fraction of it stays
-    serial: Callable[[Step], float] | None = None
-    #: threads of every worker, and how many workers; None: as they were
-    threads: int | None = None
-    workers: int | None = None
-
-    @property
-    def of_messages(self) -> bool:
-        """Whether only the tasks' ways would be shorter: the same functions on the same threads."""
-        return not self.resized and bool(np.all(np.asarray(self.compute) == 1))
-
-    @property
-    def resized(self) -> bool:
-        """Whether there would be other threads than there were."""
-        return self.threads is not None or self.workers is not None
 
 
 _NOTHING: Final = Change()
@@ -181,6 +142,16 @@ class Replay:
             serial=lambda step: float(stage_of(step.what.step) != stage),
         )  # fmt: skip
 
+    @property
+    def owner(self) -> Ints:
+        """Of each run the graph that led to it (index of `Timeline.graphs`); -1: unknown."""
+        return self._model.owner
+
+    @property
+    def launching(self) -> Ints:
+        """Rows of runs that waited for others that they had launched."""
+        return np.array(sorted(self._course.launching), np.int64)
+
     # -- prepared once ------------------------------------------------------------------------
 
     @property
@@ -235,14 +206,25 @@ class Replay:
     def _both(self, change: Change) -> list[tuple[float, float]]:
         """Seconds of the unchanged and of the changed replay, in each way that comes to an end."""
         untied = change.resized
-        base, fixed = self._base_fixed, self._fixed
-        if untied:
-            base, fixed = self._base_untied, self._untied
+        base = self._base_untied if untied else self._base_fixed
+        fixed, free = self._ways(change)
         found = [(base, fixed.wall(*self._set(change, free=False, untied=untied)) / 1e9)]
         if self._base_free >= 0:
-            wall = self._free.wall(*self._set(change, free=True)) / 1e9
+            wall = free.wall(*self._set(change, free=True)) / 1e9
             found += [(self._base_free, wall)] if wall >= 0 else []
         return found
+
+    def _ways(self, change: Change) -> tuple[Fixed, Free]:
+        """Both ways through the model, with the programs that a change leaves."""
+        if change.together:
+            programs, waits = self._programs_of(change), self._model.free
+            return Fixed(self._model, programs, waits), Free(self._model, programs, waits)
+        return self._untied if change.resized else self._fixed, self._free
+
+    def _programs_of(self, change: Change) -> list[Program]:
+        if not change.together:
+            return self._programs
+        return together(self._programs, change.together)
 
     def _set(
         self, change: Change, *, free: bool, untied: bool = False
@@ -260,7 +242,7 @@ class Replay:
         gone = parts.lead - lead + parts.fetch - fetch + parts.pre - pre
         gone = gone + self._model.before(parts.lag - lag)
         turn = np.maximum(parts.turn - gone, np.minimum(pre, parts.turn))
-        turn = _scaled(turn, self._crowding(change, free=free))
+        turn = _scaled(turn, 0.0 if change.bare else self._crowding(change, free=free))
         return Amounts(
             (lead + fetch).tolist(),
             pre.tolist(),
@@ -286,7 +268,7 @@ class Replay:
 
     def _of_programs(self, change: Change) -> tuple[list[list[int]], list[list[int]]]:
         before, after = [], []
-        for program in self._programs:
+        for program in self._programs_of(change):
             factor = 1.0 if program.run < 0 else float(_one(change.compute, program.run))
             before.append([round(length(op.before, change.serial) * factor) for op in program.ops])
             after.append([length(op.after, change.serial) for op in program.ops])

@@ -102,6 +102,12 @@ def run_id(worker: Any, key: object) -> int:
     return -1 if task is None else task.run_id
 
 
+def saturation(scheduler: Any) -> float:
+    """Tasks that a worker is given for each of its threads; 0 if there is no bound."""
+    bound = float(scheduler.WORKER_SATURATION)
+    return bound if bound < float("inf") else 0.0
+
+
 def client_handlers(client: Any) -> dict[str, Any]:
     """What a client does with each message of the scheduler's stream."""
     handlers: dict[str, Any] = client._stream_handlers
@@ -127,3 +133,16 @@ def wanted(client: Any) -> dict[Any, Any]:
     """What a client holds futures of: key -> its state, whose `status` is "pending" at first."""
     futures: dict[Any, Any] = client.futures
     return futures
+
+
+def asked_of(client: Any, question: str, *args: Any, timeout_s: float, **kwargs: Any) -> Any:
+    """What a cluster answers to a coroutine of its client, waited for no longer than a time.
+
+    Raises:
+        RuntimeError: the client belongs to a loop that is running here and cannot be waited for.
+        TimeoutError: there was no answer in time.
+    """
+    if client.asynchronous:
+        raise RuntimeError("the client is asynchronous")
+    coroutine = getattr(client, question)
+    return client.sync(coroutine, *args, callback_timeout=timeout_s, asynchronous=False, **kwargs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from stageprof_runtime.event import OBJECT
 from stageprof_runtime.examination import SLOW, Taken
@@ -12,6 +12,9 @@ from stageprof_runtime.holding import LEAST, Held
 from stageprof_runtime.kinds import title
 from stageprof_runtime.kinship import address, is_numpy, parent
 from stageprof_runtime.names import Known
+
+#: Values of one class from which their median tells how long one takes.
+MANY_ALIKE: Final = 10
 
 
 class Group:
@@ -67,3 +70,20 @@ def matters(took: Taken) -> bool:
 
 def _hashable(key: object) -> object:
     return key if type(key) in (str, int, tuple) else id(key)
+
+
+def quick_types(found: list[Held], took: dict[int, Taken]) -> set[type]:
+    """Classes of which most values were pickled quickly.
+
+    Where one of them took long, something else had the processor while it was pickled.
+    """
+    times: defaultdict[type, dict[int, int]] = defaultdict(dict)
+    for held in found:
+        part = took.get(id(held.value))
+        if part is not None:
+            times[type(held.value)][id(held.value)] = part.ns
+    return {
+        cls
+        for cls, ns in times.items()
+        if len(ns) >= MANY_ALIKE and sorted(ns.values())[len(ns) // 2] < SLOW // 10
+    }

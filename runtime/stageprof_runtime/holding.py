@@ -90,7 +90,12 @@ class Walk:
     """One walk over a graph or a part of it."""
 
     def __init__(
-        self, until: int = 2**63, whole: Callable[[Any], bool] | None = None, *, deep: bool = True
+        self,
+        until: int = 2**63,
+        whole: Callable[[Any], bool] | None = None,
+        *,
+        deep: bool = True,
+        clock: Callable[[], int] = now_ns,
     ) -> None:
         """A walk that has not begun.
 
@@ -98,12 +103,14 @@ class Walk:
             until: instant (ns) at which to stop.
             whole: says of a container whether it is one object, whatever is in it.
             deep: whether to follow expressions and layers inside the first one.
+            clock: what `until` is an instant of.
         """
         self.found: list[Held] = []
         self.stopped = False
         self._until = until
         self._whole = whole or _never
         self._deep = deep
+        self._clock = clock
         self._seen: set[int] = set()
         self._functions: dict[int, list[tuple[object, str, str]]] = {}
         self._left = _STRIDE
@@ -140,7 +147,7 @@ class Walk:
         self._left -= 1
         if self._left < 0:
             self._left = _STRIDE
-            if now_ns() > self._until:
+            if self._clock() > self._until:
                 raise OutOfTimeError
 
     def _container(self, x: Any, at: _At, how: str, name: str) -> None:
@@ -166,9 +173,7 @@ class Walk:
         """Whether a container's elements are looked at one by one."""
         values = x.values() if type(x) is dict else x
         kinds = {kind_of(value) for value in itertools.islice(values, 8)}
-        if STRUCTURE in kinds:
-            return True
-        if FUNCTION in kinds and type(x) is tuple:
+        if STRUCTURE in kinds or (FUNCTION in kinds and type(x) is tuple):
             return True
         return len(x) <= MANY and not kinds <= {ATOM, TEXT}
 

@@ -56,4 +56,3 @@ def _count(keys: Any) -> int:
 
 def _number(value: Any) -> int:
     return value if type(value) is int else 0
-

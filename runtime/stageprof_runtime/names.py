@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final, NamedTuple, Self
 
@@ -84,12 +85,19 @@ class Names:
         self._pieces.clear()
         self._alike.clear()
 
-    def see(self, x: object, layer: str, frame: FrameType | None, until: int) -> bool:
+    def see(
+        self,
+        x: object,
+        layer: str,
+        frame: FrameType | None,
+        until: int,
+        clock: Callable[[], int] = now_ns,
+    ) -> bool:
         """Name what a new layer or expression holds; whether there was time for all of it."""
         with Sight(self, frame) as sight:
-            walk = Walk(until, sight.whole, deep=False)
+            walk = Walk(until, sight.whole, deep=False, clock=clock)
             for held in walk.graph(x, layer):
-                if now_ns() > until:
+                if clock() > until:
                     return False
                 if self._worth(held.value) and self.get(held.value) is None:
                     sight.name(held)

@@ -32,7 +32,7 @@ class Emit(Protocol):
         """Add what of a step was for the tasks of one layer; a long one by itself, ended at `t`."""
 
     def stack(self, role: str, name: str, label: str, how: str, entry: str, ns: int) -> None:
-        """Add a look at a task of a prefix: the user's line, the kind of work, its share of time."""
+        """Add a look at a task of a prefix: the user's line, the kind of work, its share."""
 
 
 #: A probe is one function: it installs itself and returns its undo.

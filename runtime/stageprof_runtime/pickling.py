@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import cloudpickle
-from stageprof_runtime.kinds import STRUCTURE, kind_of
+from stageprof_runtime.kinds import DATA, STRUCTURE, kind_of
 
 #: So many values of one class, one after another, are noted one by one.
 ALIKE: Final = 256
@@ -169,7 +169,7 @@ class _Many:
     """Tells where one value after another is of the same class: a list of a million small objects.
 
     Each note takes time; what those after the first take is as well known from the last note.
-    Parts of the graph are always noted.
+    Parts of the graph are always noted, and arrays and frames: a layer may be a thousand chunks.
     """
 
     __slots__ = ("_kind", "_run", "_skip")
@@ -188,5 +188,5 @@ class _Many:
             return True
         self._run += 1
         if self._run == ALIKE:
-            self._skip = kind_of(value) != STRUCTURE
+            self._skip = kind_of(value) not in (STRUCTURE, DATA)
         return False

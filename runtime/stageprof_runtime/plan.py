@@ -95,7 +95,11 @@ def _columns(reader: Any) -> dict[str, int]:
     if type(meta).__name__ != "DataFrame":
         return {}
     pairs = zip(list(meta.columns), list(meta.dtypes.array), strict=True)
-    return {name: _width(dtype) for name, dtype in pairs if type(name) is str}
+    widths = {name: _width(dtype) for name, dtype in pairs if type(name) is str}
+    asked = reader.operand("columns") if "columns" in type(reader)._parameters else None
+    if type(asked) is not list:
+        return widths
+    return {name: widths[name] for name in asked if type(name) is str and name in widths}
 
 
 def _width(dtype: Any) -> int:

@@ -19,7 +19,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from stageprof_runtime import process
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import address, waiting_in
+from stageprof_runtime.compat import address, saturation, waiting_in
 from stageprof_runtime.event import (
     ASSIGN,
     DEPEND,
@@ -36,10 +36,18 @@ from stageprof_runtime.guard import Watches, attempt, cancelled, guard, hook, qu
 from stageprof_runtime.incident import incident
 from stageprof_runtime.needs import FEW, MOST, needed, spread
 from stageprof_runtime.patch import Undo, replace_item, together
-from stageprof_runtime.probes import communication, imports, scheduling, serialization, shares
+from stageprof_runtime.probes import (
+    communication,
+    garbage,
+    imports,
+    scheduling,
+    serialization,
+    shares,
+)
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import Shipper
 from stageprof_runtime.system import monitored, sample
+from stageprof_runtime.tick import Ticks
 
 PROBES = [
     scheduling.install,
@@ -48,6 +56,7 @@ PROBES = [
     shares.install_optimizers,
     communication.install,
     imports.install,
+    garbage.install,
 ]
 #: Seconds that the drain of one worker may take before it counts as lost.
 DRAIN_S = 5.0
@@ -120,10 +129,16 @@ class SchedulerProbe(SchedulerPlugin):
         self._undo = together(undos)
         undos.append(self._shipper.stop)
         self._install(scheduler, undos)
+        attempt(self.watches["start"], self._tell_saturation)
+        loop = scheduler.loop.asyncio_loop
+        undos.append(Ticks(loop, ring, self.watches["ticks"]).start())
         ring.emit((MARK, now_ns(), "loop thread", str(get_ident())))
         for worker in scheduler.workers.values():
             self._seen(worker)
         self._shipper.start()
+
+    def _tell_saturation(self) -> None:
+        sample(self._ring, {"worker.saturation": saturation(self._scheduler)})
 
     def _install(self, scheduler: Any, undos: list[Undo]) -> None:
         """Each undo is in the list as soon as there is something to undo."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from distributed.utils import sync
 
-from stageprof_runtime import process
+from stageprof_runtime import process, rounds
 from stageprof_runtime.bootstrap import carry
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import client_handlers, client_loop
@@ -30,6 +30,7 @@ from stageprof_runtime.patch import Undo
 from stageprof_runtime.probes import (
     clients,
     communication,
+    garbage,
     imports,
     layers,
     local,
@@ -67,6 +68,7 @@ PROBES = [
     training.install,
     clients.install,
     objects.install,
+    garbage.install,
 ]
 #: Seconds that joining a cluster may take before the run goes on without it.
 PATIENCE_S = 15.0
@@ -166,8 +168,13 @@ class Session:
     def _uninstall(self) -> None:
         if self in clients.followers:
             clients.followers.remove(self)
+        attempt(self.watches["stop"], self._tell_loops)
         for step in (self._leave, self._shipper.stop, self._end_monitor, self._flush):
             attempt(self.watches["stop"], step)
+
+    def _tell_loops(self) -> None:
+        for label in rounds.told():
+            self.ring.emit((MARK, now_ns(), "loop", label))
 
     def _end_monitor(self) -> None:
         if self._monitor is not None:

@@ -15,7 +15,9 @@ and from the frames around it these, which are found first:
 
     iterrows, itertuples, apply(axis=1), element access, Series.apply, Series.map, np.vectorize
                 a loop over the rows of a frame or the elements of a column
-    objects     numpy or pandas works on an array of Python objects
+    objects     numpy or pandas works on an array of Python objects; before Python 3.13, where the
+                locals of a running function cannot be read safely, only what its functions' names
+                tell of it
 
 C code that holds the GIL and is not called but reached by an operator (a product of huge integers,
 say) counts as `python`: the thread stops at the next jump.
@@ -30,7 +32,7 @@ from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
 from stageprof_runtime.lines import USER, kind
-from stageprof_runtime.loops import loops_of
+from stageprof_runtime.looping import loops_of
 
 PYTHON, CALL, LIBRARY, OBJECTS = "python", "call", "library", "objects"
 #: Kinds of loops over rows or elements.
@@ -50,13 +52,13 @@ FEWEST: Final = 1_000
 
 #: Our own frames right outside a task's function.
 _BOTTOM: Final = ("probes/execution.py", "probes.execution>", "probes/local.py", "probes.local>")
-#: Functions of pandas (end of the file's name, name) by what they say.
+#: Functions of pandas (end of the file's name, name or qualified name) by what they say.
 _PANDAS: Final = {
     ("core/frame.py", "iterrows"): "iterrows",
     ("core/frame.py", "itertuples"): "itertuples",
     ("core/apply.py", "apply_series_generator"): "apply",
     ("core/apply.py", "apply_raw"): "apply",
-    ("core/apply.py", "apply_standard"): "Series.apply",
+    ("core/apply.py", "SeriesApply.apply_standard"): "Series.apply",
     ("core/algorithms.py", "map_array"): "Series.map",
     ("core/frame.py", "_get_value"): "element access",
     ("core/frame.py", "_set_value"): "element access",
@@ -73,8 +75,6 @@ _ON_OBJECTS: Final = "core/strings/object_array.py"
 _WRITING: Final = "_setitem_with_indexer"
 #: Those of them that take a column if their `axis` is 1.
 _BY_AXIS: Final = frozenset({"_ixs", "xs", "_get_label"})
-#: Names in a function that may have a hand on the dict of its locals.
-_TOUCHES: Final = frozenset({"locals", "vars", "eval", "exec", "_getframe", "currentframe"})
 _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
 _PACKAGES: Final = ("site-packages", "dist-packages")
 #: The standard library's own ways of waiting and importing: not the user's computing.
@@ -148,7 +148,7 @@ def _look_up(code: CodeType) -> _Code:
     if any(part in file for part in _BOTTOM):
         return _Code(_BEGIN, "")
     if "/pandas/core/" in file:
-        return _Code(_NUMERIC, _of_pandas(file, code.co_name))
+        return _Code(_NUMERIC, _of_pandas(file, code))
     if "/numpy/" in file:
         return _Code(_NUMERIC, "np.vectorize" if code.co_name == "_vectorize_call" else "")
     if any(part in file for part in _PACKAGES):
@@ -159,11 +159,12 @@ def _look_up(code: CodeType) -> _Code:
     return _Code(_STANDARD if standard else _OTHER, "")
 
 
-def _of_pandas(file: str, name: str) -> str:
+def _of_pandas(file: str, code: CodeType) -> str:
     """What a function of pandas says by itself."""
-    if file.endswith(_ON_OBJECTS) or name == "comp_method_OBJECT_ARRAY":
+    names = (code.co_name, code.co_qualname)
+    if file.endswith(_ON_OBJECTS) or code.co_name == "comp_method_OBJECT_ARRAY":
         return OBJECTS
-    return next((v for (f, n), v in _PANDAS.items() if file.endswith(f) and name == n), "")
+    return next((v for (f, n), v in _PANDAS.items() if file.endswith(f) and n in names), "")
 
 
 def _label(frame: FrameType, line: int) -> str:
@@ -189,7 +190,7 @@ def _row_loop(frames: list[FrameType]) -> Seen | None:
         elif code.loop == "element access":
             single = single or _one_row(frame)
         elif code.loop not in ("", OBJECTS) and called is not None:
-            how = _applied(frame, code.loop)
+            how = _applied(frames[i:], code.loop)
             if how:
                 return Seen(_label(called, called.f_code.co_firstlineno), how)
     return None
@@ -221,31 +222,32 @@ def _one_row(frame: FrameType) -> bool:
     return any(type(part) is int or _is_integer(part) for part in parts[:1])
 
 
-def _applied(frame: FrameType, loop: str) -> str:
+def _applied(frames: list[FrameType], loop: str) -> str:
     """The loop that a frame of pandas makes by calling the user's function; "" if it makes none."""
-    cls = type(_locals(frame, ("self",)).get("self")).__name__
     if loop == "apply":
-        return "apply(axis=1)" if cls == "FrameColumnApply" else ""
-    if loop == "Series.apply":
-        return loop if cls == "SeriesApply" else ""
+        return "apply(axis=1)" if _by_rows(frames) else ""
     return loop
 
 
-def _locals(frame: FrameType, names: tuple[str, ...]) -> dict[str, Any]:
-    """Locals of a function of pandas or numpy; what reading them leaves behind is taken away.
+def _by_rows(frames: list[FrameType]) -> bool:
+    """Whether `DataFrame.apply` goes over rows, told from the call in the user's own function.
 
-    Before Python 3.13 they are read by way of a dict of the frame's own. It keeps the user's data
-    alive unless it is emptied, and it is what `locals()` returns: a function that may have a hand
-    on it (or whose it is, as a module's) is not asked.
+    Dask's own `apply` does nothing else.
     """
-    code = frame.f_code
-    if not code.co_flags & CO_OPTIMIZED or not _TOUCHES.isdisjoint(code.co_names):
+    caller = next((f for f in frames if _of(f.f_code).whose == _USER), None)
+    return caller is None or loops_of(caller.f_code).by_rows(caller.f_lasti)
+
+
+def _locals(frame: FrameType, names: tuple[str, ...]) -> dict[str, Any]:
+    """Locals of a function of pandas or numpy; none before Python 3.13.
+
+    There `f_locals` is a view. Earlier it is a dict that CPython writes into a frame which another
+    thread is running: it keeps the user's data alive, and workers were seen to crash.
+    """
+    if sys.version_info < (3, 13) or not frame.f_code.co_flags & CO_OPTIMIZED:
         return {}
     values = frame.f_locals
-    found = {name: values[name] for name in names if name in values}
-    if type(values) is dict:
-        values.clear()
-    return found
+    return {name: values[name] for name in names if name in values}
 
 
 # -- arrays of objects ------------------------------------------------------------------------

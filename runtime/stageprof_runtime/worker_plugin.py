@@ -13,6 +13,7 @@ from threading import get_ident
 from typing import Any
 
 import psutil
+from dask.system import cpu_count
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from stageprof_runtime import process
@@ -25,6 +26,7 @@ from stageprof_runtime.probes import (
     communication,
     execution,
     frames,
+    garbage,
     imports,
     memory,
     serialization,
@@ -37,6 +39,7 @@ from stageprof_runtime.process import EMIT
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import Shipper
 from stageprof_runtime.system import memory_limits, monitored, sample, worker_memory
+from stageprof_runtime.tick import Ticks
 
 #: What runs on a worker; the client's probes too, for tasks that launch tasks.
 PROBES = [
@@ -50,6 +53,7 @@ PROBES = [
     imports.install,
     waiting.install,
     memory.install,
+    garbage.install,
 ]
 
 #: Batches that may wait to be sent; with more, rows stay in the ring, which is bounded.
@@ -108,6 +112,7 @@ class WorkerProbe(WorkerPlugin):
         undos.append(shipper.stop)
         probes: list[Install] = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
         undos.append(process.join("worker", ring, probes))
+        undos.append(Ticks(worker.loop.asyncio_loop, ring, self.watches["ticks"]).start())
         self.watches["stacks"] = stacks.watch()
         shipper.start()
         self._ask_loop()
@@ -158,6 +163,8 @@ class WorkerProbe(WorkerPlugin):
         facts = {
             "threads": worker.state.nthreads,
             "cpus": psutil.cpu_count() or 0,
+            # what affinity and the container's quota leave of them
+            "cpus_usable": cpu_count() or 0,
             **memory_limits(worker),
         }
         sample(self._ring, {f"worker.{name}": value for name, value in facts.items()})

@@ -12,7 +12,7 @@ import numpy as np
 from dask import compute, delayed
 from distributed import Client, LocalCluster
 
-ARTICLES, BASKETS = 100_000, 6
+ARTICLES, BASKETS, DAYS = 100_000, 6, 400
 
 
 @dataclass
@@ -32,14 +32,16 @@ class Catalogue:
 
 
 def priced(seed: int, catalogue: Catalogue) -> float:
-    """The price of a basket of random articles."""
-    chosen = np.random.default_rng(seed).integers(0, ARTICLES, 20_000)
+    """What a basket of random articles brings in a day, over many days."""
+    random = np.random.default_rng(seed)
+    chosen = random.integers(0, ARTICLES, 20_000)
     articles = [catalogue.articles[i] for i in chosen.tolist()]
-    return sum(article.price * (1 + article.tax) for article in articles)
+    prices = np.array([article.price * (1 + article.tax) for article in articles])
+    return float((random.poisson(3, (DAYS, len(chosen))) @ prices).mean())
 
 
 def main() -> None:
-    """The price of all baskets."""
+    """What all baskets bring in a day."""
     catalogue = Catalogue()
     prices = compute(*[delayed(priced)(seed, catalogue) for seed in range(BASKETS)])
     print(f"{sum(prices):.0f}")

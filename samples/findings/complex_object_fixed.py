@@ -9,17 +9,19 @@ import numpy as np
 from dask import compute, delayed
 from distributed import Client, LocalCluster
 
-ARTICLES, BASKETS = 100_000, 6
+ARTICLES, BASKETS, DAYS = 100_000, 6, 400
 
 
 def priced(seed: int, price: np.ndarray, tax: np.ndarray) -> float:
-    """The price of a basket of random articles."""
-    chosen = np.random.default_rng(seed).integers(0, ARTICLES, 20_000)
-    return float((price[chosen] * (1 + tax[chosen])).sum())
+    """What a basket of random articles brings in a day, over many days."""
+    random = np.random.default_rng(seed)
+    chosen = random.integers(0, ARTICLES, 20_000)
+    prices = price[chosen] * (1 + tax[chosen])
+    return float((random.poisson(3, (DAYS, len(chosen))) @ prices).mean())
 
 
 def main() -> None:
-    """The price of all baskets."""
+    """What all baskets bring in a day."""
     number = np.arange(ARTICLES)
     price, tax = 1.0 + number % 97, 0.07 + number % 3 / 20
     prices = compute(*[delayed(priced)(seed, price, tax) for seed in range(BASKETS)])

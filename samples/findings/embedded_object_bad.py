@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster
 
-CUSTOMERS, DAYS, ROWS = 2_000_000, 24, 200_000
+CUSTOMERS, DAYS, ROWS = 4_000_000, 24, 100_000
 
 
 def weights_of_customers() -> pd.DataFrame:
-    """A weight for each customer: 32 MB."""
+    """A weight for each customer: 64 MB."""
     random = np.random.default_rng(0)
     return pd.DataFrame({"weight": random.random(CUSTOMERS), "bonus": random.random(CUSTOMERS)})
 

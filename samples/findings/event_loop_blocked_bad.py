@@ -1,51 +1,73 @@
 """Finding: event-loop-blocked.
 
-Two threads in one worker: one parses documents in pure Python and holds the GIL, and the worker
-can hardly answer those that ask it for data.
+Every day one worker reads a long list of numbers, in one call that holds the GIL, while the other
+should fit the day's table: it waits for the table, for the first worker cannot answer.
 """
 
 from __future__ import annotations
 
+import json
+
+import dask
 import numpy as np
-from dask import compute, delayed
+from dask import delayed
+from dask.distributed import wait
 from distributed import Client, LocalCluster
 
-PARTS = 12
+DAYS, LINES, TABLE = 8, 12_000, 1_500_000
 
 
 @delayed
-def made(part: int) -> np.ndarray:
-    """Data of a part, 16 MB."""
-    return np.random.default_rng(part).random(2_000_000)
+def journal(day: int) -> list[str]:
+    """The numbers of a day, as lines of text."""
+    return [",".join(str(1_000_000 + day + n) for n in range(500))] * LINES
 
 
 @delayed
-def parsed(part: int) -> int:
-    """Digits of a long number, one by one."""
-    total, value = 0, 7 ** (6_000 + part)
-    for digit in str(value) * 250:
-        total = (total * 31 + ord(digit)) % 1_000_003
-    return total
+def table(day: int) -> np.ndarray:
+    """The table of a day."""
+    return np.random.default_rng(day).random(TABLE)
 
 
 @delayed
-def joined(data: np.ndarray, other: np.ndarray, number: int) -> float:
-    """Both parts and a number."""
-    return float(data.mean() + other.mean() + number)
+def entries(lines: list[str], _before: float) -> int:
+    """The largest number."""
+    return max(json.loads(f"[{','.join(lines)}]"))
 
 
-def main() -> None:
-    """The sum of all."""
-    data = [made(part) for part in range(PARTS)]
-    ends = [joined(data[part], data[part - 1], parsed(part)) for part in range(PARTS)]
-    print(f"{sum(compute(*ends)):.4f}")
+@delayed
+def fitted(values: np.ndarray, _before: float) -> float:
+    """A fit of the table."""
+    for _ in range(3):
+        values = np.sort(np.sin(values * 7))
+    return float(values.mean())
 
 
-def cluster() -> LocalCluster:
-    """Two workers with four threads each."""
-    return LocalCluster(n_workers=2, threads_per_worker=4, dashboard_address=":0")
+@delayed
+def summed(number: int, fit: float) -> float:
+    """What a day comes to."""
+    return number * fit / 1_000_000
+
+
+def main(client: Client) -> None:
+    """The days one after another: each begins with what the last came to."""
+    one, other = client.scheduler_info(n_workers=-1)["workers"]
+    with dask.annotate(workers=[one]):
+        texts = client.persist([journal(day) for day in range(DAYS)])
+        tables = client.persist([table(day) for day in range(DAYS)])
+        wait([*texts, *tables])
+    total = delayed(0.0)
+    for day in range(DAYS):
+        with dask.annotate(workers=[one]):
+            number = entries(texts[day], total)
+        with dask.annotate(workers=[other]):
+            total = summed(number, fitted(tables[day], total))
+    print(f"{client.compute(total, optimize_graph=False).result():.4f}")
 
 
 if __name__ == "__main__":
-    with cluster() as here, Client(here):
-        main()
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        main(client)

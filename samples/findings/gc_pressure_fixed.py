@@ -1,32 +1,43 @@
 """Finding: gc-pressure, after the fix.
 
-Builds indexes as arrays: nothing for the garbage collector to go through.
+Loads journals of millions of small records that live on; the garbage collector of the workers was
+told to look through them less often.
 """
 
 from __future__ import annotations
 
-import numpy as np
+import gc
+import json
+
 from dask import compute, delayed
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, default_client
 
-PARTS, ENTRIES = 6, 400_000
-
-
-@delayed
-def indexed(part: int) -> np.ndarray:
-    """An entry for each number."""
-    return (part + np.arange(ENTRIES)) * 7 % 1_009
+PARTS, RECORDS = 8, 250_000
 
 
 @delayed
-def counted(index: np.ndarray) -> int:
-    """How many entries point to a small number."""
-    return int((index < 100).sum())
+def journal(part: int) -> str:
+    """A journal as text."""
+    record = json.dumps({"of": [part, 1], "to": {"place": part * 7 % 11}})
+    return "[" + ",".join([record] * RECORDS) + "]"
+
+
+@delayed
+def parsed(text: str) -> list[dict[str, object]]:
+    """Its records."""
+    records: list[dict[str, object]] = json.loads(text)
+    return records
+
+
+@delayed
+def counted(records: list[dict[str, object]]) -> int:
+    """How many records a journal has."""
+    return len(records)
 
 
 def main() -> None:
-    """The sum over all parts."""
-    print(sum(compute(*[counted(indexed(part)) for part in range(PARTS)])))
+    """The number of all records."""
+    print(sum(compute(*[counted(parsed(journal(part))) for part in range(PARTS)])))
 
 
 if __name__ == "__main__":
@@ -34,4 +45,5 @@ if __name__ == "__main__":
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
+        default_client().run(gc.set_threshold, 100_000, 50, 100)
         main()

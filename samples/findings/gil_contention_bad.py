@@ -1,33 +1,35 @@
 """Finding: gil-contention.
 
-Sums up events from JSON documents: reading JSON holds the GIL, and the worker has four threads.
+Counts slow requests in web logs: regular expressions hold the GIL, and the worker has four threads.
 """
 
 from __future__ import annotations
 
-import json
+import re
 
 from dask import delayed
 from distributed import Client, LocalCluster
 
-FILES, EVENTS = 24, 90_000
+DAYS, HOURS, LINES = 48, 240, 3_000
+SLOW = re.compile(r"took=(\d{4,})ms (?=.*status=200)")
 
 
-def file_of(day: int) -> str:
-    """The document of a day, as a web service would give it."""
-    event = json.dumps({"user": f"u{day}", "tags": ["a", "b"], "cost": 3 + day, "ok": True})
-    return "[" + ",".join([event] * EVENTS) + "]"
+def hour_of(day: int) -> str:
+    """The log of an hour, as a web server would write it."""
+    lines = [
+        f"GET /shop/{i} took={i * day % 3000}ms host=web{i % 7} status=200\n" for i in range(50)
+    ]
+    return "".join(lines) * (LINES // 50)
 
 
-def cost_of(document: str) -> int:
-    """What its events cost together."""
-    events = json.loads(document)
-    return sum(map(len, events)) + events[0]["cost"]
+def slow_requests(day: int) -> int:
+    """How many requests took a second or longer."""
+    return sum(len(SLOW.findall(hour_of(day))) for _ in range(HOURS))
 
 
 def main() -> None:
-    """What all cost."""
-    print(delayed(sum)([delayed(cost_of)(delayed(file_of)(day)) for day in range(FILES)]).compute())
+    """How many in all."""
+    print(delayed(sum)([delayed(slow_requests)(day) for day in range(DAYS)]).compute())
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ from distributed import Client, LocalCluster, get_worker, wait
 ROUNDS, ROWS, COLUMNS = 12, 18, 2_500_000
 
 
-def score(block: np.ndarray, turn: int) -> np.ndarray:
+def score(block: np.ndarray, turn: int, centre: float) -> np.ndarray:
     """How well the block's readings fit this round."""
-    residuals = np.abs(block - np.cos(turn))
+    residuals = np.abs(block - centre)
     worker = get_worker()
     if not hasattr(worker, "residuals"):
         worker.residuals = []
@@ -32,12 +32,12 @@ def load() -> da.Array:
 
 
 def main() -> None:
-    """The best score of all rounds."""
-    data, scores = load(), []
+    """The score of the last round; each begins where the one before ended."""
+    data, scores = load(), [0.0]
     for turn in range(ROUNDS):
-        fitted = data.map_blocks(score, turn, chunks=(1, 1), dtype=float)
+        fitted = data.map_blocks(score, turn, scores[-1], chunks=(1, 1), dtype=float)
         scores.append(float(fitted.mean().compute()))
-    print(f"{min(scores):.6f}")
+    print(f"{scores[-1]:.6f}")
 
 
 if __name__ == "__main__":

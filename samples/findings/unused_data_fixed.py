@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster
 
-DAYS, ROWS = 24, 1_200_000
+DAYS, ROWS = 24, 400_000
 SENSORS = [f"sensor{number}" for number in range(30)]
 
 

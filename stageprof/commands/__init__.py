@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from stageprof.commands.attach import attach
+from stageprof.commands.check import check
 from stageprof.commands.demo import demo
 from stageprof.commands.export import export
 from stageprof.commands.inspect import inspect
@@ -12,4 +13,4 @@ from stageprof.commands.run import run
 from stageprof.commands.show import show
 
 #: Every command; `stageprof --help` lists them.
-COMMANDS: tuple[click.Command, ...] = (run, show, attach, export, inspect, demo)
+COMMANDS: tuple[click.Command, ...] = (run, show, check, attach, export, inspect, demo)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import NamedTuple, Self, TextIO
+from typing import ClassVar, NamedTuple, Self, TextIO
 
 import click
 
@@ -26,17 +26,21 @@ from stageprof_collectors.settings import Settings
 from stageprof_runtime.errors import UsageError
 
 
-class _Terminated(click.Command):
+class Terminated(click.Command):
     """Ends stageprof's own options where the program begins, as `python` does."""
 
+    #: options that take the next word
+    valued: ClassVar[tuple[str, ...]] = ("-o", "--output", "--rule")
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        end = _program_begins(args)
+        """As click does, with what begins the program marked."""
+        end = _program_begins(args, self.valued)
         if end <= len(args):
             args = [*args[:end], "--", *args[end:]]
         return super().parse_args(ctx, args)
 
 
-def _program_begins(args: Sequence[str]) -> int:
+def _program_begins(args: Sequence[str], valued: Sequence[str]) -> int:
     """Index of the first argument that is the program's own."""
     i = 0
     while i < len(args):
@@ -47,7 +51,7 @@ def _program_begins(args: Sequence[str]) -> int:
             return i + 1
         if not word.startswith("-") or word == "-":
             return i
-        i += 2 if word in ("-o", "--output", "--rule") else 1
+        i += 2 if word in valued else 1
     return i
 
 
@@ -55,7 +59,7 @@ def _program_begins(args: Sequence[str]) -> int:
 _QUIET_AND_MORE = re.compile(r"^-q+(?=[a-z])")
 
 
-@click.command(cls=_Terminated, options_metavar="[OPTIONS]")
+@click.command(cls=Terminated, options_metavar="[OPTIONS]")
 @click.option("-o", "--output", metavar="FILE", help="The recording; default <script>.stageprof.")
 @click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does.")
 @click.option("-c", "code", metavar="CODE", help="Run a text, as python -c does.")
@@ -80,14 +84,19 @@ def run(
     The exit status is the program's own. What the program prints stays its own, too: the summary
     goes to stderr.
     """
-    program = _program(module, code, words)
+    program = program_of(module, code, words)
     out = sys.stderr if summary and not quiet else None
     settings = Diagnosing(*settings_for_run(rules))
     output = output or _default(program)
     return profiled(program, output, out, live=live and not quiet, diagnosing=settings)
 
 
-def _program(module: str | None, code: str | None, words: tuple[str, ...]) -> Program:
+def program_of(module: str | None, code: str | None, words: tuple[str, ...]) -> Program:
+    """The program that the words of a command name.
+
+    Raises:
+        UsageError: there is none, or more than one.
+    """
     if module is not None and code is not None:
         raise UsageError("both -m and -c", expected="one program")
     if module is not None:
@@ -191,4 +200,4 @@ def _summarize(recording: Recording, out: TextIO, diagnosing: Diagnosing) -> Non
         click.echo(safe(f"stageprof: {seen}; the recording is {recording.path}", limit=500), out)
 
 
-__all__ = ["profiled", "run"]
+__all__ = ["Terminated", "profiled", "program_of", "run"]

@@ -24,14 +24,15 @@ def document(recording: Recording, settings: Settings = DEFAULTS) -> dict[str, A
         "schema": SCHEMA,
         "wall_s": recording.wall,
         "stages": frame.to_dict("records"),
-        "findings": [_finding(f) for f in found],
+        "findings": [finding(f) for f in found],
         "coverage": recording.coverage(),
     }
-    plain: dict[str, Any] = _plain(whole)
-    return plain
+    found_: dict[str, Any] = plain(whole)
+    return found_
 
 
-def _finding(found: Finding) -> dict[str, Any]:
+def finding(found: Finding) -> dict[str, Any]:
+    """A finding; what is in it may still be something that JSON does not know."""
     return {
         "rule": found.rule,
         "severity": str(found.severity),
@@ -51,12 +52,12 @@ def text(recording: Recording, settings: Settings = DEFAULTS) -> str:
     return json.dumps(document(recording, settings), indent=2, allow_nan=False) + "\n"
 
 
-def _plain(value: Any) -> Any:
-    """JSON knows no NaN, and json no numpy."""
+def plain(value: Any) -> Any:
+    """The same of what JSON knows: it knows no NaN, and json no numpy."""
     if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [plain(part) for part in value]
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

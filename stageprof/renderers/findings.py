@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from math import isfinite
 from pathlib import PurePath
 from typing import Final, TextIO
 
@@ -17,6 +18,8 @@ from stageprof.text import safe
 from stageprof_collectors.finding import Finding
 from stageprof_collectors.quantity import count, seconds, share, span
 
+#: What a finding saves that was made before a run.
+NOT_KNOWN: Final = "not known before a run"
 #: How many findings a summary names.
 TOP: Final = 3
 #: Cells that the longest severity takes with the blanks around it, and at most a file and line.
@@ -81,8 +84,9 @@ def _finding(number: int, found: Finding, wall_s: float) -> Iterator[Text]:
     severity.stylize(f"bold {SEVERITY_STYLES[found.severity]}")
     yield from _block(severity, found.headline, _INNER, style="bold")
     part = f" ({share(found.cost_s / wall_s)} of the run)" if wall_s > 0 else ""
-    yield from _part("costs", f"{seconds(found.cost_s)}{part}")
-    yield from _part("saves", span(*found.saving_s))
+    if isfinite(found.cost_s):
+        yield from _part("costs", f"{seconds(found.cost_s)}{part}")
+    yield from _part("saves", span(*found.saving_s) if isfinite(found.cost_s) else NOT_KNOWN)
     for name, value in places(found):
         yield from _part(name, value)
     evidence = " · ".join(f"{n} {v}" for n, v in shown(found.evidence, "terminal"))

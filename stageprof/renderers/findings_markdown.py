@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from math import isfinite
 from typing import Final
 
 from stageprof.evidence import places, shown
+from stageprof.renderers.findings import NOT_KNOWN
 from stageprof.summary import Summary
 from stageprof.text import safe
 from stageprof_collectors.finding import Finding
@@ -33,9 +35,10 @@ def lines(summary: Summary) -> Iterator[str]:
 
 def _facts(found: Finding, wall_s: float) -> Iterator[str]:
     part = f" ({share(found.cost_s / wall_s)} of the run)" if wall_s > 0 else ""
-    costs = f"costs {seconds(found.cost_s)}{part}"
-    saves = span(*found.saving_s)
-    yield f"- saves **{saves}**, {costs}; [{found.rule}]({_link(found)})"
+    amounts = f"saves **{span(*found.saving_s)}**, costs {seconds(found.cost_s)}{part}"
+    if not isfinite(found.cost_s):
+        amounts = f"what it saves is {NOT_KNOWN}"
+    yield f"- {amounts}; [{found.rule}]({_link(found)})"
     for name, value in places(found):
         yield f"- {name}: {safe(value, 'markdown', limit=_MOST)}"
     evidence = ", ".join(f"{n} {v}" for n, v in shown(found.evidence, "markdown"))

@@ -181,7 +181,9 @@ def test_help_lists_every_command(capsys: Capture) -> None:
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
     assert all(f"  {command.name} " in out for command in COMMANDS)
-    assert {c.name for c in COMMANDS} == {"run", "show", "attach", "export", "inspect", "demo"}
+    assert {c.name for c in COMMANDS} == {
+        "run", "show", "check", "attach", "export", "inspect", "demo",
+    }  # fmt: skip
 
 
 def test_version_is_printed(capsys: Capture) -> None:

@@ -12,9 +12,23 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.store import Store
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import (
-    ARRIVE, ASSIGN, BLOCK, DEPEND, FINISH, GRAPH, LINE, MARK, RUN, SAMPLED, SPAN, SUBMIT, WANT,
+    ARRIVE,
+    ASSIGN,
+    BLOCK,
+    DEPEND,
+    FIELDS,
+    FINISH,
+    GRAPH,
+    LINE,
+    MARK,
+    OBJECT,
+    RUN,
+    SAMPLED,
+    SPAN,
+    SUBMIT,
+    WANT,
     Place,
-)  # fmt: skip
+)
 from stageprof_runtime.stage import CODE
 
 CLIENT: Final = Place("client", "host", 1, "Client-1", 1)
@@ -50,6 +64,17 @@ class Program:
     def made(self, name: str, line: int) -> None:
         """A layer or prefix of this name was made at a line."""
         self.rows[CLIENT].append((LINE, name, FILE, line, 1))
+
+    def embedded(self, layer: str, **fields: Any) -> None:
+        """An object is in a layer of the next graph; `fields` as in OBJECT, `dump` in ms."""
+        known: dict[str, Any] = {
+            "t": ns(self.now), "number": 1, "graph": self._graphs, "type": "pandas.DataFrame",
+            "name": layer, "how": "argument 1 of map_partitions", "variable": "weights",
+            "file": FILE, "line": 40, "nbytes": 32_000_000, "copies": 1, "pieces": 1, "tasks": 0,
+            "dump": 0.0,
+        } | fields  # fmt: skip
+        known["dump"] = round(known["dump"] * 1e6)
+        self.rows[CLIENT].append((OBJECT, *(known[name] for name in FIELDS[OBJECT])))
 
     def tasks(
         self,

@@ -76,6 +76,7 @@ def test_results_that_the_program_holds_are_told_from_a_leak() -> None:
     """C3: objects stay in memory because somebody holds them."""
     (found,) = ask(repeated(lambda i: 150 + 30 * i, lambda i: 30.0 * i))
     assert found.evidence["kind"] == "managed"
+    assert found.severity == Severity.NOTE
     assert found.fix.code == ""
     assert "del" in found.fix.text
     assert "results that your program holds" in found.headline

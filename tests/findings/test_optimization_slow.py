@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from findings.asking import asked, one
-from findings.crowded import FILE, Program, calls, pieces
+from findings.crowded import CLIENT, FILE, Program, calls, ns, pieces
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules import graph_construction_slow, tiny_tasks
 from stageprof_collectors.rules.optimization_slow import RULE
+from stageprof_runtime.event import MARK
+from stageprof_runtime.stage import STEP
 
 ARRAY = "numpy.ndarray"
 
@@ -41,6 +43,17 @@ def test_its_seconds_place_and_line_are_named(step: str) -> None:
 def test_it_fires_from_a_twentieth_of_the_run(ms: float, fires: bool) -> None:
     """A15: rarely the main cause."""
     assert bool(asked(RULE, program(ms))) == fires
+
+
+def test_operations_before_and_after_are_counted_for_each_pass() -> None:
+    """A11: tasks before and after."""
+    made = Program()
+    made.client("optimization/lowlevel", 500.0)
+    for counts in ("3 2", "960 4"):
+        made.rows[CLIENT].append((MARK, ns(1), "optimized", f"{STEP['lowlevel']} {counts}"))
+    made.tasks(pieces(10, "mul"), work=99.0, type_=ARRAY)
+    evidence = one(RULE, made.recording()).evidence
+    assert (evidence["lowlevel_operations"], evidence["lowlevel_operations_left"]) == (960, 4)
 
 
 def test_line_that_is_slow_to_build_too_has_one_cause() -> None:

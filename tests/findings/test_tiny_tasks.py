@@ -7,9 +7,10 @@ import dask.bag as db
 import pytest
 
 from findings.asking import asked, one, run
-from findings.crowded import FILE, Program, calls
+from findings.crowded import FILE, WORKER, Program, calls, ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.tiny_tasks import RULE
+from stageprof_runtime.event import RUN
 
 TASKS = 600
 
@@ -83,3 +84,13 @@ def test_name_that_is_no_identifier_is_not_printed() -> None:
     made = Program()
     made.tasks(calls(TASKS, "__import__('os')"), work=0.1)
     assert "__import__" not in one(RULE, made.recording()).fix.code
+
+
+def test_where_the_scheduler_did_not_tell_of_all_runs_the_interval_is_wide() -> None:
+    made = Program()
+    made.tasks(calls(TASKS), work=0.1)
+    extra = [(RUN, 10_000 + i, ns(1), ns(1), ns(1), ns(2), 101, 0, WORKER.name) for i in range(99)]
+    made.rows[WORKER] += extra
+    found = one(RULE, made.recording())
+    assert found.saving_s[1] == pytest.approx(0.6, rel=0.02)
+    assert not asked(RULE, Program().recording())

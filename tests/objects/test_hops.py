@@ -16,6 +16,9 @@ from distributed import Client
 import planted
 import stageprof
 
+#: On a busy machine one may see a delay that nobody planted.
+pytestmark = pytest.mark.flaky(reruns=2)
+
 #: Each hop must be read back within this share and these seconds.
 SHARE, SECONDS = 0.15, 0.05
 

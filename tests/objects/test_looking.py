@@ -20,13 +20,14 @@ from distributed import Client
 import planted
 import stageprof
 from objects import programs
-from stageprof_runtime import examination
+from stageprof_runtime import examination, weight
 from stageprof_runtime.compat import cloudpickle
 from stageprof_runtime.holding import LEAST, Walk
+from stageprof_runtime.kinds import kind_of
 from stageprof_runtime.names import Names
 from stageprof_runtime.pickling import Dump
 from stageprof_runtime.probes import objects
-from stageprof_runtime.weight import MOST, weigh
+from stageprof_runtime.weight import weigh
 
 # -- the bytes ------------------------------------------------------------------------------------
 
@@ -202,22 +203,18 @@ def test_containers_that_hold_themselves_end() -> None:
     assert any(held.value is model for held in found)
 
 
-def test_a_million_small_objects_are_weighed_by_a_few() -> None:
+def test_many_small_objects_are_weighed_by_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """The work does not grow with the size of a container."""
-    looked = [0]
+    looked: list[object] = []
 
-    class Small:
-        pass
+    def counted(value: object) -> int:
+        looked.append(value)
+        return kind_of(value)
 
-    many = {i: Small() for i in range(100_000)}
-    original = weigh
-
-    def counted() -> int:
-        looked[0] += 1
-        return original(many)
-
-    assert counted() > LEAST
-    assert len(many) > MOST
+    many = {i: programs.Config() for i in range(100_000)}
+    monkeypatch.setattr(weight, "kind_of", counted)
+    assert weigh([many, many]) > LEAST
+    assert len(looked) < weight.MOST
 
 
 def test_what_there_was_no_time_for_is_said(

@@ -70,7 +70,7 @@ def _split(recording: Recording, training: Training) -> Finding:
         evidence=_evidence(given) | {"column_pieces": given.column_pieces},
         cost_s=cost,
         saving_s=(0.0, 0.0),
-        fix=Fix(_TEXT, code(given)),
+        fix=fix(given),
         where=Where(given.file, given.line, given.variable, given.name),
         cause=cause(given),
     )
@@ -106,10 +106,15 @@ def _merged(
         evidence=_evidence(first) | {"column_pieces": first.merged, "tasks_again": len(rows)},
         cost_s=cost,
         saving_s=saving,
-        fix=Fix(_TEXT, code(first)),
+        fix=fix(first),
         where=Where(first.file, first.line, first.variable, first.name),
         cause=cause(first),
     )
+
+
+def fix(given: Given) -> Fix:
+    """What to do with data whose columns are in pieces."""
+    return Fix(_TEXT, code(given))
 
 
 def code(given: Given) -> str:

@@ -16,12 +16,6 @@ from stageprof_runtime.stage import Stage
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
-#: Bytes a second below which it is not the bytes that take the time: arrays are copied at some
-#: thousand million a second, texts pickled at some hundred million.
-SLOW_BYTES_S: Final = 100e6
-#: Seconds of pickling one copy, below which nobody minds.
-SLOW_S: Final = 0.01
-
 _TEXT: Final = (
     "It is made of many small Python objects, or has a `__reduce__` of its own; each is pickled "
     "by itself. Keep such data in a few arrays or a data frame, which are pickled as the bytes "
@@ -36,19 +30,12 @@ items = list({name})
 columns = {{key: np.array([getattr(item, key) for item in items]) for key in vars(items[0])}}"""
 
 
-def slow_for_its_bytes(thing: Embedded) -> bool:
-    """Whether its pickling takes longer than its bytes explain."""
-    copies = max(thing.copies, 1)
-    slow = thing.dump_s / copies >= SLOW_S
-    return slow and thing.dump_s * SLOW_BYTES_S > max(thing.graph_bytes, thing.nbytes)
-
-
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for each such object."""
     for thing in embedded(recording):
         if thing.total_s < limits["share"] * recording.wall:
             return  # they come costliest first
-        if slow_for_its_bytes(thing):
+        if thing.slow_for_its_bytes:
             yield _finding(recording, thing)
 
 
@@ -77,10 +64,15 @@ def _finding(recording: Recording, thing: Embedded) -> Finding:
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT, _CODE.format(name=word(thing.variable, "things"))),
+        fix=fix(thing),
         where=Where(thing.file, thing.line, thing.variable, min(thing.layers, default="")),
         cause=thing.cause,
     )
+
+
+def fix(thing: Embedded) -> Fix:
+    """What to do."""
+    return Fix(_TEXT, _CODE.format(name=word(thing.variable, "things")))
 
 
 RULE = Rule(

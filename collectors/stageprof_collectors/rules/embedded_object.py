@@ -11,7 +11,6 @@ from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.phrase import at, made_at, of_wall, word
 from stageprof_collectors.quantity import count, size
 from stageprof_collectors.rule import Limit, Limits, Rule
-from stageprof_collectors.rules.complex_object import slow_for_its_bytes
 from stageprof_collectors.toll import toll
 from stageprof_runtime.stage import Stage
 
@@ -53,7 +52,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
             return
         large = thing.sent_bytes >= limits["nbytes"] or thing.graph_bytes >= limits["nbytes"]
         slow = thing.total_s >= limits["share"] * recording.wall
-        if (large or slow) and not slow_for_its_bytes(thing):
+        if (large or slow) and not thing.slow_for_its_bytes:
             yield _finding(recording, thing)
 
 
@@ -79,7 +78,7 @@ def _finding(recording: Recording, thing: Embedded) -> Finding:
         },
         cost_s=cost,
         saving_s=saved,
-        fix=_fix(recording, thing),
+        fix=fix(thing, futures=_by_futures(recording, thing)),
         where=Where(thing.file, thing.line, thing.variable, min(thing.layers, default="")),
         cause=thing.cause,
     )
@@ -97,10 +96,11 @@ def introduced(thing: Embedded) -> str:
     )
 
 
-def _fix(recording: Recording, thing: Embedded) -> Fix:
+def fix(thing: Embedded, *, futures: bool) -> Fix:
+    """What to do; `futures`: it was given to `submit` or `map`."""
     outside = not thing.how.startswith(("argument", "keyword")) and " of " in thing.how
     text = _TEXT.format(tasks=count(thing.tasks, "task"))
-    code = _FUTURE if _by_futures(recording, thing) else _CODE
+    code = _FUTURE if futures else _CODE
     name = word(thing.variable, "thing")
     return Fix(text + (_OUTSIDE.format(how=thing.how) if outside else ""), code.format(name=name))
 

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.advice import one_function
-from stageprof_collectors.crowd import Crowds
 from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.groups import Groups
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.replay import Change
 from stageprof_collectors.rule import Limit, Limits, Rule
@@ -99,9 +97,9 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     alone = [b for b in built if b.all_s >= least]
     if not alone and sum(b.all_s for b in built) >= least:
         alone = [max(built, key=lambda b: b.all_s)]
-    groups, crowds = Groups(recording), Crowds(recording)
     for each in alone:
-        yield _finding(recording, each, Site(recording, groups, each.label), crowds)
+        site = Site(recording, recording.crowds.groups, each.label)
+        yield _finding(recording, each, site)
 
 
 def _built(recording: Recording) -> list[Built]:
@@ -114,7 +112,7 @@ def _built(recording: Recording) -> list[Built]:
     return [Built(label, dict(seconds)) for label, seconds in found.items()]
 
 
-def _finding(recording: Recording, built: Built, site: Site, crowds: Crowds) -> Finding:
+def _finding(recording: Recording, built: Built, site: Site) -> Finding:
     saved = _saving(recording, built)
     reads = site.prefix.startswith(("read", "open"))
     did = _READS if reads and built.most == _BUILD else _DID[built.most]
@@ -136,7 +134,9 @@ def _finding(recording: Recording, built: Built, site: Site, crowds: Crowds) -> 
         fix=Fix(_TEXT[built.most] + (_FILES if reads else ""), _code(built.most, site)),
         where=Where(site.file, site.line, "", site.layer, site.prefix),
         # Building many tasks is a part of what their number costs.
-        cause=crowds.cause(built.label) if built.most == _BUILD else f"line:{built.label}",
+        cause=recording.crowds.cause(built.label)
+        if built.most == _BUILD
+        else f"line:{built.label}",
     )
 
 

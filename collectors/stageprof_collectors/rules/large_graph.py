@@ -46,7 +46,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for all chunked collections: the size of the first sets that of the others."""
     if len(recording.timeline.runs["run"]) < limits["tasks"]:
         return
-    crowds = Crowds(recording)
+    crowds = recording.crowds
     crowd = crowds.of(Kind.CHUNKS)
     if crowd is None or len(crowd.rows) < limits["tasks"]:
         return
@@ -77,7 +77,7 @@ def _pieces(recording: Recording, crowds: Crowds, crowd: Crowd) -> Pieces:
 def _finding(
     recording: Recording, crowd: Crowd, overhead: Overhead, pieces: Pieces, k: int
 ) -> Finding:
-    saved = recording.replay.saving(overhead.merged(k))
+    saved = overhead.saving(k)
     main, tasks, cost = crowd.main, len(crowd.rows), overhead.seconds
     word = "partitions" if pieces.frames else "chunks"
     return Finding(
@@ -99,20 +99,21 @@ def _finding(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=_fix(overhead, pieces, k),
+        fix=fix(overhead.each_s, pieces, k),
         where=Where(main.file, main.line, "", main.layer, main.prefix),
         cause=crowd.cause,
     )
 
 
-def _fix(overhead: Overhead, pieces: Pieces, k: int) -> Fix:
+def fix(each_s: float, pieces: Pieces, k: int) -> Fix:
+    """What to do where a task costs `each_s` beside its work: pieces `k` times as large."""
     target = pieces.nbytes * k
     text = _TEXT.format(
         pieces="partitions" if pieces.frames else "chunks",
         target=size(target),
         now=size(pieces.nbytes),
         k=k,
-        each=seconds(overhead.each_s),
+        each=seconds(each_s),
     )
     code = _FRAME if pieces.frames else _ARRAY
     return Fix(text, code.format(plain=_plain(target), parts=max(1, pieces.number // k)))

@@ -46,7 +46,8 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for all chains."""
     if len(recording.timeline.runs["run"]) < limits["tasks"]:
         return
-    crowds = Crowds(recording, int(limits["length"]))
+    length = int(limits["length"])
+    crowds = recording.crowds if length == CHAIN else Crowds(recording, length)
     crowd = crowds.of(Kind.LINKS)
     if crowd is not None and len(crowd.rows) >= limits["tasks"]:
         yield _finding(recording, crowds, crowd)
@@ -57,7 +58,7 @@ def _finding(recording: Recording, crowds: Crowds, crowd: Crowd) -> Finding:
     tasks, cost, main = len(crowd.rows), overhead.seconds, crowd.main
     longest = crowds.longest()
     chains = round(float((1.0 / crowds.lengths[crowd.rows]).sum()))
-    saved = recording.replay.saving(overhead.merged(tasks / chains))
+    saved = overhead.saving(tasks / chains)
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),

@@ -45,12 +45,14 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         return
     kind = max(("unmanaged", "managed"), key=lambda k: sum(x.grown for x in grown if x.kind == k))
     mine = [leak for leak in grown if leak.kind == kind]
-    trouble, wall = shortage.both(recording), recording.wall
+    # To hold results is what Dask is there for: of those it is a note, and spilling says the rest.
+    leaked = kind == "unmanaged"
+    trouble, wall = shortage.both(recording) if leaked else {}, recording.wall
     saving = shortage.saving(recording, trouble, spill=True) if trouble else (0.0, 0.0)
-    cost = shortage.spill_cost(recording) + shortage.pause_cost(recording)
+    cost = shortage.spill_cost(recording) + shortage.pause_cost(recording) if leaked else 0.0
     left = _left_s(recording, mine)
     # Whoever restarts the workers already has what we would tell them.
-    soon = 0.0 if _restarted(recording) else limits["soon_s"]
+    soon = limits["soon_s"] if leaked and not _restarted(recording) else 0.0
     yield Finding(
         rule=RULE.id,
         severity=_severity(severity(saving, wall), left, soon),

@@ -131,14 +131,20 @@ def _finding(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT.format(columns=told), _code(largest)),
+        fix=fix({c.name: c.kind for c in largest}),
         where=Where(main.file, main.line, "", "", main.prefix),
         cause="object-columns",
     )
 
 
-def _code(columns: list[Column]) -> str:
-    dtypes = [(column.name, dtype_of(column.kind)) for column in columns]
+def fix(kinds: dict[str, str]) -> Fix:
+    """What to do with columns, by their names and what their values are."""
+    told = ", ".join(f"`{name}`: {kind}" for name, kind in kinds.items())
+    return Fix(_TEXT.format(columns=told), _code(kinds))
+
+
+def _code(kinds: dict[str, str]) -> str:
+    dtypes = [(name, dtype_of(kind)) for name, kind in kinds.items()]
     lines = [f"    {name!r}: {dtype}," for name, dtype in dtypes]
     imports = []
     if any("pd." in dtype for _, dtype in dtypes):

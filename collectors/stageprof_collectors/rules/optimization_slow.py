@@ -10,9 +10,8 @@ import numpy as np
 
 from stageprof_collectors.advice import one_function
 from stageprof_collectors.cost import cost_of
-from stageprof_collectors.crowd import CHAIN, Crowds
+from stageprof_collectors.crowd import CHAIN
 from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.groups import Groups
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.replay import Change
 from stageprof_collectors.rule import Limit, Limits, Rule
@@ -39,8 +38,8 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     cost = sum(took.values())
     if cost < limits["share"] * recording.wall or not cost:
         return
-    groups = Groups(recording)
-    site = Site(recording, groups, _label(recording, rewritten=took[_EXPR] >= took[_LOWLEVEL]))
+    label = _label(recording, rewritten=took[_EXPR] >= took[_LOWLEVEL])
+    site = Site(recording, recording.crowds.groups, label)
     saved = recording.replay.saving(_change(site))
     place = _place(recording)
     yield Finding(
@@ -55,6 +54,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
             "expr_s": took[_EXPR],
             "lowlevel_s": took[_LOWLEVEL],
             "ran_on": place,
+            **_operations(recording),
             "tasks": len(recording.timeline.runs["run"]),
             "layers_of_line": site.layers,
         },
@@ -62,8 +62,20 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         saving_s=saved,
         fix=Fix(_TEXT, one_function(site.collection)),
         where=Where(site.file, site.line, "", site.layer, site.prefix),
-        cause=Crowds(recording).cause(site.label) if site.label else "optimization",
+        cause=recording.crowds.cause(site.label) if site.label else "optimization",
     )
+
+
+def _operations(recording: Recording) -> dict[str, int]:
+    """Operations before and after each pass, of the graph that had most of them."""
+    found: dict[str, int] = {}
+    for step, name in ((_EXPR, "expr"), (_LOWLEVEL, "lowlevel")):
+        labels = [label.split() for _, _, label in recording.timeline.marks("optimized")]
+        counts = [(int(label[1]), int(label[2])) for label in labels if label[0] == str(step)]
+        if counts:
+            before, after = max(counts)
+            found |= {f"{name}_operations": before, f"{name}_operations_left": after}
+    return found
 
 
 def _label(recording: Recording, *, rewritten: bool) -> str:

@@ -17,7 +17,8 @@ from stageprof_runtime.stage import Stage
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
-_TEXT = (
+#: What to do, whether it is known what that saves or not.
+TEXT = (
     "A framework trains on the workers that hold pieces, and each piece is made by one thread. Cut "
     "the data into at least one piece for each thread and put them on all workers (repartition or "
     "rechunk alone leave the new pieces where the old one was). Better still, read it in as many "
@@ -71,7 +72,7 @@ def _finding(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT, code(given, pieces)),
+        fix=Fix(TEXT, code(given, pieces)),
         where=Where(given.file, given.line, given.variable, given.name),
         cause=cause(given),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.batch import batch, rounded
-from stageprof_collectors.crowd import MANY, Crowd, Crowds, Kind
+from stageprof_collectors.crowd import MANY, Crowd, Kind
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.overhead import Overhead
 from stageprof_collectors.phrase import made_at, of_wall, word
@@ -41,7 +41,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for all calls: they share what hands them out."""
     if len(recording.timeline.runs["run"]) < limits["tasks"]:
         return
-    crowd = Crowds(recording).of(Kind.CALLS)
+    crowd = recording.crowds.of(Kind.CALLS)
     if crowd is None or len(crowd.rows) < limits["tasks"]:
         return
     overhead = Overhead(recording, crowd)
@@ -51,7 +51,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 
 
 def _finding(recording: Recording, crowd: Crowd, overhead: Overhead, k: int) -> Finding:
-    saved = recording.replay.saving(overhead.merged(k))
+    saved = overhead.saving(k)
     main, tasks, cost = crowd.main, len(crowd.rows), overhead.seconds
     return Finding(
         rule=RULE.id,

@@ -17,7 +17,7 @@ from stageprof_runtime.compat import place, run_id
 from stageprof_runtime.context import within
 from stageprof_runtime.event import RUN
 from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
-from stageprof_runtime.probes import frames, stacks
+from stageprof_runtime.probes import failure, frames, stacks
 from stageprof_runtime.stage import STEP, Stage
 
 #: key -> [received, ready, executing] of the tasks on the workers of this process
@@ -60,6 +60,7 @@ def _run(emit: Emit, run_task: Callable[..., Any]) -> Callable[..., Any]:
                 stacks.end(before)
                 _emit(emit, execution_state["worker"], key, start, stop, cpu)
                 frames.made(emit, key, message)
+                failure.failed(emit, key, message)
 
     return timed
 

@@ -14,22 +14,26 @@ import functools
 import itertools
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from threading import get_ident
 from typing import Any
 
+from dask.local import SynchronousExecutor
+
+from stageprof_runtime.batch import Row
 from stageprof_runtime.carried import share
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import identity, place
 from stageprof_runtime.context import lane_number, within
-from stageprof_runtime.event import ASSIGN, BLOCK, FINISH, GRAPH, RUN, SPAN, SUBMIT
+from stageprof_runtime.event import ASSIGN, BLOCK, DEPEND, FINISH, GRAPH, RUN, SPAN, SUBMIT
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.lines import user_line
 from stageprof_runtime.needs import needed, spread
 from stageprof_runtime.patch import Emit, Undo, replace, together, wrapped
 from stageprof_runtime.probes import stacks
 from stageprof_runtime.probes.shares import NODES
+from stageprof_runtime.rounds import handed
 from stageprof_runtime.shield import shield, theirs
 from stageprof_runtime.stage import STEP, Stage
 
@@ -73,9 +77,42 @@ class _Loop:
         self._run_of: dict[Any, int] = {}
         #: id of the bytes of a result that came back -> its key, until it is loaded
         self._results: dict[int, Any] = {}
+        executor = getattr(submit, "__self__", None)
+        #: whether what is submitted runs in this process for certain
+        self._threads = isinstance(executor, ThreadPoolExecutor | SynchronousExecutor)
 
     def submit(self, batch: Any, tasks: list[Any]) -> Future[Any]:
         """Submit tasks as the scheduler asks, timed; their future holds only its own result."""
+        if self._threads and self.dumps is identity:
+            runs = [next(_runs) for _ in tasks]
+            attempt(self._watch, self._assigned, runs, tasks)
+            return self._submit(self._run, batch, tasks, runs)
+        return self._submit_elsewhere(batch, tasks)
+
+    def _run(self, batch: Any, tasks: list[Any], runs: list[int]) -> list[Any]:
+        """Run tasks one by one on a thread of this process, and say so."""
+        results, times = [], []
+        for task in tasks:
+            with within("client", Stage.EXECUTION):
+                before = stacks.begin("client", task[0])
+                cpu, start = thread_ns(), now_ns()
+                (result,) = batch([task])
+                stop, cpu = now_ns(), thread_ns() - cpu
+                stacks.end(before)
+            results.append(result)
+            times.append((start, stop, cpu, bool(result[2])))
+        attempt(self._watch, self._ran, runs, times)
+        return results
+
+    def _ran(self, runs: list[int], times: list[tuple[int, int, int, bool]]) -> None:
+        row, thread = self.emit.row, get_ident()
+        for run, (start, stop, cpu, failed) in zip(runs, times, strict=True):
+            row("client", (RUN, run, start, start, start, stop, thread, cpu, "local"))
+            row("client", (FINISH, run, stop, int(failed), 0, ""))
+        counts[2] += len(runs)
+        self.cause = runs[-1]
+
+    def _submit_elsewhere(self, batch: Any, tasks: list[Any]) -> Future[Any]:
         # What may run in another process gets the scheduler's own dumps and loads, not ours.
         plain = [(key, info, self.dumps, self.loads, *rest) for key, info, _, _, *rest in tasks]
         keys = [task[0] for task in tasks]
@@ -89,12 +126,20 @@ class _Loop:
     def _assigned(self, runs: list[int], tasks: list[Any]) -> None:
         t = now_ns()
         counts[1] += len(runs)
+        cause = self.cause
         for run, task in zip(runs, tasks, strict=True):
-            key, cause = task[0], self.cause
+            key = task[0]
             self.emit.row("client", (ASSIGN, run, t, "local", cause, key))
-            runs_needed = [self._run_of.get(need) for need in spread(self.needs.get(key, ()))]
-            needed(functools.partial(self.emit.row, "client"), run, cause, runs_needed)
+            needs = self.needs.get(key)
+            if needs:
+                found = [self._run_of.get(need) for need in spread(needs)]
+                needed(self._row_of, run, cause, found)
+            elif cause >= 0:
+                self._row_of((DEPEND, run, -1))
             self._run_of[key] = run
+
+    def _row_of(self, row: Row) -> None:
+        self.emit.row("client", row)
 
     def _returned(
         self, fut: Future[Any], out: Future[Any], runs: list[int], keys: list[Any]
@@ -233,6 +278,7 @@ def _materialized(emit: Emit, dsk: Any) -> Any:
 
 def _hand_over(loop: _Loop, start: int, dsk: Any, result: Any) -> None:
     file, line = user_line()
+    handed[file, line] += 1
     wanted = len(result) if isinstance(result, list) else 1
     submit = (SUBMIT, loop.graph, start, wanted, 0, lane_number() or get_ident(), file, line)
     loop.emit.row("client", submit)

@@ -16,25 +16,30 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
-from stageprof_runtime.clock import now_ns
+from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
 from stageprof_runtime.event import MARK
 from stageprof_runtime.examination import Taken, shares, suspicious
-from stageprof_runtime.grouping import Group, matters
+from stageprof_runtime.grouping import Group, matters, quick_types
 from stageprof_runtime.holding import Held, Walk
-from stageprof_runtime.kinds import CUSTOM, kind_of
+from stageprof_runtime.kinds import CUSTOM, STRUCTURE, kind_of
 from stageprof_runtime.names import Known, Names, Sight
+from stageprof_runtime.parts import LAYER, part_of
 from stageprof_runtime.patch import Emit, Undo, replace, together
 from stageprof_runtime.pickling import Attempt, Dump, noting
 from stageprof_runtime.shield import theirs
 from stageprof_runtime.weight import weigh
 
-#: What looking may take: so many ns, or this share of the time that has passed.
+#: What looking may take: so many ns, or this share of the time that has passed. It is the thread's
+#: own time that counts, not that in which others had the processor.
 FLOOR_NS: Final = 50_000_000
 SHARE: Final = 0.01
 #: Of it, the part that naming may use: the rest is for looking at what was handed over.
 NAMING: Final = 0.6
+#: Layers up to so many tasks are timed by the wall, and none of their tasks takes longer than this
+#: (finding a name on a deep stack does): if it was more, something else had the processor.
+SMALL, SEEING_NS = 16, 1_000_000
 #: With no time left, so many new layers pass unseen: asking for the time takes some too.
 PAUSE: Final = 100
 #: Tasks of one new layer whose objects are named there; of what is cut into more, the rest is known
@@ -78,10 +83,9 @@ class Budget:
         cost[:] = [0, 0]
         self._began = now_ns()
 
-    def until(self, part: float = 1.0) -> int:
-        """The instant at which to stop, ns, if this part may be used; it may have passed."""
-        now = now_ns()
-        return now + int(part * max(FLOOR_NS, SHARE * (now - self._began))) - cost[1]
+    def left(self, now: int, part: float = 1.0) -> int:
+        """Nanoseconds that looking may still take, if this part may be used; maybe below 0."""
+        return int(part * max(FLOOR_NS, SHARE * (now - self._began))) - cost[1]
 
     def spend(self, ns: int) -> None:
         """Looking took this long."""
@@ -132,11 +136,13 @@ class Objects:
             self._pause -= 1
             self._unseen += 1
             return
-        start, until = now_ns(), self._budget.until(NAMING)
-        if until <= start or not self.names.see(x, layer, frame, until):
+        # Reading the thread's own clock takes as long as seeing a small layer does.
+        clock = thread_ns if _size(x) > SMALL else now_ns
+        start, left = clock(), self._budget.left(now_ns(), NAMING)
+        if left <= 0 or not self.names.see(x, layer, frame, start + left, clock):
             self._unseen += 1
             self._pause = PAUSE
-        self._budget.spend(now_ns() - start)
+        self._budget.spend(min(clock() - start, SEEING_NS * (1 + _size(x))))
 
     # -- where they are handed over ---------------------------------------------------------
 
@@ -182,21 +188,21 @@ class Objects:
         return got
 
     def _examine(self, expr: Any, dump: Dump, graph: int, t: int, frame: FrameType) -> None:
-        start = now_ns()
         notes = sum(len(attempt.notes) for attempt in dump.attempts)
         self._budget.spend(notes * self._note_ns)
+        start = thread_ns()
         there = suspicious(dump)
-        self._budget.spend(now_ns() - start)
+        self._budget.spend(thread_ns() - start)
         if there:
             self._look(expr, dump, graph, t, frame)
 
     def _look(self, x: Any, dump: Dump | None, graph: int, t: int, frame: FrameType) -> None:
-        start, until = now_ns(), self._budget.until()
-        if until <= start:
+        start, left = thread_ns(), self._budget.left(now_ns())
+        if left <= 0:
             self._not_examined(f"graph {graph}: no time was left to look at it")
             return
         with Sight(self.names, frame, made=False) as sight:
-            walk = Walk(until, sight.whole)
+            walk = Walk(start + left, sight.whole, clock=thread_ns)
             found = walk.graph(x if dump is not None else _tasks(dict(x)))
             took = shares(dump, found) if dump is not None else _weights(found)
             self._tell(sight, found, took, graph, t)
@@ -205,7 +211,7 @@ class Objects:
         if self._unseen:
             self._not_examined(f"{self._unseen} layers had no time to be named")
             self._unseen = 0
-        self._budget.spend(now_ns() - start)
+        self._budget.spend(thread_ns() - start)
 
     def _not_examined(self, why: str) -> None:
         self._emit.row("client", (MARK, now_ns(), "objects not examined", why))
@@ -215,8 +221,12 @@ class Objects:
     ) -> None:
         groups: defaultdict[int, list[Held]] = defaultdict(list)
         known: dict[int, Known] = {}
+        quick = quick_types(found, took)
         for held in found:
             part = took.get(id(held.value))
+            if part is not None and type(held.value) in quick:
+                part = part._replace(ns=0)
+                took[id(held.value)] = part
             worth = part is not None and matters(part)
             if not worth and kind_of(held.value) == CUSTOM:
                 continue
@@ -250,6 +260,14 @@ def _tasks(layer: Any, most: int | None = None) -> Any:
     if type(layer) is not dict:
         return layer
     return MaterializedLayer(dict(itertools.islice(layer.items(), most)))
+
+
+def _size(x: Any) -> int:
+    """How many tasks a new layer has; 0 if it is none that is a dict of them."""
+    # An expression is not asked: it would look for the name in the data frame that it makes.
+    known = kind_of(x) == STRUCTURE and part_of(x) == LAYER
+    mapping = getattr(x, "mapping", None) if known else None
+    return len(mapping) if type(mapping) is dict else 0
 
 
 def _cost_of_a_note() -> int:

@@ -11,6 +11,7 @@ from typing import Any
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside, within
+from stageprof_runtime.operations import operations, optimized
 from stageprof_runtime.patch import Emit, Undo, replace
 from stageprof_runtime.stage import STEP, Stage
 
@@ -24,13 +25,16 @@ def _optimize(emit: Emit, optimize: Callable[..., Any]) -> Callable[..., Any]:
     def timed(self: Any, *args: Any, **kwargs: Any) -> Any:
         if inside.optimizing:
             return optimize(self, *args, **kwargs)
+        before = operations(self)
         inside.optimizing += 1
         start = now_ns()
         try:
             with within("client", Stage.OPTIMIZATION, STEP["expr"]):
-                return optimize(self, *args, **kwargs)
+                result = optimize(self, *args, **kwargs)
         finally:
             inside.optimizing -= 1
             emit.span("client", STEP["expr"], start, now_ns(), type(self).__name__)
+        optimized(emit, "client", STEP["expr"], before, result)
+        return result
 
     return timed

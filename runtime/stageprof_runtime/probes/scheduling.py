@@ -15,6 +15,7 @@ from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import within
 from stageprof_runtime.event import ASSIGN, FINISH, STATUS
+from stageprof_runtime.operations import operations, optimized
 from stageprof_runtime.patch import Emit, Undo, replace, together
 from stageprof_runtime.stage import STEP, stage_of
 
@@ -107,6 +108,13 @@ def _timed(emit: Emit, step: int, function: Callable[..., Any]) -> Callable[...,
 
 
 def _cached(emit: Emit, prop: functools.cached_property[Any]) -> functools.cached_property[Any]:
-    timed = functools.cached_property(_timed(emit, STEP["lowlevel"], prop.func))
+    optimize = _timed(emit, STEP["lowlevel"], prop.func)
+
+    def counted(self: Any) -> Any:
+        graph = optimize(self)
+        optimized(emit, role(), STEP["lowlevel"], operations(self), graph)
+        return graph
+
+    timed = functools.cached_property(counted)
     timed.__set_name__(object, "_optimized_dsk")
     return timed

@@ -23,6 +23,7 @@ from stageprof_runtime.event import ARRIVE, BLOCK, SUBMIT
 from stageprof_runtime.lines import user_line
 from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
 from stageprof_runtime.probes.layers import Lines, shared
+from stageprof_runtime.rounds import handed
 from stageprof_runtime.stage import STEP
 
 #: Calls that are not the computation: they are `outside`.
@@ -61,6 +62,7 @@ def install(emit: Emit) -> Undo:
             replace(*place("client.send"), lambda f: _send(emit, f)),
             replace(*place("actor.result"), lambda f: _actor_result(emit, f)),
             _arrived.clear,
+            handed.clear,
         ]
     )
 
@@ -229,6 +231,7 @@ def _send(emit: Emit, send: Callable[..., Any]) -> Callable[..., Any]:
             number = vars(self).setdefault("_stageprof_graphs", 0)
             self._stageprof_graphs = number + 1
             line = user_line(sys._getframe(1))
+            handed[line] += 1
             thread, frames = lane_number() or get_ident(), msg["expr_ser"].frames
             nbytes = sum(memoryview(frame).nbytes for frame in frames)
             row = (SUBMIT, number, now_ns(), len(msg["keys"]), nbytes, thread, *line)

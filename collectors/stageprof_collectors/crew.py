@@ -1,0 +1,132 @@
+"""The workers of a run as a crew: who was there when, with how many threads, on which host."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stageprof_collectors.thread import MOST
+from stageprof_collectors.timeline import Ints
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: Workers that were seen within this long of the first were there when recording began, ns: the
+#: scheduler names all that it has in one go.
+TOGETHER = 50_000_000
+
+
+class Member(NamedTuple):
+    """A worker: its address, host, threads, CPUs that it may use (0: unknown).
+
+    `since` and `until`: when it came and went, aligned ns, cut to the region.
+    """
+
+    address: str
+    host: str
+    threads: int
+    cpus: int
+    since: int
+    until: int
+
+
+class Crew:
+    """All workers of a recording, and what their runs took."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._t = recording.timeline
+
+    @cached_property
+    def members(self) -> list[Member]:
+        """In the order in which they came."""
+        stop = self._t.region.stop
+        left = {label: t for t, _, label in self._t.marks("worker left")}
+        facts = self._facts
+        found: dict[str, Member] = {}
+        for t, _, label in self._t.marks("worker seen"):
+            address, _, rest = label.partition(" ")
+            number = rest.partition(" ")[0]
+            if number.isdecimal() and 0 < int(number) < MOST and address not in found:
+                host, cpus = facts.get(address, (host_of(address), 0))
+                until = min(stop, left.get(address, stop))
+                found[address] = Member(address, host, int(number), cpus, t, until)
+        return [m for m in found.values() if m.since < stop and m.until > self._t.region.start]
+
+    @property
+    def threads(self) -> int:
+        """Threads of all workers."""
+        return sum(member.threads for member in self.members)
+
+    def on_host(self, host: str) -> list[Member]:
+        """The workers of a host."""
+        return [member for member in self.members if member.host == host]
+
+    @property
+    def useful(self) -> int:
+        """Threads that can run at once: on no host more than it has CPUs."""
+        total = 0
+        for host in {member.host for member in self.members}:
+            mine = self.on_host(host)
+            cpus = max(member.cpus for member in mine)
+            threads = sum(member.threads for member in mine)
+            total += min(threads, cpus) if cpus else threads
+        return total
+
+    @cached_property
+    def begun(self) -> int:
+        """When the first task of the region's began, ns; -1 if none did."""
+        start = self._t.runs["start"][self.rows]
+        return int(start.min()) if len(start) else -1
+
+    @cached_property
+    def rows(self) -> Ints:
+        """Rows of the runs that workers did, seen by themselves, within the region."""
+        runs, region = self._t.runs, self._t.region
+        done = (runs["seen"] == 1) & (runs["stop"] > region.start) & (runs["start"] < region.stop)
+        words = self._t.store.strings
+        known = {member.address for member in self.members}
+        here = [i for i in np.unique(runs["worker"]).tolist() if words[i] in known]
+        return np.flatnonzero(done & np.isin(runs["worker"], here))
+
+    @cached_property
+    def member_of(self) -> Ints:
+        """The index in `members` of the worker of each run; -1 for others."""
+        words = self._t.store.strings
+        index = {member.address: i for i, member in enumerate(self.members)}
+        table = {w: index.get(words[w], -1) for w in np.unique(self._t.runs["worker"]).tolist()}
+        return np.array([table[w] for w in self._t.runs["worker"].tolist()], np.int64)
+
+    @cached_property
+    def late(self) -> list[Member]:
+        """Workers that came after the first task had begun."""
+        first = min((member.since for member in self.members), default=0)
+        since = max(self.begun, first + TOGETHER)
+        return [m for m in self.members if m.since > since] if self.begun >= 0 else []
+
+    @cached_property
+    def _facts(self) -> dict[str, tuple[str, int]]:
+        """Host of each worker that was observed, and the CPUs that it may use."""
+        store = self._t.store
+        table = store.table("sample")
+        found: dict[str, tuple[str, int]] = {}
+        usable = self._named(table, "worker.cpus_usable")
+        every = self._named(table, "worker.cpus")
+        for i, place in enumerate(store.places):
+            if place.role == "worker":
+                found[place.name] = place.host, usable.get(i) or every.get(i, 0)
+        return found
+
+    def _named(self, table: dict[str, Ints], name: str) -> dict[int, int]:
+        """The last value of a fact by place."""
+        words = self._t.store.strings
+        numbers = [i for i in np.unique(table["name"]).tolist() if words[i] == name]
+        rows = np.flatnonzero(np.isin(table["name"], numbers))
+        return {int(table["place"][i]): int(table["value"][i]) for i in rows.tolist()}
+
+
+def host_of(address: str) -> str:
+    """The host in a worker's address."""
+    return address.rpartition("://")[2].rpartition(":")[0]

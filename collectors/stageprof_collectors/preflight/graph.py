@@ -1,0 +1,127 @@
+"""The check of the graph's size: how many tasks, and what their number costs in each stage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from stageprof_collectors.batch import TASKS_PER_THREAD, rounded
+from stageprof_collectors.finding import Finding, Fix, Where
+from stageprof_collectors.phrase import made_at, word
+from stageprof_collectors.preflight.check import Check, about, middle
+from stageprof_collectors.preflight.plan import Layer, Plan
+from stageprof_collectors.quantity import seconds, size
+from stageprof_collectors.rule import Limits
+from stageprof_collectors.rules import large_graph
+from stageprof_collectors.site import Collection
+
+#: Partitions of data frames whose bytes nobody knows may become this many times larger.
+BLIND: Final = 10
+
+_TEXT: Final = (
+    "If these tasks are short, give each about {k:,} pieces of work instead of one. A task costs "
+    "about {each} whatever it does; tasks that work for a second each do not mind."
+)
+_CALLS: Final = """\
+import dask
+
+def {name}_batch(inputs):
+    return [{name}(x) for x in inputs]  # the plain function, not a delayed one
+
+batches = [inputs[i : i + {k}] for i in range(0, len(inputs), {k})]
+parts = dask.compute(*[dask.delayed({name}_batch)(batch) for batch in batches])
+results = [result for part in parts for result in part]"""
+_FRAME: Final = """\
+ddf = ddf.repartition(npartitions={parts})  # better: read it in as many partitions (blocksize=)"""
+
+
+def find(plan: Plan, limits: Limits) -> Iterator[Finding]:
+    """One finding for each kind of collection that has many tasks."""
+    kinds: Counter[Collection] = Counter()
+    for layer in plan.layers:
+        kinds[layer.collection] += layer.tasks
+    for kind, tasks in kinds.items():
+        main = _main(plan, kind)
+        k = _times(plan, main, limits)
+        if tasks >= limits["tasks"] and k > 1:
+            yield _finding(plan, kind, tasks, main, k)
+
+
+def _main(plan: Plan, kind: Collection) -> Layer:
+    """Of the layers with most tasks the largest: its pieces set those of the others.
+
+    Each `delayed` call makes a layer of its own: those of one prefix count together.
+    """
+    mine = [layer for layer in plan.layers if layer.collection == kind]
+    sums: Counter[str] = Counter()
+    for layer in mine:
+        sums[layer.prefix] += layer.tasks
+    most = max(sums.values())
+    return max((x for x in mine if sums[x.prefix] * 2 >= most), key=lambda x: (x.nbytes, x.tasks))
+
+
+def _times(plan: Plan, main: Layer, limits: Limits) -> int:
+    """How many pieces should become one."""
+    enough = max(_alike(plan, main), main.tasks) / (TASKS_PER_THREAD * plan.threads)
+    if main.piece_bytes > 0:
+        room = limits["piece_bytes"] / main.piece_bytes
+    else:
+        room = float(BLIND) if main.collection == Collection.FRAME else enough
+    return rounded(min(enough, room))
+
+
+def _alike(plan: Plan, main: Layer) -> int:
+    """Tasks of all layers with the same prefix: each `delayed` call makes a layer of its own."""
+    return sum(layer.tasks for layer in plan.layers if layer.prefix == main.prefix)
+
+
+def _finding(plan: Plan, kind: Collection, tasks: int, main: Layer, k: int) -> Finding:
+    cost = plan.rates.of_tasks(tasks)
+    part = 1.0 - 1.0 / k
+    # At least nothing: tasks that work for long hide what it takes to hand out the next.
+    saved = (0.0, cost[1] * part)
+    if plan.rates.wall_s:  # on the blocking account of a run like this one
+        saved = cost[0] * part, saved[1]
+    of = f" on pieces of {size(main.piece_bytes)}" if main.piece_bytes > 0 else ""
+    return Finding(
+        rule=large_graph.RULE.id,
+        severity=plan.rates.severity(saved),
+        headline=(
+            f"{tasks:,} tasks{of}, most of `{main.prefix}`{made_at(main.file, main.line)}: "
+            f"{about(cost)} beside their work"
+        ),
+        stage=None,
+        evidence={
+            "tasks": tasks,
+            **({"piece_bytes": main.piece_bytes} if main.piece_bytes > 0 else {}),
+            "overhead_each_s": middle(plan.rates.task_s),
+            "times_fewer": k,
+            **_by_stage(plan, tasks),
+            "predicted_from": plan.rates.source,
+        },
+        cost_s=middle(cost),
+        saving_s=saved,
+        fix=_fix(plan, kind, main, k),
+        where=Where(main.file, main.line, "", main.name, main.prefix),
+        cause=f"tasks:{kind}",
+    )
+
+
+def _by_stage(plan: Plan, tasks: int) -> dict[str, float | int | str]:
+    return {f"{stage}_s": tasks * middle(each) for stage, each in plan.rates.each_s.items()}
+
+
+def _fix(plan: Plan, kind: Collection, main: Layer, k: int) -> Fix:
+    each = middle(plan.rates.task_s)
+    if main.piece_bytes > 0:
+        frames = kind == Collection.FRAME
+        pieces = large_graph.Pieces(main.tasks, main.piece_bytes, frames)
+        return large_graph.fix(each, pieces, k)
+    text = _TEXT.format(k=k, each=seconds(each))
+    if kind == Collection.FRAME:
+        return Fix(text, _FRAME.format(parts=max(1, main.tasks // k)))
+    return Fix(text, _CALLS.format(name=word(main.prefix, "work"), k=k))
+
+
+CHECKS = (Check("large-graph", find, large_graph.RULE.limits),)

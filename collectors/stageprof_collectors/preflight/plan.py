@@ -1,0 +1,135 @@
+"""What is about to be run, as the checks see it: layers and their tasks, data that they hold.
+
+Filled from expressions and layers as they are; none is built, and nothing of the user's is called.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stageprof_collectors.crowd import MANY
+from stageprof_collectors.site import Collection
+from stageprof_runtime.handover import CLUSTER, PROCESSES, SYNCHRONOUS, Trained
+
+if TYPE_CHECKING:
+    from stageprof_collectors.preflight.cluster import Cluster
+    from stageprof_collectors.preflight.held import Thing
+    from stageprof_collectors.preflight.rates import Rates
+
+
+class OutOfTimeError(Exception):
+    """The look took longer than it may."""
+
+
+class Watch:
+    """How long the look may still take."""
+
+    def __init__(self, limit_s: float, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self.began = clock()
+        self.limit_s = limit_s
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds since it began."""
+        return self._clock() - self.began
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left; may be negative."""
+        return self.limit_s - self.spent_s
+
+    def check(self) -> None:
+        """Go on if there is time.
+
+        Raises:
+            OutOfTimeError: there is none.
+        """
+        if self.left_s <= 0:
+            raise OutOfTimeError
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer or expression."""
+
+    name: str
+    prefix: str
+    #: how many it will have, before steps that follow each other become one
+    tasks: int
+    collection: Collection
+    #: bytes of the usual piece of an array; -1 if they are not known
+    piece_bytes: int = -1
+    #: bytes of all pieces; -1 likewise
+    nbytes: int = -1
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A data frame that is read or made: its columns of dtype object."""
+
+    name: str
+    #: column -> what its values are ("string", "integer or missing"; "" if mixed; None if unseen)
+    columns: dict[str, str | None]
+    file: str = ""
+    line: int = 0
+
+
+@dataclass
+class Plan:
+    """One graph that is about to be run."""
+
+    scheduler: str
+    rates: Rates
+    file: str = ""
+    line: int = 0
+    layers: list[Layer] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+    #: names of the layers whose results are asked for
+    outputs: frozenset[str] = frozenset()
+    #: tasks of each layer by itself, also of those that become part of another
+    sizes: dict[str, int] = field(default_factory=dict)
+    things: list[Thing] = field(default_factory=list)
+    cluster: Cluster | None = None
+    trained: Trained | None = None
+    #: what could not be looked at, and why
+    unseen: list[str] = field(default_factory=list)
+
+    @property
+    def tasks(self) -> int:
+        """Of all layers."""
+        return sum(layer.tasks for layer in self.layers)
+
+    @property
+    def pickled(self) -> bool:
+        """Whether what is in the graph goes to other processes."""
+        return self.scheduler in (CLUSTER, PROCESSES)
+
+    @property
+    def threads(self) -> int:
+        """Threads that will work on it, as far as is known; 1 at least."""
+        if self.cluster is not None:
+            return max(1, self.cluster.threads)
+        from dask.system import CPU_COUNT
+
+        return 1 if self.scheduler == SYNCHRONOUS else int(CPU_COUNT)
+
+    @property
+    def many(self) -> bool:
+        """Whether there are so many tasks that their number may matter."""
+        return self.tasks >= MANY
+
+    def cannot(self, what: str) -> None:
+        """Something cannot be looked at; said once."""
+        if what not in self.unseen:
+            self.unseen.append(what)
+
+
+def plain(value: Any) -> str:
+    """The message of an error for `unseen`, on one line and short."""
+    return f"{type(value).__name__}: {value}".replace("\n", " ")[:160]

@@ -1,0 +1,268 @@
+"""What a graph consists of: its layers with their numbers of tasks, without building them.
+
+A layer of blocks knows its keys before it has tasks, and an expression its partitions. Steps that
+follow each other block by block become one task; of layers that is worked out as Dask does it, of
+expressions it is not. What cannot be counted without building it is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from dask.blockwise import optimize_blockwise
+
+from stageprof_collectors.preflight.plan import Frame, Layer, Plan, Watch, plain
+from stageprof_collectors.site import Collection
+from stageprof_runtime.kinds import attributes
+from stageprof_runtime.parts import EXPRESSION, GRAPH, part_of
+from stageprof_runtime.probes.layers import prefix_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Expressions and layers looked at: a graph of more has other problems, and says so by its tasks.
+MOST: Final = 20_000
+#: Layers up to which steps that become one are worked out: some 0.1 ms each.
+FUSED: Final = 2_000
+#: Values of a column that are looked at.
+VALUES: Final = 200
+
+#: Tells the line that made a name.
+LineOf = Callable[[str], tuple[str, int]]
+
+
+def read(graph: Any, plan: Plan, line_of: LineOf, watch: Watch) -> None:
+    """Take the layers and frames of a graph into a plan.
+
+    Raises:
+        OutOfTimeError: what was read until then is in the plan.
+    """
+    reader = _Reader(plan, line_of, watch)
+    if type(graph) is dict:
+        reader.mapping(graph)
+    else:
+        reader.expressions(graph)
+
+
+class _Reader:
+    def __init__(self, plan: Plan, line_of: LineOf, watch: Watch) -> None:
+        self._plan = plan
+        self._line_of = line_of
+        self._watch = watch
+        self._left = MOST
+
+    def expressions(self, graph: Any) -> None:
+        """An expression and all that it needs; a bare graph of layers will do, too."""
+        seen: set[object] = set()
+        stack = [graph]
+        while stack:
+            self._watch.check()
+            node = stack.pop()
+            part = part_of(node)
+            name = attributes(node).get("_name") if part == EXPRESSION else None
+            mark = name if type(name) is str else id(node)
+            if mark in seen or not self._may():
+                continue
+            seen.add(mark)
+            if part == EXPRESSION:
+                self._expression(node)
+                stack.extend(_inside(node))
+            elif part == GRAPH:
+                self._graph(node)
+
+    def _may(self) -> bool:
+        self._left -= 1
+        if self._left < 0:
+            self._plan.cannot(f"expressions and layers after the first {MOST:,}")
+        return self._left >= 0
+
+    def mapping(self, tasks: dict[Any, Any]) -> None:
+        """A plain graph: tasks by key."""
+        counts: dict[str, int] = {}
+        chunks: set[str] = set()
+        for key in tasks:
+            name = key[0] if type(key) is tuple and key else key
+            name = name if type(name) is str else ""
+            prefix = prefix_of(name)
+            counts[prefix] = counts.get(prefix, 0) + 1
+            if type(key) is tuple:
+                chunks.add(prefix)
+        for prefix, number in counts.items():
+            kind = Collection.ARRAY if prefix in chunks else Collection.CALLS
+            self._add(prefix, number, kind)
+
+    # -- expressions ---------------------------------------------------------------------------
+
+    def _expression(self, node: Any) -> None:
+        name = attributes(node).get("_name")
+        name = name if type(name) is str else ""
+        kind = type(node).__name__
+        operands = dict(zip(type(node)._parameters, node.operands, strict=False))
+        if kind == "_MapExpr":
+            self._add(_text(operands.get("key")), _longest(operands), Collection.CALLS)
+        elif kind == "LLGExpr":
+            if type(operands.get("dsk")) is dict:
+                self.mapping(operands["dsk"])
+        elif hasattr(type(node), "npartitions"):
+            self._frame(node, name)
+
+    def _frame(self, node: Any, name: str) -> None:
+        try:
+            number = int(node.npartitions)
+        except Exception as error:  # it has to be worked out by reading data
+            self._plan.cannot(f"how many partitions `{prefix_of(name)}` has ({plain(error)})")
+            return
+        self._add(name, number, Collection.FRAME, *_sizes(node, number))
+        columns = _object_columns(node)
+        if columns and not any(part_of(o) == EXPRESSION for o in node.operands):
+            self._plan.frames.append(Frame(name, columns, *self._line_of(name)))
+
+    # -- layers --------------------------------------------------------------------------------
+
+    def _graph(self, graph: Any) -> None:
+        layers = dict(graph.layers)
+        outputs = self._outputs(graph)
+        self._plan.outputs |= outputs
+        self._plan.sizes |= {str(n): _output(layer) or 0 for n, layer in layers.items()}
+        for name, layer in self._joined(graph, outputs):
+            self._watch.check()
+            if not self._may():
+                return
+            own = layers.get(name, layer)
+            self._layer(str(name), layer, own)
+
+    def _outputs(self, graph: Any) -> frozenset[str]:
+        needed = {name for names in graph.dependencies.values() for name in names}
+        return frozenset(str(name) for name in graph.layers if name not in needed)
+
+    def _joined(self, graph: Any, outputs: frozenset[str]) -> Iterator[tuple[Any, Any]]:
+        """The layers after those that follow each other block by block have become one."""
+        if len(graph.layers) <= FUSED and any(_is_blockwise(x) for x in graph.layers.values()):
+            try:
+                graph = optimize_blockwise(graph, keys=outputs)
+            except Exception as error:  # a layer that is not as Dask's are
+                self._plan.cannot(f"which layers become one ({plain(error)})")
+        yield from list(graph.layers.items())
+
+    def _layer(self, name: str, layer: Any, own: Any) -> None:
+        if not _is_blockwise(layer) and not layer.is_materialized():
+            number = _tasks_of_output(layer)
+        else:
+            number = _output(layer)
+        if number is None:
+            self._plan.cannot(f"how many tasks `{prefix_of(name)}` has: it is not built yet")
+            return
+        if not number:
+            return
+        chunks = getattr(own, "collection_annotations", None)
+        known = type(chunks) is dict and "chunks" in chunks
+        mapping = getattr(layer, "mapping", None)
+        first = next(iter(mapping), None) if type(mapping) is dict else None
+        kind = Collection.ARRAY if known else Collection.CALLS
+        if name.isdigit() and type(first) in (str, tuple):
+            name = _text(first)
+        sizes = _bytes(chunks) if known and type(chunks) is dict else (-1, -1)
+        self._add(name, number, kind, *sizes)
+
+    def _add(
+        self, name: str, number: int, kind: Collection, piece: int = -1, whole: int = -1
+    ) -> None:
+        if number > 0:
+            line = self._line_of(name) if name else ("", 0)
+            self._plan.sizes[name] = number
+            self._plan.layers.append(
+                Layer(name, prefix_of(name), number, kind, piece, whole, *line)
+            )
+
+
+def _inside(node: Any) -> Iterator[Any]:
+    """Expressions and graphs among the operands of an expression."""
+    for operand in node.operands:
+        for part in operand if type(operand) in (list, tuple) else (operand,):
+            module = type.__dict__["__module__"].__get__(type(part))
+            ours = type(module) is str and module.startswith(("dask", "distributed"))
+            if ours and part_of(part) in (EXPRESSION, GRAPH):
+                yield part
+
+
+def _is_blockwise(layer: Any) -> bool:
+    return type(layer).__name__ == "Blockwise"
+
+
+def _output(layer: Any) -> int | None:
+    mapping = getattr(layer, "mapping", None)
+    if type(mapping) is dict:
+        return len(mapping)
+    dims = getattr(layer, "dims", None)
+    if _is_blockwise(layer) and type(dims) is dict:
+        return math.prod(int(dims[i]) for i in layer.output_indices if i in dims)
+    return _tasks_of_output(layer)
+
+
+def _tasks_of_output(layer: Any) -> int | None:
+    """Tasks of a layer that is not built: what it gives out is at least so many."""
+    try:
+        return len(layer.get_output_keys())
+    except Exception:  # it cannot tell before it is built
+        return None
+
+
+def _text(key: Any) -> str:
+    while type(key) in (list, tuple) and key:
+        key = key[0]
+    return key if type(key) is str else ""
+
+
+def _longest(operands: dict[str, Any]) -> int:
+    """Tasks of `client.map`: as many as its shortest iterable has."""
+    iterables = operands.get("iterables") or ()
+    sizes = [len(x) for x in iterables if type(x) in (list, tuple, range)]
+    return min(sizes, default=0)
+
+
+def _bytes(chunks: dict[str, Any]) -> tuple[int, int]:
+    """Bytes of the usual and of all pieces of an array; -1 where sizes are not known."""
+    try:
+        each = int(chunks["dtype"].itemsize)
+        piece = math.prod(max(sizes) for sizes in chunks["chunks"]) * each
+        return int(piece), int(math.prod(chunks["shape"]) * each)
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+        return -1, -1
+
+
+def _sizes(node: Any, number: int) -> tuple[int, int]:
+    """Bytes of one and all partitions of a frame that is in the graph itself."""
+    frame = _held(node)
+    if frame is None:
+        return -1, -1
+    whole = int(frame.memory_usage(deep=False).sum())
+    return whole // max(number, 1), whole
+
+
+def _held(node: Any) -> pd.DataFrame | None:
+    """The data frame of pandas that an expression reads from, if it holds one."""
+    if type(node).__name__ != "FromPandas":
+        return None
+    data = getattr(node.operands[0], "_data", node.operands[0])
+    import pandas as pd
+
+    return data if type(data) is pd.DataFrame else None
+
+
+def _object_columns(node: Any) -> dict[str, str | None]:
+    """Columns of dtype object; what their values are where there are any to look at."""
+    from stageprof_runtime.columns import held
+
+    frame = _held(node)
+    if frame is not None:
+        return {c.name: c.kind for c in held(frame.head(VALUES * 5)) if c.dtype == "object"}
+    meta = vars(node).get("_meta")
+    meta = vars(node).get("meta") if meta is None else meta
+    if meta is None and "meta" in type(node)._parameters:
+        meta = node.operand("meta")
+    if type(meta).__name__ != "DataFrame":
+        return {}
+    pairs = zip(list(meta.columns), list(meta.dtypes.array), strict=True)
+    return {name: None for name, dtype in pairs if type(name) is str and str(dtype) == "object"}

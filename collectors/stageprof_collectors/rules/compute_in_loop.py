@@ -1,0 +1,136 @@
+"""Blocking computes one after another that do not need each other: one at a time has work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from stageprof_collectors.calls import Calls, Streak
+from stageprof_collectors.cost import cost_of
+from stageprof_collectors.crew import Crew
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.groups import Groups, Row
+from stageprof_collectors.phrase import made_at, of_wall, word
+from stageprof_collectors.replay import Change
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.timeline import LOCAL, Ints
+from stageprof_runtime.rounds import CARRIED, UNKNOWN
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_TEXT: Final = (
+    "Collect what is to be computed in a list, without computing it, and compute the list once "
+    "after the loop: then all threads have work, and a graph is handed over once. If all results "
+    "together do not fit into memory, do so for a hundred at a time."
+)
+_UNSURE: Final = (
+    " Do it only if no round of the loop needs the result of an earlier one: that could not be "
+    "read from the program."
+)
+_CALLS: Final = """\
+import dask
+
+lazy = [dask.delayed({name})(item) for item in items]  # {name}: the plain function
+results = dask.compute(*lazy)"""
+_COLLECTIONS: Final = """\
+import dask
+
+lazy = [{name}(item) for item in items]  # {name}: all that you do before .compute()
+results = dask.compute(*lazy)"""
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One for each line whose computes could be one."""
+    if len(recording.timeline.graphs) < limits["calls"]:
+        return
+    calls = Calls(recording)
+    streaks = [s for s in calls.streaks if s.verdict != CARRIED]
+    for file, line in sorted({(s.file, s.line) for s in streaks}):
+        mine = [s for s in streaks if (s.file, s.line) == (file, line)]
+        if sum(len(s.graphs) for s in mine) >= limits["calls"]:
+            yield _finding(recording, calls, mine)
+
+
+def _finding(recording: Recording, calls: Calls, streaks: list[Streak]) -> Finding:
+    graphs = tuple(g for s in streaks for g in s.graphs)
+    rows = calls.rows(graphs)
+    unsure = streaks[0].verdict == UNKNOWN
+    saved = recording.replay.saving(_together(recording, streaks, rows))
+    saved = (0.0, saved[1]) if unsure else saved
+    cost = _cost(recording, graphs)
+    row, tasks = _main(recording, rows), len(rows)
+    file, line = streaks[0].file, streaks[0].line
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"{len(graphs):,} computes one after another{made_at(file, line)}, each of "
+            f"{tasks / len(graphs):.3g} tasks (`{row.prefix}`): {of_wall(cost, recording)}"
+        ),
+        stage=None,
+        evidence={
+            "computes": len(graphs),
+            "tasks_each": tasks / len(graphs),
+            "threads": Crew(recording).threads,
+            "rounds_need_each_other": streaks[0].verdict,
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(_TEXT + (_UNSURE if unsure else ""), _code(recording, row, rows)),
+        where=Where(file, line, "", row.layer, row.prefix),
+        cause=f"loop:{file}:{line}",
+    )
+
+
+def _together(recording: Recording, streaks: list[Streak], rows: Ints) -> Change:
+    groups = tuple(s.graphs for s in streaks)
+    local = bool(len(rows)) and bool((recording.timeline.runs["run"][rows] >= LOCAL).all())
+    workers = None if local else max(1, len(Crew(recording).members))
+    return Change(together=groups, workers=workers)
+
+
+def _cost(recording: Recording, graphs: tuple[int, ...]) -> float:
+    """Seconds of the blocking account from each graph's call to its last task."""
+    owner, known = recording.replay.owner, recording.timeline.graphs
+    stop = np.zeros(len(known), np.int64)
+    np.maximum.at(stop, owner[owner >= 0], recording.timeline.runs["finished"][owner >= 0])
+    spans = sorted((known[g].begun, max(int(stop[g]), known[g].taken)) for g in graphs)
+    total, at = 0, 0
+    steps = recording.path_steps
+    for begin, end in spans:
+        while at < len(steps) and steps[at].stop <= begin:
+            at += 1
+        i = at
+        while i < len(steps) and steps[i].start < end:
+            total += max(0, min(end, steps[i].stop) - max(begin, steps[i].start))
+            i += 1
+    return min(total / 1e9, cost_of(recording))
+
+
+def _main(recording: Recording, rows: Ints) -> Row:
+    groups, runs = Groups(recording), recording.timeline.runs
+    took = (runs["stop"] - runs["start"])[rows].astype(float)
+    if not len(rows):
+        return groups.rows[0]
+    return groups.rows[int(np.argmax(np.bincount(groups.of_run[rows], weights=took)))]
+
+
+def _code(recording: Recording, row: Row, rows: Ints) -> str:
+    keys = recording.store.keys(recording.timeline.runs["key"][rows])
+    chunked = any(key.startswith("('") for key in keys)
+    text = _COLLECTIONS if chunked else _CALLS
+    return text.format(name="result_of" if chunked else word(row.prefix, "work"))
+
+
+RULE = Rule(
+    id="compute-in-loop",
+    stage=None,
+    summary="Blocking computes follow one another that do not depend on each other.",
+    find=find,
+    limits={
+        "calls": Limit(3, "computes from a line: two are written out in many a program"),
+    },
+)

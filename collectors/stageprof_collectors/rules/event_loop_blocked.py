@@ -1,0 +1,223 @@
+"""Event loops of workers or of the scheduler that could do nothing, because something held the GIL.
+
+A loop's own long steps (a transition, a dump) are told where they belong; here is what kept the
+loop from running at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.intervals import clip, innermost, length
+from stageprof_collectors.looks import Look, Looks
+from stageprof_collectors.phrase import made_at, of_wall, word
+from stageprof_collectors.quantity import count, seconds
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.standing import Standing, seconds_of, series, shared, stood, without
+from stageprof_collectors.toll import toll
+from stageprof_runtime.stage import Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: Of what a blocked loop held up, what answering in time leaves at least: it is answered later
+#: than at once, and whoever waited has then something else to wait for.
+GONE: Final = 0.6
+#: A stall of which more than this part is the loop's own work was not a stall by others.
+OWN: Final = 0.5
+#: gilknocker tells this often, by way of the loop itself: what is told so long after a stall, ns,
+#: is told of it.
+TOLD_NS: Final = 1_000_000_000
+
+_THREADS: Final = (
+    "While `{name}`{at} holds the GIL, the event loop of its process cannot answer other workers, "
+    "take new tasks or report results. Start the cluster with one thread for each worker process "
+    "(the code below, in place of your own cluster), so that fewer threads keep the GIL from it."
+)
+_THREADS_CODE: Final = """\
+from distributed import Client, LocalCluster
+
+cluster = LocalCluster(n_workers={workers}, threads_per_worker=1, processes=True)
+client = Client(cluster)"""
+_PIECES: Final = (
+    "While `{name}`{at} is in one long call that holds the GIL, the event loop of its process "
+    "cannot answer other workers, take new tasks or report results. Do the work in pieces of some "
+    "milliseconds (the code below, if the work is on a sequence): between two calls Python gives "
+    "the GIL away. Or use a library that gives it up while it works."
+)
+_PIECES_CODE: Final = """\
+def {name}_in_pieces(items, size=100):
+    parts = []
+    for start in range(0, len(items), size):
+        parts.append({name}(items[start : start + size]))  # others have their turn in between
+    return parts"""
+_GC: Final = (
+    "The garbage collector stops the whole process, its event loop included. Have it do so less "
+    "often, or make fewer objects; see `gc-pressure`."
+)
+_GC_CODE: Final = """\
+import gc
+
+from distributed import default_client
+
+default_client().run(gc.set_threshold, 100_000, 50, 100)"""
+
+
+class Held(NamedTuple):
+    """What held the loops most."""
+
+    #: "gc" or "gil"
+    by: str
+    prefix: str
+    look: Look | None
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding for all loops: what holds one holds the others."""
+    told = stood(recording, "loop.stall_s")
+    stalls = {p: _long(s, limits["stall_s"]) for p, s in told.items()}
+    stalls = {p: s for p, s in stalls.items() if seconds_of(s) >= limits["share"] * recording.wall}
+    if not stalls:
+        return
+    pauses = shared(recording, stood(recording, "gc.pause_s"))
+    held = {p: _by_others(recording, p, s, pauses, limits) for p, s in stalls.items()}
+    held = {p: s for p, s in held.items() if s}
+    if not held:
+        return
+    change = without(recording, held, compute=False)
+    cost = toll(recording, change)
+    if cost < limits["path"] * recording.wall:
+        return
+    least = without(recording, held, compute=False, part=GONE)
+    high = recording.replay.saving(change)[1]
+    saved = min(recording.replay.saving(least)[0], high), high
+    yield _finding(recording, held, pauses, cost, saved)
+
+
+def _long(spans: list[tuple[int, int]], least_s: float) -> list[tuple[int, int]]:
+    return [(a, b) for a, b in spans if b - a >= least_s * 1e9]
+
+
+def _by_others(
+    recording: Recording,
+    place: int,
+    spans: list[tuple[int, int]],
+    pauses: Standing,
+    limits: Limits,
+) -> list[tuple[int, int]]:
+    """The stalls in which something else than the loop's own work held the process."""
+    own = recording.lanes.loop(place)
+    collected = innermost((a, b, None) for a, b in pauses.get(place, ()))
+    t, contention = series(recording, "gil.contention").get(place, (np.zeros(0), np.zeros(0)))
+    kept = []
+    for start, stop in spans:
+        if length(clip(own, start, stop)) > OWN * (stop - start):
+            continue
+        soon = (t >= start) & (t <= stop + TOLD_NS)
+        gil = float(contention[soon].max(initial=0.0))
+        gc = length(clip(collected, start, stop)) / (stop - start)
+        if max(gil, gc) >= limits["held"]:
+            kept.append((start, stop))
+    return kept
+
+
+def _finding(
+    recording: Recording,
+    held: Standing,
+    pauses: Standing,
+    cost: float,
+    saved: tuple[float, float],
+) -> Finding:
+    by = _held(recording, held, pauses)
+    look = by.look
+    name = look.function if look else by.prefix
+    where = made_at(look.file, look.line) if look else ""
+    spans = [span for mine in held.values() for span in mine]
+    longest = max(stop - start for start, stop in spans) / 1e9
+    what = "the garbage collector" if by.by == "gc" else f"`{name}`{where}" if name else "a thread"
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"{_whose(recording, held)} could do nothing for {seconds(seconds_of(spans))} (up to "
+            f"{seconds(longest)} at a time) while {what} held the process: "
+            f"{of_wall(cost, recording)}"
+        ),
+        stage=Stage.COMMUNICATION,
+        evidence={
+            "stalled_s": seconds_of(spans),
+            "longest_s": longest,
+            "stalls": len(spans),
+            "held_by": by.by,
+            "holder": name,
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=_fix(recording, by, name, where),
+        where=Where(look.file if look else "", look.line if look else 0, "", "", by.prefix),
+        cause="gc" if by.by == "gc" else f"line:{look.file}:{look.line}" if look else "gil",
+    )
+
+
+def _whose(recording: Recording, held: Standing) -> str:
+    roles = [recording.store.places[p].role for p in held]
+    workers = roles.count("worker")
+    if not workers:
+        return "The scheduler's event loop"
+    if workers == 1:
+        return "The event loop of a worker"
+    return f"The event loops of {count(workers, 'worker')}"
+
+
+def _held(recording: Recording, held: Standing, pauses: Standing) -> Held:
+    """The collector, if it had more than half of the time; else the task that ran most in it."""
+    whole = collected = 0
+    during: dict[str, int] = {}
+    runs, prefixes = recording.timeline.runs, recording.tasks()["prefix"].to_numpy()
+    for place, spans in held.items():
+        mine = innermost((a, b, None) for a, b in spans)
+        whole += length(mine)
+        gc = innermost((a, b, None) for a, b in pauses.get(place, ()))
+        collected += sum(length(clip(gc, a, b)) for a, b, _ in mine)
+        for row in np.flatnonzero(runs["wplace"] == place).tolist():
+            met = length(clip(mine, int(runs["start"][row]), int(runs["stop"][row])))
+            during[prefixes[row]] = during.get(prefixes[row], 0) + met
+    if collected > whole / 2:
+        return Held("gc", "", None)
+    prefix = max(during, key=lambda p: during[p], default="")
+    looks = [look for look in Looks(recording).all if look.prefix == prefix and look.file]
+    return Held("gil", prefix, max(looks, key=lambda look: look.seconds, default=None))
+
+
+def _fix(recording: Recording, by: Held, name: str, where: str) -> Fix:
+    if by.by == "gc":
+        return Fix(_GC, _GC_CODE)
+    threads = recording.workers()["threads"]
+    name = name or by.prefix
+    if len(threads) and int(threads.max()) > 1:
+        code = _THREADS_CODE.format(workers=max(1, int(threads.sum())))
+        return Fix(_THREADS.format(name=name, at=where), code)
+    code = _PIECES_CODE.format(name=word(by.look.entry if by.look else name, "work"))
+    return Fix(_PIECES.format(name=name, at=where), code)
+
+
+RULE = Rule(
+    id="event-loop-blocked",
+    stage=Stage.COMMUNICATION,
+    summary="The event loop of a worker or of the scheduler could not run.",
+    find=find,
+    limits={
+        "stall_s": Limit(
+            0.02, "shorter stalls are the turns that threads take in a healthy process"
+        ),
+        "share": Limit(
+            0.05, "stalled seconds of one loop by wall seconds: less delays nobody much"
+        ),
+        "held": Limit(0.5, "of the time that the GIL was taken: below, the processor was short"),
+        "path": Limit(0.02, "of the wall time on the critical path: less is not worth a change"),
+    },
+)

@@ -1,0 +1,137 @@
+"""Tasks that raised, or went with their worker, and had to be run again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from stageprof_collectors import shortage
+from stageprof_collectors.cost import cost_of
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.gone import without, worked_s
+from stageprof_collectors.groups import Groups, Row
+from stageprof_collectors.phrase import made_at, of_wall, word
+from stageprof_collectors.quantity import count
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_runtime.event import STATUS
+from stageprof_runtime.stage import Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+    from stageprof_collectors.timeline import Ints
+
+_ERRED, _LOST = STATUS.index("erred"), STATUS.index("lost")
+
+_TEXT: Final = (
+    "Find out why {error}is raised{where}: a retry throws away what the task had done until then. "
+    "If it is a service or a disk that refuses now and then, try again inside the task, around "
+    "the one call that fails (the code below), and check what can be checked before the work is "
+    "done. Cut tasks that work long before they can fail into two."
+)
+_LOST_TEXT: Final = (
+    "Workers went while they had these tasks: look at their logs and at the operating system's or "
+    "the batch system's limits. Results that took long can be written to storage as they come."
+)
+_CODE: Final = """\
+import time
+
+def patient(call, *args, tries=5, wait=0.1):
+    for attempt in range(tries - 1):
+        try:
+            return call(*args)
+        except {error}:
+            time.sleep(wait * 2**attempt)
+    return call(*args)
+
+# inside `{name}`: patient(call_that_fails, argument) in place of call_that_fails(argument)"""
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One for what raised, and one for what was lost with workers."""
+    status = recording.timeline.runs["status"]
+    for kind in (_ERRED, _LOST):
+        if (status == kind).any():
+            rows = _again(recording, kind)
+            if len(rows) and worked_s(recording, rows) >= limits["share"] * recording.wall:
+                yield _finding(recording, rows, lost=kind == _LOST)
+
+
+def _again(recording: Recording, status: int) -> Ints:
+    """Runs that ended so, whose key was run once more."""
+    runs = recording.timeline.runs
+    rows = np.flatnonzero(runs["status"] == status)
+    keys = recording.store.keys(runs["key"])
+    last = {key: i for i, key in enumerate(keys)}
+    return rows[[last[keys[row]] > row for row in rows.tolist()]]
+
+
+def _finding(recording: Recording, rows: Ints, *, lost: bool) -> Finding:
+    saved = recording.replay.saving(without(recording, rows))
+    cost = cost_of(recording, runs=rows.tolist())
+    groups = Groups(recording)
+    row = groups.rows[int(np.argmax(np.bincount(groups.of_run[rows])))]
+    error, where = ("", "") if lost else _raised(recording, row.prefix)
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=_headline(rows, row, error, where, lost=lost) + f": {of_wall(cost, recording)}",
+        stage=Stage.EXECUTION,
+        evidence={
+            "runs_failed": len(rows),
+            "tasks": len(set(recording.store.keys(recording.timeline.runs["key"][rows]))),
+            "work_thrown_away_s": worked_s(recording, rows),
+            "exception": error,
+            "raised_at": where,
+            "why": "lost with a worker" if lost else "raised",
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(_LOST_TEXT) if lost else _fix(row, error, where),
+        where=Where(row.file, row.line, "", row.layer, row.prefix),
+        cause=_cause(recording, row, lost=lost),
+    )
+
+
+def _headline(rows: Ints, row: Row, error: str, where: str, *, lost: bool) -> str:
+    what = f"{count(len(rows), 'run')} of `{row.prefix}`{made_at(row.file, row.line)}"
+    if lost:
+        return f"{what} went with their workers and were done again"
+    file, _, line = where.rpartition(":")
+    at = made_at(file, int(line)) if line.isdigit() else ""
+    return f"{what} raised {error or 'an exception'}{at}, and were retried"
+
+
+def _cause(recording: Recording, row: Row, *, lost: bool) -> str:
+    """What was lost with workers has the cause that the rule worker-restarted names."""
+    if lost:
+        return shortage.CAUSE if recording.incidents.kills else "workers lost"
+    return f"raised:{row.layer}"
+
+
+def _raised(recording: Recording, prefix: str) -> tuple[str, str]:
+    """The exception that tasks of a prefix raised most, and the user's line ("file:line")."""
+    labels = (label.split("\t") for _, _, label in recording.timeline.marks("task failed"))
+    seen = Counter((x[0], x[2]) for x in labels if len(x) == 3 and x[1] == prefix)
+    return seen.most_common(1)[0][0] if seen else ("", "")
+
+
+def _fix(row: Row, error: str, where: str) -> Fix:
+    file, _, line = where.rpartition(":")
+    at = made_at(file, int(line)) if line.isdigit() else ""
+    text = _TEXT.format(error=f"{error} " if error else "an exception ", where=at)
+    name = word(error, "Exception") if error else "Exception"
+    return Fix(text, _CODE.format(error=name, name=word(row.prefix, "your_task")))
+
+
+RULE = Rule(
+    id="failed-retried",
+    stage=Stage.EXECUTION,
+    summary="Tasks failed or were lost after they had worked, and were run again.",
+    find=find,
+    limits={
+        "share": Limit(0.02, "of the wall time in work thrown away: less is not worth a change"),
+    },
+)

@@ -1,0 +1,137 @@
+"""Garbage collection that takes more than a share of a process's time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.groups import Groups, Row
+from stageprof_collectors.phrase import made_at, of_wall
+from stageprof_collectors.quantity import count, seconds, share
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.standing import Standing, in_runs, seconds_of, shared, stood, without
+from stageprof_collectors.toll import toll
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: Of what collections take, the thresholds of the printed code leave between nearly nothing and a
+#: quarter: few collections come, but each goes through all that is there.
+GONE: Final = (0.75, 1.0)
+#: Objects made before the youngest are looked through; Python's own is 700 (2,000 from 3.12 on).
+#: A hundred thousand small objects take some 10 MB, which is what garbage may come to.
+YOUNG: Final = 100_000
+
+_TEXT: Final = (
+    "Python's collector stops a process and goes through all its objects, again and again while "
+    "many are made. Have it do so less often (the code below, once, before the work), or make "
+    "fewer objects: NumPy arrays and Arrow tables hold millions of values as one object, which it "
+    "need not go through. `gc.freeze()` takes what is there now out of its rounds."
+)
+_WORKERS: Final = """\
+import gc
+
+from distributed import default_client
+
+default_client().run(gc.set_threshold, {young}, 50, 100)  # workers that come later need it too"""
+_HERE: Final = """\
+import gc
+
+gc.set_threshold({young}, 50, 100)"""
+
+
+class Most(NamedTuple):
+    """What stood still: which part it plays, how many such processes, their share of the wall."""
+
+    role: str
+    processes: int
+    share: float
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding for all processes: what they make is much the same."""
+    told = stood(recording, "gc.pause_s")
+    wall = recording.wall
+    over = {p: s for p, s in told.items() if seconds_of(s) >= limits["share"] * wall}
+    if not over:
+        return
+    pauses = shared(recording, over)
+    most = without(recording, pauses, compute=True)
+    cost = toll(recording, most)
+    if cost < limits["path"] * wall:
+        return
+    least = without(recording, pauses, compute=True, part=GONE[0])
+    replay = recording.replay
+    high = replay.saving(most)[1]
+    saved = min(replay.saving(least)[0], high), high
+    yield _finding(recording, over, pauses, cost, saved)
+
+
+def _finding(
+    recording: Recording,
+    over: Standing,
+    pauses: Standing,
+    cost: float,
+    saved: tuple[float, float],
+) -> Finding:
+    found = _most(recording, over)
+    row, during = _during(recording, pauses)
+    total = sum(seconds_of(spans) for spans in over.values())
+    most = f", most while `{row.prefix}`{made_at(row.file, row.line)} runs" if row.prefix else ""
+    code = _WORKERS if found.role == "worker" else _HERE
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"Garbage collection stops {count(found.processes, found.role)} for "
+            f"{seconds(total)} (up to {share(found.share)} of the time){most}: "
+            f"{of_wall(cost, recording)}"
+        ),
+        stage=None,
+        evidence={
+            "collecting_s": total,
+            "processes": found.processes,
+            "role": found.role,
+            "share_of_process": found.share,
+            "collecting_in_tasks_s": during,
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(_TEXT, code.format(young=YOUNG)),
+        where=Where(row.file, row.line, "", row.layer, row.prefix),
+        cause="gc",
+    )
+
+
+def _most(recording: Recording, over: Standing) -> Most:
+    """The role that most of the pauses are of."""
+    places = recording.store.places
+    by_role: dict[str, list[float]] = {}
+    for place, spans in over.items():
+        by_role.setdefault(places[place].role, []).append(seconds_of(spans))
+    role = max(by_role, key=lambda name: sum(by_role[name]))
+    return Most(role, len(by_role[role]), max(by_role[role]) / recording.wall)
+
+
+def _during(recording: Recording, pauses: Standing) -> tuple[Row, float]:
+    """The layer during whose tasks most was collected, and how long that took in all tasks."""
+    inside = in_runs(recording, pauses)
+    groups = Groups(recording)
+    total: dict[int, float] = {}
+    for row, stopped in zip(groups.of_run.tolist(), inside.tolist(), strict=True):
+        total[row] = total.get(row, 0.0) + stopped
+    most = max(total, key=lambda row: total[row], default=0)
+    return groups.rows[most if total.get(most) else 0], float(inside.sum())
+
+
+RULE = Rule(
+    id="gc-pressure",
+    stage=None,
+    summary="Garbage collection takes more than a share of a process's time.",
+    find=find,
+    limits={
+        "share": Limit(0.05, "of a process's time: a healthy one spends 1 or 2 % on collecting"),
+        "path": Limit(0.02, "of the wall time on the critical path: less is not worth a change"),
+    },
+)

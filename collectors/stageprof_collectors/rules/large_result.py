@@ -1,0 +1,154 @@
+"""A result so large that bringing it to the client takes a good part of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from stageprof_collectors.cost import cost_of
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.gone import without
+from stageprof_collectors.groups import Groups, Row
+from stageprof_collectors.path import Step
+from stageprof_collectors.phrase import made_at, of_wall
+from stageprof_collectors.quantity import size
+from stageprof_collectors.replay import Change
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.timeline import Ints
+from stageprof_runtime.stage import STEP, Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_STEPS: Final = frozenset(STEP[s] for s in ("result.gather", "result.load", "result.dump"))
+_LOAD: Final = STEP["result.load"]
+#: A task that puts pieces together makes about as many bytes as it was given.
+_ALIKE: Final = 0.8, 1.25
+
+_TEXT: Final = (
+    "Bring less to the client. If you only look at a number, a mean, a few rows: compute that on "
+    "the workers. If you want to keep the data: write them from the workers, each its own part. If "
+    "another computation needs them: persist, and leave them where they are."
+)
+_ARRAY: Final = """\
+answer = data.mean().compute()  # whatever you do with the array, before .compute()
+data.to_zarr("result.zarr")  # or write it from the workers"""
+_FRAME: Final = """\
+answer = data.describe().compute()  # whatever you do with the frame, before .compute()
+data.to_parquet("result/")  # or write it from the workers"""
+_CALLS: Final = """\
+import dask
+
+answer = dask.delayed(len)(data).compute()  # whatever you do with it, in a task of its own"""
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One for all results that were fetched."""
+    cost = cost_of(recording, steps=_STEPS)
+    joins = _joins(recording, limits["bytes"])
+    cost += cost_of(recording, runs=joins.tolist()) if len(joins) else 0.0
+    if cost < limits["share"] * recording.wall:
+        return
+    wanted = int(recording.timeline.runs["nbytes"][_wanted(recording)].sum())
+    fetched = min(_fetched(recording), wanted)  # of nested objects each level is counted
+    if fetched >= limits["bytes"]:
+        yield _finding(recording, joins, fetched, min(cost, recording.wall))
+
+
+def _fetched(recording: Recording) -> int:
+    """Bytes of results that the region's client unpickled."""
+    spans, place = recording.timeline.spans, recording.timeline.region.place
+    mine = (spans["step"] == _LOAD) & (spans["place"] == place)
+    return int(np.maximum(spans["nbytes"][mine], 0).sum())
+
+
+def _wanted(recording: Recording) -> Ints:
+    """Rows of the runs whose results a client had asked for."""
+    table = recording.store.table("want")
+    rows = recording.timeline.runs_of(table["run"], table["place"])
+    return np.unique(rows[rows >= 0])
+
+
+def _joins(recording: Recording, least: float) -> Ints:
+    """Runs that put large pieces together for the client: what they needed is what they made."""
+    runs, needs = recording.timeline.runs, recording.timeline.depends
+    found = []
+    for row in _wanted(recording).tolist():
+        made = int(runs["nbytes"][row])
+        on = needs.on[needs.first[row] : needs.first[row + 1]]
+        if made >= least and len(on) > 1:
+            given = float(runs["nbytes"][on].sum())
+            if _ALIKE[0] * made <= given <= _ALIKE[1] * made:
+                found.append(row)
+    return np.array(found, np.int64)
+
+
+def _finding(recording: Recording, joins: Ints, fetched: int, cost: float) -> Finding:
+    saved = _saving(recording, joins)
+    row, kind = _largest(recording)
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"The result of `{row.prefix}`{made_at(row.file, row.line)}, {size(fetched)}, is "
+            f"brought to the client: {of_wall(cost, recording)}"
+        ),
+        stage=Stage.COMMUNICATION,
+        evidence={
+            "fetched_bytes": fetched,
+            "gather_s": cost_of(recording, steps=_STEPS),
+            "put_together_s": cost_of(recording, runs=joins.tolist()) if len(joins) else 0.0,
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(_TEXT, _code(kind)),
+        where=Where(row.file, row.line, "", row.layer, row.prefix),
+        cause=f"result:{row.layer}",
+    )
+
+
+def _saving(recording: Recording, joins: Ints) -> tuple[float, float]:
+    """At least the way to the client, at most what puts the pieces together there as well."""
+
+    def stays(step: Step) -> float:
+        return 0.0 if step.what.step in _STEPS else 1.0
+
+    gone = without(recording, joins)
+    all_ = Change(gone.compute, gone.lead, gone.fetch, gone.lag, gone.begin, serial=stays)
+    low, high = (recording.replay.saving(change) for change in (Change(serial=stays), all_))
+    return min(low[0], high[0]), max(low[1], high[1])
+
+
+def _largest(recording: Recording) -> tuple[Row, str]:
+    """The layer of the largest result; of what was put together, that of the pieces."""
+    runs, needs = recording.timeline.runs, recording.timeline.depends
+    groups, wanted = Groups(recording), _wanted(recording)
+    if not len(wanted):
+        return groups.rows[0], ""
+    row = int(wanted[np.argmax(runs["nbytes"][wanted])])
+    kind = recording.store.strings[int(runs["type"][row])]
+    on = needs.on[needs.first[row] : needs.first[row + 1]]
+    if groups.rows[int(groups.of_run[row])].prefix.startswith("finalize") and len(on):
+        row = int(on[np.argmax(runs["nbytes"][on])])
+    return groups.rows[int(groups.of_run[row])], kind
+
+
+def _code(kind: str) -> str:
+    if "ndarray" in kind:
+        return _ARRAY
+    frame = any(name in kind.lower() for name in ("dataframe", "series"))
+    return _FRAME if frame else _CALLS
+
+
+RULE = Rule(
+    id="large-result",
+    stage=Stage.COMMUNICATION,
+    summary="Bringing the result to the client takes more than a share of the run.",
+    find=find,
+    limits={
+        "share": Limit(0.1, "of the wall time: results have to come somehow"),
+        "bytes": Limit(10e6, "fetched: with less it is not their size that takes the time"),
+    },
+)

@@ -1,0 +1,198 @@
+"""A local scheduler that does not fit the work: threads that share a GIL, processes that copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.phrase import made_at, of_wall
+from stageprof_collectors.quantity import count, seconds, span
+from stageprof_collectors.replay import Change
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.timeline import LOCAL, Ints
+from stageprof_collectors.work import gil_share
+from stageprof_runtime.stage import STEP, Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+Floats = NDArray[np.float64]
+
+#: Seconds that processes take to start, each computation anew, at least and at most: Python, Dask
+#: and NumPy or pandas are imported, in all processes at the same time.
+START_S: Final = (0.3, 2.0)
+#: Of what looks like waiting for the GIL some is waiting for a processor; as in gil-contention.
+LEAST: Final = 0.7
+#: What is done for a task's data on their way, by the scheduler's own thread and by the processes.
+_LOOP: Final = tuple(STEP[step] for step in ("task.dump", "result.load"))
+_THERE: Final = tuple(STEP[step] for step in ("task.load", "result.dump"))
+
+_PROCESSES: Final = (
+    "Use the processes scheduler: Python runs one thread of a process at a time, and these tasks "
+    "hold it. With {n} processes the same takes about {time}, the starting of the processes "
+    "included. Data are copied between processes, so let tasks return little; and start the "
+    'program under `if __name__ == "__main__":`.'
+)
+_THREADS: Final = (
+    "Use the threads scheduler: nothing is copied between threads. With it the same takes about "
+    "{time}, if the tasks leave the GIL alone (NumPy, pandas on numbers, PyArrow); tasks in pure "
+    "Python would wait for one another."
+)
+_CODE: Final = """\
+import dask
+
+dask.config.set(scheduler="{name}")  # or for one call: x.compute(scheduler="{name}")"""
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding for the scheduler that ran most of the tasks."""
+    runs = recording.timeline.runs
+    rows = np.flatnonzero((runs["run"] >= LOCAL) & (runs["seen"] == 1))
+    if len(rows) < limits["tasks"]:
+        return
+    if _in_processes(recording):
+        yield from _copying(recording, limits)
+    elif len(np.unique(runs["thread"][rows])) > 1:
+        yield from _contending(recording, rows, limits)
+
+
+def _in_processes(recording: Recording) -> bool:
+    store = recording.store
+    where = {store.strings[i] for i in np.unique(store.table("run")["worker"]).tolist()}
+    return any(name.startswith("process ") for name in where)
+
+
+# -- threads that wait for one another ----------------------------------------------------------
+
+
+def _contending(recording: Recording, rows: Ints, limits: Limits) -> Iterator[Finding]:
+    shares = gil_share(recording.timeline)
+    if shares is None:
+        return
+    runs = recording.timeline.runs
+    length = np.maximum(runs["stop"] - runs["start"], 1).astype(float)
+    waited = float((shares * length)[rows].sum() / length[rows].sum())
+    if waited < limits["waited"]:
+        return
+    # A thread that waits for the GIL uses no processor: what it used is what a process would need.
+    own = np.where(runs["run"] >= LOCAL, np.clip(runs["cpu"] / length, 0.0, 1.0), 1.0)
+    gone = np.minimum(shares, 1 - own)
+    replay = recording.replay
+    low = replay.saving(Change(compute=1 - LEAST * gone))[0] - START_S[1]
+    high = replay.saving(Change(compute=1 - gone))[1] - START_S[0]
+    cost = _on_path(recording, shares)
+    if high > 0 and cost >= limits["share"] * recording.wall:
+        saved = max(0.0, min(low, high)), high
+        yield _processes(recording, rows, waited, cost, saved)
+
+
+def _on_path(recording: Recording, waited: Floats) -> float:
+    compute = STEP["compute"]
+    steps = [s for s in recording.path_steps if s.run >= 0 and s.what.step == compute]
+    return sum((s.stop - s.start) * float(waited[s.run]) for s in steps) / 1e9
+
+
+def _processes(
+    recording: Recording, rows: Ints, waited: float, cost: float, saved: tuple[float, float]
+) -> Finding:
+    runs = recording.timeline.runs
+    n = len(np.unique(runs["thread"][rows]))
+    where = _main(recording, rows)
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"`{where.prefix}`{made_at(where.file, where.line)} runs on {count(n, 'thread')} of "
+            f"the threads scheduler, which wait for one another's GIL: {of_wall(cost, recording)}"
+        ),
+        stage=Stage.EXECUTION,
+        evidence={
+            "threads": n,
+            "waited_share": waited,
+            "predicted_low_s": recording.wall - saved[1],
+            "predicted_high_s": recording.wall - saved[0],
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(
+            _PROCESSES.format(n=n, time=_predicted(recording, saved)),
+            _CODE.format(name="processes"),
+        ),
+        where=where,
+        cause="local-scheduler",
+    )
+
+
+# -- processes that copy ------------------------------------------------------------------------
+
+
+def _copying(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    entries = recording.account.entries
+    loop = sum(entries[step, "client"].busy for step in _LOOP) / 1e9
+    there = sum(entries[step, "client"].busy for step in _THERE) / 1e9
+    if loop < limits["copying"] * recording.wall:
+        return
+    nbytes = sum(entries[step, "client"].nbytes for step in _LOOP)
+    table = recording.store.table("run")
+    n = max(1, len(np.unique(table["thread"])))
+    # Whether the tasks would wait for one another's GIL is not known: at least nothing is saved.
+    saved = 0.0, min(loop + there / n, recording.wall)
+    runs = recording.timeline.runs
+    where = _main(recording, np.flatnonzero(runs["run"] >= LOCAL))
+    yield Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"The processes scheduler copies what `{where.prefix}`"
+            f"{made_at(where.file, where.line)} takes and gives: {of_wall(loop, recording)}"
+        ),
+        stage=Stage.EXECUTION,
+        evidence={
+            "processes": n,
+            "copying_s": loop,
+            "copying_in_processes_s": there,
+            "copied_bytes": nbytes,
+            "predicted_low_s": recording.wall - saved[1],
+        },
+        cost_s=loop,
+        saving_s=saved,
+        fix=Fix(_THREADS.format(time=_predicted(recording, saved)), _CODE.format(name="threads")),
+        where=where,
+        cause="local-scheduler",
+    )
+
+
+# -- both -----------------------------------------------------------------------------------------
+
+
+def _predicted(recording: Recording, saved: tuple[float, float]) -> str:
+    low, high = recording.wall - saved[1], recording.wall - saved[0]
+    return span(low, high) if high > low else seconds(high)
+
+
+def _main(recording: Recording, rows: Ints) -> Where:
+    """The layer in whose tasks most of the time went."""
+    table = recording.layers()
+    table = table[table["layer"] != ""]
+    if not len(table) or not len(rows):
+        return Where()
+    row = table.iloc[int(table["execution_s"].to_numpy().argmax())]
+    return Where(str(row["file"]), int(row["line"]), "", str(row["layer"]), str(row["prefix"]))
+
+
+RULE = Rule(
+    id="local-scheduler-choice",
+    stage=Stage.EXECUTION,
+    summary="Threads of the local scheduler wait for the GIL, or its processes copy data.",
+    find=find,
+    limits={
+        "tasks": Limit(2, "one task takes as long on any scheduler"),
+        "waited": Limit(0.2, "of the tasks' time: with less, processes hardly pay for their start"),
+        "share": Limit(0.1, "of the wall time on the critical path: less is not worth the copying"),
+        "copying": Limit(0.1, "of the wall time: some copying is what processes cost"),
+    },
+)

@@ -1,0 +1,93 @@
+"""The same data shuffled again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from dask.utils import key_split
+
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.phrase import made_at, of_wall
+from stageprof_collectors.quantity import size
+from stageprof_collectors.replay import Change
+from stageprof_collectors.reshuffles import Repeated, Reshuffles
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.toll import toll
+from stageprof_runtime.stage import Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+
+_TEXT: Final = (
+    "Bring the rows of a key together once and keep them so: `persist` what was shuffled, and go "
+    "on from it (a groupby, a merge or `map_partitions` on that key needs no further shuffle). "
+    "Better still, write the data sorted by that key, and read them with known divisions "
+    "(`set_index(key, sorted=True)`): then nothing is shuffled in the next run either."
+)
+_CODE: Final = """\
+# `key` is the column by which rows are brought together; use `by_key` in place of `ddf` below
+by_key = ddf.shuffle(key).persist()"""
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding for each set of data that was shuffled more than once."""
+    if not any("shuffle" in name or "hash" in name for name in _prefixes(recording)):
+        return
+    for repeated in Reshuffles(recording).all:
+        change = _without(recording, repeated)
+        cost = toll(recording, change)
+        if cost >= limits["share"] * recording.wall:
+            yield _finding(recording, repeated, change, cost)
+
+
+def _prefixes(recording: Recording) -> set[str]:
+    """What the keys begin with; the first look, which most recordings end with."""
+    keys = recording.store.keys(recording.timeline.runs["key"])
+    return {key.lstrip("('").rpartition("-")[0] for key in keys}
+
+
+def _without(recording: Recording, repeated: Repeated) -> Change:
+    left = np.ones(len(recording.timeline.runs["run"]))
+    left[repeated.again] = 0.0
+    return Change(compute=left, lead=left, fetch=left, lag=left, begin=left)
+
+
+def _finding(recording: Recording, repeated: Repeated, change: Change, cost: float) -> Finding:
+    saved = recording.replay.saving(change)
+    line = repeated.line
+    source = key_split(min(repeated.sources))
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"The results of `{source}` are shuffled {repeated.times} times"
+            f"{made_at(line.file, line.line)} ({size(repeated.nbytes)} more than once): "
+            f"{of_wall(cost, recording)}"
+        ),
+        stage=Stage.COMMUNICATION,
+        evidence={
+            "shuffles": repeated.times,
+            "tasks_again": len(repeated.again),
+            "shuffled_again_bytes": repeated.nbytes,
+            "source": source,
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(_TEXT, _CODE),
+        where=Where(line.file, line.line, "", min(repeated.sources), source),
+        cause=f"line:{line.file}:{line.line}" if line.file else f"shuffle:{source}",
+    )
+
+
+RULE = Rule(
+    id="many-partitions-shuffle",
+    stage=Stage.COMMUNICATION,
+    summary="The same data are shuffled more than once.",
+    find=find,
+    limits={
+        "share": Limit(0.02, "of the wall time on the critical path: less is not worth the memory"),
+    },
+)

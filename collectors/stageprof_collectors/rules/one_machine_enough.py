@@ -1,0 +1,136 @@
+"""So little work that one thread is done with it before a cluster has handed it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from stageprof_collectors.crew import Crew
+from stageprof_collectors.crowd import Crowds, Kind
+from stageprof_collectors.finding import Finding, Fix, severity
+from stageprof_collectors.gone import worked_s
+from stageprof_collectors.innocence import at_most
+from stageprof_collectors.overhead import Overhead
+from stageprof_collectors.path import Step
+from stageprof_collectors.phrase import of_wall
+from stageprof_collectors.quantity import count, seconds, size
+from stageprof_collectors.replay import Change
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_runtime.stage import OUTSIDE, SIX, STEP, Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_COMPUTE: Final = STEP["compute"]
+
+_TEXT: Final = (
+    "Do it without a cluster: all tasks together are {work} of work, and no more than {bytes} are "
+    "in memory at once. Use pandas or NumPy directly, or Dask on one thread (the code below). "
+    "Keep the cluster if the real data are many times larger than these."
+)
+_CODE: Final = """\
+import dask
+
+dask.config.set(scheduler="sync")  # in place of Client(...): all in this process, one thread"""
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One, if one thread without a cluster would be quicker whatever else is changed."""
+    crew = Crew(recording)
+    if not len(crew.rows) or len(crew.members) < 1:
+        return
+    work, inside = worked_s(recording, crew.rows), _inside(recording)
+    if work > limits["part"] * inside or inside < limits["seconds"]:
+        return
+    held = _held(recording)
+    if held > limits["bytes"]:
+        return
+    saved = recording.replay.saving(_alone())
+    if saved[1] > limits["better"] * _otherwise(recording):
+        yield _finding(recording, crew, work, inside, held, saved)
+
+
+def _inside(recording: Recording) -> float:
+    """Seconds of the wall time in Dask, or waiting for it."""
+    own = sum(s.stop - s.start for s in recording.path_steps if s.what.step == OUTSIDE)
+    return recording.wall - own / 1e9
+
+
+def _alone() -> Change:
+    """The same functions one after another on one thread, and nothing around them."""
+
+    def stays(step: Step) -> float:
+        return 1.0 if step.what.step in (OUTSIDE, _COMPUTE) else 0.0
+
+    return Change(
+        lead=0.0, fetch=0.0, lag=0.0, begin=0.0, serial=stays, threads=1, workers=1
+    )  # fmt: skip
+
+
+def _otherwise(recording: Recording) -> float:
+    """Seconds that fewer, larger tasks, or mending any one stage, would save at most."""
+    crowds = Crowds(recording)
+    best = 0.0
+    for kind in Kind:
+        crowd = crowds.of(kind)
+        if crowd is not None:
+            change = Overhead(recording, crowd).merged(len(crowd.rows))
+            best = max(best, recording.replay.saving(change)[1])
+    return max(best, *(at_most(recording, stage) for stage in SIX if stage != Stage.EXECUTION))
+
+
+def _held(recording: Recording) -> float:
+    """Bytes that all workers held at once, at most."""
+    table = recording.samples()
+    held = table[(table["name"] == "memory.managed") & (table["role"] == "worker")]
+    most = float(held.groupby("place")["value"].max().sum())
+    return max(most, float(np.max(recording.timeline.runs["nbytes"], initial=0)))
+
+
+def _finding(
+    recording: Recording,
+    crew: Crew,
+    work: float,
+    inside: float,
+    held: float,
+    saved: tuple[float, float],
+) -> Finding:
+    cost = max(0.0, inside - work)
+    tasks = count(len(crew.rows), "task")
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"One thread would be quicker: all {tasks} together are {seconds(work)} of work, and "
+            f"what a cluster of {count(crew.threads, 'thread')} takes beside it is "
+            f"{of_wall(cost, recording)}"
+        ),
+        stage=None,
+        evidence={
+            "tasks": len(crew.rows),
+            "work_s": work,
+            "inside_dask_s": inside,
+            "threads": crew.threads,
+            "held_bytes": held,
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(_TEXT.format(work=seconds(work), bytes=size(held)), _CODE),
+        cause="one machine",
+    )
+
+
+RULE = Rule(
+    id="one-machine-enough",
+    stage=None,
+    summary="One thread without a cluster would be done sooner.",
+    find=find,
+    limits={
+        "part": Limit(0.25, "of the time in Dask that the tasks' work is: with more, it may help"),
+        "seconds": Limit(1.0, "in Dask: for less nobody changes a program"),
+        "better": Limit(1.2, "times what any one other change saves: else that is the advice"),
+        "bytes": Limit(2e9, "held at once: less fits into any computer's memory three times"),
+    },
+)

@@ -1,0 +1,161 @@
+"""A scheduler that has no time left, while the threads that it should give tasks to stand idle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from stageprof_collectors.batch import batch, rounded
+from stageprof_collectors.crowd import Crowd, Crowds, Kind
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.overhead import Overhead
+from stageprof_collectors.phrase import made_at, of_wall, word
+from stageprof_collectors.quantity import count, seconds, share
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.standing import series
+from stageprof_collectors.timeline import LOCAL
+from stageprof_runtime.stage import Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_TEXT: Final = (
+    "The scheduler needs {each} for a task, and a task takes {work}: it keeps about {most} busy, "
+    "and there are {threads}. More workers would not help. Give it fewer and larger tasks: about "
+    "{k:,} pieces of work in each instead of one."
+)
+_CALLS: Final = """\
+import dask
+
+def {name}_batch(inputs):
+    return [{name}(x) for x in inputs]  # the plain function, not a delayed one
+
+batches = [inputs[i : i + {k}] for i in range(0, len(inputs), {k})]
+parts = dask.compute(*[dask.delayed({name}_batch)(batch) for batch in batches])
+results = [result for part in parts for result in part]"""
+_PIECES: Final = """\
+import dask
+
+# for arrays; of a data frame: ddf.repartition(npartitions=ddf.npartitions // {k}), where it is read
+dask.config.set({{"array.chunk-size": "128MB"}})  # what chunks="auto" aims at"""
+
+
+class Load(NamedTuple):
+    """How busy a scheduler's loop was while tasks ran, and how idle the threads."""
+
+    busy: float
+    idle: float
+    #: seconds of its loop for each task, and of the middle one of the tasks
+    each_s: float
+    work_s: float
+    threads: int
+
+    @property
+    def most(self) -> float:
+        """Threads that it can keep busy."""
+        return self.work_s / max(self.each_s, 1e-9)
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding for the scheduler."""
+    runs = recording.timeline.runs
+    if len(runs["run"]) < limits["tasks"]:
+        return
+    load = _load(recording)
+    if load is None or load.busy < limits["busy"] or load.idle < limits["idle"]:
+        return
+    if load.threads < limits["threads"] or load.most >= load.threads:
+        return
+    crowds = Crowds(recording)
+    found = [crowd for kind in Kind if (crowd := crowds.of(kind)) is not None]
+    crowd = max(found, key=lambda crowd: len(crowd.rows))
+    overhead = Overhead(recording, crowd)
+    k = rounded(batch(overhead, len(crowd.rows)))
+    if k > 1:
+        yield _finding(recording, crowd, overhead, load, k)
+
+
+def _load(recording: Recording) -> Load | None:
+    """From the first to the last of the tasks; None if the loop's time is not known."""
+    runs = recording.timeline.runs
+    rows = np.flatnonzero((runs["run"] < LOCAL) & (runs["seen"] == 1))
+    roles = [place.role for place in recording.store.places]
+    told = {p: s for p, s in series(recording, "loop.cpu_s").items() if roles[p] == "scheduler"}
+    if not len(rows) or not told:
+        return None
+    start, stop = int(runs["assigned"][rows].min()), int(runs["stop"][rows].max())
+    used = sum(_used(*samples, start, stop) for samples in told.values())
+    threads = int(recording.workers()["threads"].sum())
+    length = (runs["stop"] - runs["start"])[rows] / 1e9
+    wall = max((stop - start) / 1e9, 1e-9)
+    idle = 1 - float(length.sum()) / (wall * max(threads, 1))
+    return Load(used / wall, idle, used / len(rows), float(np.median(length)), threads)
+
+
+def _used(
+    t: np.ndarray[tuple[int], np.dtype[np.int64]],
+    cpu: np.ndarray[tuple[int], np.dtype[np.float64]],
+    start: int,
+    stop: int,
+) -> float:
+    """Seconds of a processor between two instants, by what was told around them."""
+    first, last = np.interp([start, stop], t.astype(float), cpu)
+    return float(last - first)
+
+
+def _finding(recording: Recording, crowd: Crowd, overhead: Overhead, load: Load, k: int) -> Finding:
+    saved = recording.replay.saving(overhead.merged(k))
+    main, cost = crowd.main, overhead.seconds
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"The scheduler is busy for {share(load.busy)} of the time with {len(crowd.rows):,} "
+            f"tasks, most of `{main.prefix}`{made_at(main.file, main.line)}, while threads are "
+            f"idle for {share(load.idle)}: {of_wall(cost, recording)}"
+        ),
+        stage=Stage.SCHEDULING,
+        evidence={
+            "loop_busy_share": load.busy,
+            "threads_idle_share": load.idle,
+            "loop_each_s": load.each_s,
+            "task_s": load.work_s,
+            "threads": load.threads,
+            "saturated_at_threads": load.most,
+            "tasks": len(crowd.rows),
+            "batch_size": k,
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=_fix(crowd, load, k),
+        where=Where(main.file, main.line, "", main.layer, main.prefix),
+        cause=crowd.cause,
+    )
+
+
+def _fix(crowd: Crowd, load: Load, k: int) -> Fix:
+    text = _TEXT.format(
+        each=seconds(load.each_s),
+        work=seconds(load.work_s),
+        most=count(max(1, round(load.most)), "thread"),
+        threads=load.threads,
+        k=k,
+    )
+    code = _PIECES if crowd.kind == Kind.CHUNKS else _CALLS
+    return Fix(text, code.format(k=k, name=word(crowd.main.prefix, "work")))
+
+
+RULE = Rule(
+    id="scheduler-saturated",
+    stage=Stage.SCHEDULING,
+    summary="The scheduler has no time left while threads stand idle.",
+    find=find,
+    limits={
+        "tasks": Limit(500, "a task costs the scheduler about a millisecond: fewer never saturate"),
+        "busy": Limit(0.6, "of a processor; with its reading and writing, 0.8 of the loop's time"),
+        "idle": Limit(0.5, "of the threads' time: with less, they are the ones who are waited for"),
+        "threads": Limit(4, "with fewer it is what each task costs that counts: tiny-tasks"),
+    },
+)

@@ -1,0 +1,130 @@
+"""A shuffle or rechunk by tasks, of which there are far more than the P2P method needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from stageprof_collectors.cost import cost_of
+from stageprof_collectors.crowd import Crowd, Kind
+from stageprof_collectors.exchange import Exchange, Exchanges, Method
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.groups import Row
+from stageprof_collectors.overhead import Overhead
+from stageprof_collectors.phrase import made_at, of_wall
+from stageprof_collectors.quantity import seconds
+from stageprof_collectors.replay import Change
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_runtime.stage import STEP, Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_COMPUTE: Final = frozenset({STEP["compute"]})
+
+_TEXT: Final = (
+    "Use the P2P {what}: the workers exchange the {rows} among themselves, with about {p2p:,} "
+    "tasks instead of {now:,}, whose number grows with the square of the {pieces} no more. Set it "
+    "before the collection is made, and take away where your code or configuration asks for "
+    '"tasks". It needs the distributed scheduler, and writes to the workers\' disks on its way.'
+)
+_CODE: Final = """\
+import dask
+
+dask.config.set({{"{key}": "p2p"}})"""
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding for frames and one for arrays."""
+    if len(recording.timeline.runs["run"]) < limits["tasks"]:
+        return
+    exchanges = Exchanges(recording)
+    for arrays in (False, True):
+        exchange = exchanges.of(Method.TASKS, arrays=arrays)
+        if exchange is None or len(exchange.rows) < limits["tasks"]:
+            continue
+        p2p = _p2p(recording, exchange)
+        if len(exchange.rows) >= limits["times"] * p2p:
+            yield _finding(recording, exchange, p2p)
+
+
+def _p2p(recording: Recording, exchange: Exchange) -> int:
+    """Tasks that P2P would need: one for each piece that goes in and comes out, and a barrier."""
+    needs, n = recording.timeline.depends, len(recording.timeline.runs["run"])
+    mine = np.zeros(n, np.bool_)
+    mine[exchange.rows] = True
+    user = np.repeat(np.arange(n), np.diff(needs.first))
+    inputs = np.unique(needs.on[mine[user] & ~mine[needs.on]])
+    used_here = np.zeros(n, np.bool_)
+    used_here[needs.on[mine[user]]] = True
+    outputs = int((mine & ~used_here).sum())
+    return max(len(inputs), 1) + max(outputs, 1) + 1
+
+
+def _finding(recording: Recording, exchange: Exchange, p2p: int) -> Finding:
+    line, rows = exchange.line, exchange.rows
+    row = Row(exchange.layer, "", line.file, line.line)
+    label = f"{line.file}:{line.line}"
+    crowd = Crowd(Kind.CHUNKS, rows, row, frozenset({label} if line.file else ()))
+    overhead = Overhead(recording, crowd)
+    saved = recording.replay.saving(_change(recording, exchange, overhead, len(rows) / p2p))
+    cost = overhead.seconds + cost_of(recording, steps=_COMPUTE, runs=exchange.cuts.tolist())
+    what = "rechunk" if exchange.arrays else "shuffle"
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"A {what} by tasks{made_at(line.file, line.line)} makes {len(rows):,} tasks where P2P "
+            f"would make about {p2p:,}: what they cost beside the rows' way is "
+            f"{of_wall(cost, recording)}"
+        ),
+        stage=Stage.COMMUNICATION,
+        evidence={
+            "tasks": len(rows),
+            "p2p_tasks": p2p,
+            "overhead_each_s": overhead.each_s,
+            "overhead": seconds(cost),
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=_fix(exchange, p2p, what),
+        where=Where(line.file, line.line, "", exchange.layer, ""),
+        cause=crowd.cause,
+    )
+
+
+def _change(recording: Recording, exchange: Exchange, overhead: Overhead, times: float) -> Change:
+    """So many times fewer tasks; those that only cut do no work that remains."""
+    merged = overhead.merged(times)
+    compute = np.ones(len(recording.timeline.runs["run"]))
+    compute[exchange.cuts] = 0.0
+    return Change(
+        compute, merged.lead, merged.fetch, merged.lag, merged.begin, serial=merged.serial
+    )
+
+
+def _fix(exchange: Exchange, p2p: int, what: str) -> Fix:
+    arrays = exchange.arrays
+    text = _TEXT.format(
+        what=what,
+        rows="pieces" if arrays else "rows",
+        pieces="chunks" if arrays else "partitions",
+        p2p=p2p,
+        now=len(exchange.rows),
+    )
+    key = "array.rechunk.method" if arrays else "dataframe.shuffle.method"
+    return Fix(text, _CODE.format(key=key))
+
+
+RULE = Rule(
+    id="task-shuffle",
+    stage=Stage.COMMUNICATION,
+    summary="A shuffle or rechunk by tasks makes many more tasks than P2P would.",
+    find=find,
+    limits={
+        "tasks": Limit(500, "a task costs about a millisecond: fewer never cost a second"),
+        "times": Limit(3.0, "more tasks than P2P: it has costs of its own, such as the disk"),
+    },
+)

@@ -1,0 +1,182 @@
+"""Results that travel between workers, and tasks that wait for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.groups import Row
+from stageprof_collectors.phrase import made_at, of_wall, word
+from stageprof_collectors.quantity import seconds, size
+from stageprof_collectors.replay import Change
+from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.timeline import Ints
+from stageprof_collectors.toll import toll
+from stageprof_collectors.traffic import Lane, Stream, Traffic
+from stageprof_runtime.stage import STEP, Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+Floats = NDArray[np.float64]
+
+#: Results that are used more often than this on other workers would be made several times.
+ONCE: Final = 1.5
+
+_FUSED: Final = (
+    "Make the data in the task that uses them (the code below; call it in place of both, with the "
+    "arguments of the first, and leave out what ties either to certain workers: `workers=`, "
+    "resources). Then only the small result travels. {again}"
+)
+_AGAIN: Final = (
+    "Each result is used about {uses:.0f} times; making it anew each time takes {each}, which is "
+    "less than waiting for it."
+)
+_PLACED: Final = (
+    "Have what belongs together in one place: bring the data into the pieces that the next steps "
+    "need once (`rechunk`, `repartition`, `shuffle`), and keep them so with `persist`; where one "
+    "side is small, hand it whole to each task (`broadcast=True` in a merge) instead of moving the "
+    "large one; leave out `workers=` and resources that tie tasks to workers without need."
+)
+_CODE: Final = """\
+def {used}_of_{made}(*args, **kwargs):  # the plain functions, not delayed ones
+    return {used}({made}(*args, **kwargs))"""
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding, for the layers between which most of the time goes."""
+    entries, wall = recording.account.entries, recording.wall
+    waited = entries[STEP["data.transfer"], "worker"].waited / 1e9
+    if waited < limits["share"] * wall:
+        return
+    traffic = Traffic(recording)
+    gone = Change(fetch=0.0)
+    cost = toll(recording, gone) if traffic else 0.0
+    if cost < limits["share"] * wall:
+        return
+    runs = recording.timeline.runs
+    stream = traffic.main(_fetching(recording))
+    if stream is not None:
+        yield _finding(recording, traffic, stream, cost, (runs["stop"] - runs["start"]) / 1e9)
+
+
+def _fetching(recording: Recording) -> Floats:
+    """Seconds that each run's fetching is on the critical path."""
+    runs = recording.timeline.runs
+    found = np.zeros(len(runs["run"]))
+    for step in recording.path_steps:
+        if step.run >= 0 and runs["received"][step.run] <= step.start < runs["ready"][step.run]:
+            found[step.run] += (step.stop - step.start) / 1e9
+    return found
+
+
+def _finding(
+    recording: Recording, traffic: Traffic, stream: Stream, cost: float, length: Floats
+) -> Finding:
+    fused = _fused(recording, stream, length)
+    saved = _saved(recording, stream, fused)
+    if not saved[1]:
+        fused, saved = None, (0.0, recording.replay.saving(Change(fetch=0.0))[1])
+    made, used = stream.made, stream.used
+    near = sum(lane.nbytes for lane in traffic.lanes if lane.same_host)
+    total = sum(lane.nbytes for lane in traffic.lanes)
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"{stream.results:,} results of {_named(made)} ({size(stream.nbytes)}) travel to other "
+            f"workers for {_named(used)}: {of_wall(cost, recording)}"
+        ),
+        stage=Stage.COMMUNICATION,
+        evidence={
+            "results": stream.results,
+            "stream_bytes": stream.nbytes,
+            "all_bytes": total,
+            "same_host_bytes": near,
+            "other_host_bytes": total - near,
+            "waited_s": recording.account.entries[STEP["data.transfer"], "worker"].waited / 1e9,
+            **_matrix(traffic.lanes),
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=_fix(stream, length, together=fused is not None),
+        where=Where(used.file, used.line, "", used.layer, used.prefix),
+        cause=f"transfer:{made.layer}:{used.layer}",
+    )
+
+
+def _named(row: Row) -> str:
+    return f"`{row.prefix}`{made_at(row.file, row.line, ' (')}" + (")" if row.file else "")
+
+
+def _matrix(lanes: list[Lane]) -> dict[str, float | int | str]:
+    """Who sent how many bytes to whom, of the heaviest."""
+    return {f"{lane.sender} to {lane.receiver}_bytes": lane.nbytes for lane in lanes[:6]}
+
+
+def _fused(recording: Recording, stream: Stream, length: Floats) -> Change | None:
+    """Each user makes what it needs itself; None where others need it as well."""
+    needs, n = recording.timeline.depends, len(length)
+    made, used = (np.zeros(n, np.bool_) for _ in range(2))
+    made[_alike(recording, stream.makers)] = True
+    used[_alike(recording, stream.users)] = True
+    user = np.repeat(np.arange(n), np.diff(needs.first))
+    mine = made[needs.on]
+    if not used[user[mine]].all():
+        return None
+    more = np.bincount(user[mine], weights=length[needs.on[mine]], minlength=n)
+    gone = np.where(made, 0.0, 1.0)
+    compute = gone * (length + more) / np.maximum(length, 1e-9)
+    fetch = np.where(more > 0, 0.0, 1.0)
+    return Change(compute=compute, lead=gone, lag=gone, begin=gone, fetch=fetch)
+
+
+def _saved(recording: Recording, stream: Stream, fused: Change | None) -> tuple[float, float]:
+    """Seconds that making data where they are used saves.
+
+    Data that are used once are made as often as before: without their travelling, tasks may stay
+    where they were (at least), or go where there is room.
+    """
+    if fused is None:
+        return 0.0, 0.0
+    low, high = recording.replay.saving(fused)
+    if _uses(stream) > ONCE or not high:
+        return low, high
+    stays = recording.replay.saving(Change(fetch=fused.fetch))
+    return stays[0], max(stays[1], high)
+
+
+def _uses(stream: Stream) -> float:
+    return len(stream.users) / max(len(stream.makers), 1)
+
+
+def _alike(recording: Recording, rows: Ints) -> Ints:
+    """All runs of the prefixes of some, whether their results travelled or not."""
+    prefixes = recording.tasks()["prefix"].to_numpy()
+    found: Ints = np.flatnonzero(np.isin(prefixes, np.unique(prefixes[rows].astype(str))))
+    return found
+
+
+def _fix(stream: Stream, length: Floats, *, together: bool) -> Fix:
+    if not together:
+        return Fix(_PLACED)
+    uses = _uses(stream)
+    each = seconds(float(np.median(length[stream.makers])))
+    again = _AGAIN.format(uses=uses, each=each) if uses > ONCE else ""
+    made, used = word(stream.made.prefix, "make"), word(stream.used.prefix, "use")
+    return Fix(_FUSED.format(again=again).strip(), _CODE.format(made=made, used=used))
+
+
+RULE = Rule(
+    id="transfer-heavy",
+    stage=Stage.COMMUNICATION,
+    summary="Tasks wait for results that travel between workers.",
+    find=find,
+    limits={
+        "share": Limit(0.10, "of the wall time on the critical path: some travelling is needed"),
+    },
+)

@@ -1,0 +1,152 @@
+"""Where a function loops, in which loops over the rows of a frame, and where it gives up the GIL.
+
+A generator such as `DataFrame.iterrows` is not on the stack while the body of its loop runs, so
+that a look at the stack cannot see it. The function's bytecode can: a loop is what lies between
+the target of a jump backward and the jump, and a loop over rows one whose iterator was made by a
+method that gives rows.
+
+CPython looks whether it should give the GIL up at three kinds of instructions only: at the
+beginning of a function, at a jump backward (which may be part of the comparison before it) and
+after a call.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Iterator
+from itertools import pairwise
+from types import CodeType
+from typing import Final, NamedTuple
+
+#: Methods that give a frame's rows one by one.
+ROWS: Final = frozenset({"iterrows", "itertuples"})
+#: Bytes of bytecode above which a function is not looked through: some 2 ms for 10,000.
+MOST: Final = 20_000
+
+_COMPREHENSIONS: Final = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+
+
+class Loop(NamedTuple):
+    """Offsets of a loop's first instruction and of its last, its line, and whose rows it takes."""
+
+    first: int
+    last: int
+    line: int
+    #: "iterrows", "itertuples", or "" for a loop over anything else
+    rows: str
+
+
+class Loops(NamedTuple):
+    """The loops of one function, its comprehensions over rows, and where it may stop."""
+
+    loops: tuple[Loop, ...]
+    #: code -> (line, rows)
+    inner: dict[CodeType, tuple[int, str]]
+    #: offsets at which it gives the GIL up between two steps of its own, and at calls
+    stops: frozenset[int]
+    calls: frozenset[int]
+    #: offsets of calls with `axis=1` or `axis="columns"` as their last keyword
+    rowwise: frozenset[int]
+
+    def by_rows(self, offset: int) -> bool:
+        """Whether the call that the function stands at goes along the rows."""
+        return offset in self.rowwise
+
+    def at(self, offset: int) -> Loop | None:
+        """The innermost loop over rows around an instruction, or else the innermost loop."""
+        around = [loop for loop in self.loops if loop.first <= offset <= loop.last]
+        return min(around, key=_inside, default=None)
+
+
+def _inside(loop: Loop) -> tuple[bool, int]:
+    return not loop.rows, loop.last - loop.first
+
+
+NONE: Final = Loops((), {}, frozenset(), frozenset(), frozenset())
+
+_known: dict[CodeType, Loops] = {}
+
+
+def loops_of(code: CodeType) -> Loops:
+    """The loops of a function; kept, as it is asked for at every look."""
+    known = _known.get(code)
+    if known is None:
+        known = _known[code] = _read(code) if len(code.co_code) <= MOST else NONE
+    return known
+
+
+def _read(code: CodeType) -> Loops:
+    instructions = list(dis.get_instructions(code))
+    over = dict(_iterated(instructions))
+    loops = [_loop(i, over) for i in instructions if "JUMP_BACKWARD" in i.opname]
+    lines = {i.offset: i.positions.lineno or 0 for i in instructions if i.positions is not None}
+    placed = [loop._replace(line=lines.get(loop.first, 0)) for loop in loops]
+    inner = {c: (line, rows) for c, (line, rows) in over.items() if isinstance(c, CodeType)}
+    calls = frozenset(i.offset for i in instructions if "CALL" in i.opname)
+    rowwise = frozenset(_rowwise(code, instructions))
+    return Loops(tuple(placed), inner, frozenset(_stops(instructions)), calls, rowwise)
+
+
+def _rowwise(code: CodeType, instructions: list[dis.Instruction]) -> Iterator[int]:
+    """The names of keywords come right before the call, and their values right before them.
+
+    While a function of Python's is called, the caller stands at the caches behind its call.
+    """
+    names: object = None
+    value: object = None
+    for instruction, following in pairwise(instructions):
+        if instruction.opname == "KW_NAMES" or following.opname == "CALL_KW":
+            names = code.co_consts[instruction.arg or 0]
+        elif instruction.opname == "LOAD_CONST":
+            value = instruction.argval
+        elif instruction.opname in ("CALL", "CALL_KW"):
+            if type(names) is tuple and names[-1:] == ("axis",) and value in (1, "columns"):
+                yield from range(instruction.offset, following.offset, 2)
+            names = value = None
+
+
+def _stops(instructions: list[dis.Instruction]) -> Iterator[int]:
+    before = None
+    for instruction in instructions:
+        if instruction.opname == "RESUME" or "JUMP_BACKWARD" in instruction.opname:
+            yield instruction.offset
+            if before is not None and before.opname == "COMPARE_OP":
+                yield before.offset
+        before = instruction
+
+
+def _loop(jump: dis.Instruction, over: dict[int | CodeType, tuple[int, str]]) -> Loop:
+    first = int(jump.argval)
+    return Loop(first, jump.offset, 0, over.get(first, (0, ""))[1])
+
+
+def _iterated(
+    instructions: list[dis.Instruction],
+) -> Iterator[tuple[int | CodeType, tuple[int, str]]]:
+    """What goes over rows: the offset of a loop's FOR_ITER, or a comprehension's code."""
+    rows, line, made = "", 0, None
+    for i, instruction in enumerate(instructions):
+        name, value = instruction.opname, instruction.argval
+        if name in ("LOAD_METHOD", "LOAD_ATTR") and value in ROWS:
+            rows, line = value, (instruction.positions and instruction.positions.lineno) or 0
+        elif isinstance(value, CodeType) and value.co_name in _COMPREHENSIONS:
+            made = value
+        elif name == "GET_ITER" and rows:
+            looping = _for_iter(instructions[i + 1 : i + 9])
+            if looping is not None:
+                yield looping, (line, rows)
+            elif made is not None:
+                yield made, (line, rows)
+            rows = ""
+        elif name.startswith("STORE"):
+            rows = ""
+
+
+def _for_iter(following: list[dis.Instruction]) -> int | None:
+    """The loop that begins right after GET_ITER; there is none if a comprehension is called."""
+    for instruction in following:
+        if instruction.opname == "FOR_ITER":
+            return instruction.offset
+        if "CALL" in instruction.opname:
+            return None
+    return None

@@ -1,0 +1,190 @@
+"""Lines that hand over graphs again and again: does the next one need what the last one gave?
+
+Read from the program's text when the recording ends, once for each such line, and only names are
+looked at: the result of the call, what is made of it in the loop, and what the next call is made
+of. What a function does that the loop calls is not followed.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+#: Fewer calls from one line are no loop that matters.
+LEAST: Final = 3
+#: Lines that are looked up, at most; and no longer programs are parsed, bytes.
+LINES: Final = 100
+LONGEST: Final = 1_000_000
+
+#: No round of the loop needs what an earlier one computed; one does; it cannot be told.
+APART: Final = "apart"
+CARRIED: Final = "carried"
+UNKNOWN: Final = "unknown"
+
+#: How many graphs each of the user's lines has handed over since recording began.
+handed: Final[Counter[tuple[str, int]]] = Counter()
+
+_COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
+_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def told() -> Iterator[str]:
+    """For each line that handed over several graphs "verdict file:line"."""
+    for (file, line), number in handed.most_common(LINES):
+        if number >= LEAST and file:
+            yield f"{verdict(''.join(linecache.getlines(file)), line)} {file}:{line}"
+
+
+def verdict(source: str, line: int) -> str:
+    """Whether rounds of the loop around a line need each other's results."""
+    if not source or len(source) > LONGEST:
+        return UNKNOWN
+    try:
+        around = _around(ast.parse(source), line)
+        found = [_of(loop, line) for loop in around]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return UNKNOWN
+    if not found:
+        return UNKNOWN
+    return CARRIED if CARRIED in found else APART
+
+
+def _around(tree: ast.AST, line: int) -> list[ast.AST]:
+    """The loops around a line within its function, outermost first."""
+    found: list[ast.AST] = []
+    for node in ast.iter_child_nodes(tree):
+        first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0) or 0
+        if not first:
+            found += _around(node, line)
+        elif first <= line <= last:
+            inner = _around(node, line)
+            if isinstance(node, _FUNCTIONS):
+                return inner or []
+            mine = isinstance(node, _COMPREHENSIONS) or (
+                isinstance(node, _LOOPS) and _in_body(node, line)
+            )
+            found += [node, *inner] if mine else inner
+    return found
+
+
+def _in_body(loop: ast.AST, line: int) -> bool:
+    body = getattr(loop, "body", [])
+    return bool(body) and body[0].lineno <= line <= (body[-1].end_lineno or 0)
+
+
+def _of(loop: ast.AST, line: int) -> str:
+    if isinstance(loop, _COMPREHENSIONS):
+        return APART  # its rounds have no names to leave anything in
+    body = list(_simple(getattr(loop, "body", [])))
+    calls = [s for s in body if s.lineno <= line <= (s.end_lineno or s.lineno)]
+    if not calls:
+        return UNKNOWN
+    tainted = _tainted(body, calls)
+    needed = _needed(body, calls) - _fresh(body)
+    heads = [n for n in ("iter", "test") if hasattr(loop, n)]
+    for name in heads:
+        needed |= _loads(getattr(loop, name))
+    for test in _leaving(loop):
+        needed |= _loads(test)
+    return CARRIED if needed & tainted else APART
+
+
+def _simple(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a body without others in them, in order; of others their heads."""
+    for statement in body:
+        blocks = [getattr(statement, n, []) for n in ("body", "orelse", "finalbody", "handlers")]
+        if isinstance(statement, (*_FUNCTIONS, ast.ClassDef)) or not any(blocks):
+            yield statement
+            continue
+        for block in blocks:
+            yield from _simple([s for s in block if isinstance(s, ast.stmt)])
+            for handler in block:
+                if isinstance(handler, ast.ExceptHandler):
+                    yield from _simple(handler.body)
+
+
+def _leaving(loop: ast.AST) -> Iterator[ast.expr]:
+    """Conditions under which the loop is left early."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.If):
+            inner = [s for part in (node.body, node.orelse) for s in part]
+            if any(isinstance(x, ast.Break | ast.Return) for s in inner for x in ast.walk(s)):
+                yield node.test
+
+
+def _tainted(body: list[ast.stmt], calls: list[ast.stmt]) -> set[str]:
+    """Names that hold what the calls gave, or what was made of it."""
+    found = {name for call in calls for name in _stores(call)}
+    while True:
+        more = {n for s in body if _loads(s) & found for n in _stores(s)} - found
+        if not more:
+            return found
+        found |= more
+
+
+def _needed(body: list[ast.stmt], calls: list[ast.stmt]) -> set[str]:
+    """Names that the calls are made of, straight or through other statements of the loop."""
+    found = {name for call in calls for name in _loads(call)}
+    while True:
+        more = {n for s in body if _stores(s) & found and s not in calls for n in _loads(s)} - found
+        if not more:
+            return found
+        found |= more
+
+
+def _fresh(body: list[ast.stmt]) -> set[str]:
+    """Names that each round sets before it looks at them."""
+    seen: set[str] = set()
+    fresh: set[str] = set()
+    for statement in body:
+        loads, stores = _loads(statement), _names_set(statement)
+        fresh |= stores - loads - seen
+        seen |= loads | stores | _stores(statement)
+    return fresh
+
+
+def _names_set(statement: ast.stmt) -> set[str]:
+    if isinstance(statement, ast.AugAssign):
+        return set()
+    nodes = ast.walk(statement)
+    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def _stores(statement: ast.stmt) -> set[str]:
+    """Names that a statement sets, or whose content it may change."""
+    found = {base.id for base in _changed(statement)}
+    return found | _names_set(statement)
+
+
+def _loads(node: ast.AST) -> set[str]:
+    """Names that are looked at, but for those whose content is only changed."""
+    changed = set(map(id, _changed(node)))
+    nodes = (n for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in changed)
+    found = {n.id for n in nodes if isinstance(n.ctx, ast.Load)}
+    if isinstance(node, ast.AugAssign):
+        found |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+    return found
+
+
+def _changed(node: ast.AST) -> list[ast.Name]:
+    """Names in `name[..] = `, `name.x = ` and in `name.method(..)` as a statement of its own."""
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = [t for t in node.targets if not isinstance(t, ast.Name)]
+    elif isinstance(node, ast.AugAssign | ast.AnnAssign) and not isinstance(node.target, ast.Name):
+        targets = [node.target]
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        function = node.value.func
+        targets = [function.value] if isinstance(function, ast.Attribute) else []
+    found = [_base(target) for target in targets]
+    return [base for base in found if base is not None]
+
+
+def _base(node: ast.expr) -> ast.Name | None:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node if isinstance(node, ast.Name) else None

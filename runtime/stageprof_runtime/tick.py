@@ -1,0 +1,65 @@
+"""Samples of an event loop: how late it was, and how busy.
+
+`loop.stall_s` says that the loop could do nothing for so long, up to that instant: something held
+the GIL, or the loop itself was in one long step. `loop.cpu_s` is what its thread has used of a
+processor so far. A loop is asked every `PERIOD_S` by a timer of its own, so that nothing of it
+depends on another thread's getting the GIL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from stageprof_runtime.clock import now_ns, thread_ns
+from stageprof_runtime.event import SAMPLE
+from stageprof_runtime.guard import Watch
+from stageprof_runtime.ring import Ring
+
+#: Seconds between two looks, as Dask's own watch of its loops has it; some 10 microseconds each.
+PERIOD_S: Final = 0.02
+#: A timer is late by less than this in a healthy process: Python gives the GIL away every 5 ms.
+LATE_NS: Final = 10_000_000
+#: How often the processor time is told, ns.
+EVERY_NS: Final = 250_000_000
+
+
+class Ticks:
+    """Watches the loop of one server, on its own thread."""
+
+    def __init__(self, loop: Any, ring: Ring, watch: Watch) -> None:
+        self._loop = loop
+        self._ring = ring
+        self._watch = watch
+        self._over = False
+        self._due = self._told = 0
+
+    def start(self) -> Callable[[], None]:
+        """Begin; to be called on the loop's thread. Returns what ends it, from any thread."""
+        self._next(now_ns())
+        return self._stop
+
+    def _stop(self) -> None:
+        self._over = True
+
+    def _next(self, now: int) -> None:
+        self._due = now + round(PERIOD_S * 1e9)
+        self._loop.call_later(PERIOD_S, self._tick)
+
+    def _tick(self) -> None:
+        if self._over or self._watch.disabled:
+            return
+        try:
+            now = now_ns()
+            self.note(now, now - self._due, thread_ns)
+            self._next(now)
+        except BaseException as error:  # a loop's callback that fails would be logged as Dask's
+            self._watch.failed(error)
+
+    def note(self, now: int, late: int, cpu: Callable[[], int]) -> None:
+        """The loop came to its timer this late, ns."""
+        if late >= LATE_NS:
+            self._ring.emit((SAMPLE, now, "loop.stall_s", late / 1e9))
+        if now - self._told >= EVERY_NS:
+            self._told = now
+            self._ring.emit((SAMPLE, now, "loop.cpu_s", cpu() / 1e9))

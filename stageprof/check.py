@@ -1,0 +1,264 @@
+"""`stageprof.check`: what can be said of a computation before it runs.
+
+A collection is looked at as it is. A function or a program runs until it hands Dask something to
+compute; that is looked at, and the program ends there, or (`everything`) goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Final, Self
+
+from dask.base import collections_to_expr
+
+from stageprof.configuration import Given as GivenSettings
+from stageprof.configuration import settings_of
+from stageprof.recording import Recording
+from stageprof.summary import Summary
+from stageprof_collectors.finding import Finding
+from stageprof_collectors.preflight.checkup import LIMIT_S, Checkup, Looking
+from stageprof_collectors.quantity import count, seconds
+from stageprof_runtime.errors import StageprofError, UsageError
+from stageprof_runtime.handover import CLUSTER, THREADS, Given, Handover
+from stageprof_runtime.kinds import package_of
+from stageprof_runtime.parts import EXPRESSION, part_of
+
+#: Expressions up to which a collection is optimized to be looked at: some 1 ms each.
+OPTIMIZED: Final = 1_000
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found before anything ran; iterates over its findings, gravest first."""
+
+    found: Checkup
+    label: str = "check"
+    #: rules that were switched off
+    off: tuple[str, ...] = ()
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Gravest first."""
+        return list(self.found.findings)
+
+    @property
+    def not_looked_at(self) -> list[str]:
+        """What was not looked at, and why."""
+        return list(self.found.unseen)
+
+    @property
+    def summary(self) -> Summary:
+        """In the form that the faces show."""
+        return Summary(
+            self.label, 0.0, self._facts(), self.found.findings, (), self.off, (), (), None, (),
+            "", (), "", "",
+        )  # fmt: skip
+
+    def _facts(self) -> tuple[str, ...]:
+        found = self.found
+        if not found.graphs:
+            return ("nothing was handed to Dask",)
+        looked = f"{count(found.graphs, 'graph')}, about {count(found.tasks, 'task')}"
+        return looked, f"looked for {seconds(found.seconds)}", found.source
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.found.findings)
+
+    def __len__(self) -> int:
+        return len(self.found.findings)
+
+    def __bool__(self) -> bool:
+        """Whether anything above a note was found."""
+        return bool(self.found.above_note)
+
+    def __str__(self) -> str:
+        from stageprof.renderers import check
+
+        return check.text(self)
+
+    def _repr_markdown_(self) -> str:
+        from stageprof.renderers import check
+
+        return check.markdown(self)
+
+
+def check(
+    what: Any,
+    client: Any = None,
+    *,
+    everything: bool = False,
+    limit_s: float = LIMIT_S,
+    like: Recording | str | os.PathLike[str] | None = None,
+    settings: GivenSettings = None,
+) -> Checked:
+    """The findings of a computation before it runs.
+
+    Args:
+        what: a Dask collection, a list, tuple or dict of them, an expression, or a function
+            without arguments, which is called: it ends where it hands Dask the first graph.
+        client: of the cluster that will run it; None for the active one.
+        everything: of a function: let it compute, and look at each graph and not only the first.
+        limit_s: seconds that looking at one graph may take.
+        like: a recording of a similar run, or its path: costs are predicted as they were there.
+        settings: as for `Recording.findings`.
+
+    Raises:
+        UsageError: there is nothing to check in `what`, or an argument makes no sense.
+        StageprofError: the recording cannot be read.
+    """
+    looking = looking_of(client, limit_s, like, settings)
+    off = tuple(sorted(looking.settings.off))
+    collections = list(_collections(what))
+    if collections:
+        return Checked(_collected(collections, looking, sys._getframe(1)), "check", off)
+    if not callable(what):
+        raise UsageError(
+            f"nothing of Dask in a {type(what).__name__}",
+            expected="a collection, a list of them, or a function",
+        )
+    name = getattr(what, "__name__", "function")
+    with Preflight(looking, everything=everything) as flight:
+        what()
+    return Checked(flight.result(), name if type(name) is str else "function", off)
+
+
+def looking_of(
+    client: Any, limit_s: float, like: Recording | str | os.PathLike[str] | None, settings: Any
+) -> Looking:
+    """How to look, from what the caller said.
+
+    Raises:
+        UsageError, RecordingError: it makes no sense, or the recording cannot be read.
+    """
+    if not 0 < limit_s < float("inf"):
+        raise UsageError(f"limit_s is {limit_s!r}", expected="seconds above 0")
+    if like is not None and not isinstance(like, Recording):
+        like = Recording.open(os.fspath(like))
+    return Looking(settings_of(settings), limit_s, like, client or _active())
+
+
+def _active() -> Any:
+    from distributed import Client
+
+    try:
+        return Client.current()
+    except ValueError:
+        return None
+
+
+# -- collections ----------------------------------------------------------------------------------
+
+
+def _collections(what: Any, depth: int = 4) -> Iterator[Any]:
+    """The collections in lists, tuples and dicts."""
+    if type(what) in (list, tuple, dict) and depth:
+        for part in what.values() if type(what) is dict else what:
+            yield from _collections(part, depth - 1)
+    elif not isinstance(what, type) and hasattr(type(what), "__dask_graph__"):
+        yield what
+
+
+def _collected(collections: list[Any], looking: Looking, frame: FrameType) -> Checkup:
+    scheduler = CLUSTER if looking.client is not None else _scheduler(collections[0])
+    handover = Handover(lambda _: True)
+    graph, unseen = _graph(collections)
+    try:
+        looking.look(Given(graph, scheduler, looking.client, frame), handover)
+    finally:
+        handover.names.clear()
+    return looking.result(unseen)
+
+
+def _scheduler(collection: Any) -> str:
+    """Who runs a collection where there is no cluster."""
+    from dask.base import get_scheduler
+
+    known = hasattr(type(collection), "__dask_scheduler__")  # an expression does not say
+    get = get_scheduler(collections=[collection] if known else None)
+    module = getattr(get, "__module__", "")
+    return {"dask.multiprocessing": "processes", "dask.local": "synchronous"}.get(module, THREADS)
+
+
+def _graph(collections: list[Any]) -> tuple[Any, list[str]]:
+    """One graph of several collections, as `compute` would hand it over."""
+    if all(_is_expression(each) for each in collections):
+        graph = collections[0] if len(collections) == 1 else collections_to_expr(collections)
+    else:
+        graph = collections_to_expr(collections)
+    if not _small(graph):
+        return graph, [f"what optimization changes: there are more than {OPTIMIZED:,} expressions"]
+    try:
+        return graph.optimize(), []
+    except Exception as error:  # the run would fail as well; what is there can be looked at
+        return graph, [f"what optimization changes ({type(error).__name__}: {error})"[:160]]
+
+
+def _is_expression(value: Any) -> bool:
+    return package_of(type(value)) == "dask" and part_of(value) == EXPRESSION
+
+
+def _small(graph: Any) -> bool:
+    seen, stack = 0, [graph]
+    while stack and seen <= OPTIMIZED:
+        node = stack.pop()
+        if type(node) in (list, tuple):
+            stack.extend(node[:OPTIMIZED])
+        elif _is_expression(node):
+            seen += 1
+            stack.extend(node.operands)
+    return seen <= OPTIMIZED
+
+
+# -- functions and programs -----------------------------------------------------------------------
+
+
+class Preflight:
+    """A block in which what is handed to Dask is looked at, and not run unless `everything`."""
+
+    def __init__(self, looking: Looking, *, everything: bool = False) -> None:
+        self._looking = looking
+        self._everything = everything
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._handover = Handover(self._take)
+        self._undo: Callable[[], None] | None = None
+        #: whether something was kept from running
+        self.stopped = False
+
+    def __enter__(self) -> Self:
+        try:
+            self._undo = self._handover.install()
+        except (ImportError, AttributeError) as error:
+            raise StageprofError(
+                f"this version of Dask cannot be watched ({error})", do="see `stageprof --version`"
+            ) from error
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> bool:
+        if self._undo is not None:
+            self._undo()
+        # What a program raises after it was stopped comes of that.
+        ended = kind is not None and issubclass(kind, KeyboardInterrupt | StageprofError)
+        return self.stopped and kind is not None and not ended
+
+    def _take(self, given: Given) -> bool:
+        if os.getpid() != self._pid:  # a child that the program forked has the same wrappers
+            return True
+        if not self._everything:
+            self.stopped = True
+        with self._lock, contextlib.suppress(Exception):
+            self._looking.look(given, self._handover)
+        return self._everything
+
+    def result(self) -> Checkup:
+        """What was found."""
+        return self._looking.result()
+
+
+__all__ = ["Checked", "Preflight", "check", "looking_of"]

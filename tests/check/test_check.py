@@ -1,0 +1,284 @@
+"""`stageprof.check`: what is handed to Dask is looked at and not run, and nothing stays behind."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import dask
+import dask.array as da
+import dask.bag as db
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from dask.base import collections_to_expr
+from dask.delayed import delayed
+
+import remains
+import stageprof
+from check.hostile import use
+from stageprof_collectors.finding import Finding
+from stageprof_runtime import handover
+from stageprof_runtime.errors import UsageError
+
+RAN: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_replaced() -> Iterator[None]:
+    RAN.clear()
+    yield
+    assert remains.of_process() == []
+
+
+def note(x: int) -> int:
+    RAN.append(x)
+    return x
+
+
+def rules(found: Any) -> list[str]:
+    return [f.rule for f in found]
+
+
+# -- collections ----------------------------------------------------------------------------------
+
+
+def test_on_threads_an_embedded_frame_costs_nothing_and_is_not_reported() -> None:
+    table = np.zeros(4_000_000)
+    assert "embedded-object" not in rules(stageprof.check(delayed(use)(table)))
+
+
+@pytest.mark.parametrize("form", ["one", "list", "dict", "nested", "expression"])
+def test_collections_may_be_given_in_every_form(form: str) -> None:
+    x = da.ones((4_000, 4_000), chunks=40).sum()
+    given = {
+        "one": x,
+        "list": [x],
+        "dict": {"a": x},
+        "nested": [(x, 3), {"b": [x]}],
+        "expression": collections_to_expr([x]),
+    }[form]
+    assert rules(stageprof.check(given)) == ["large-graph"]
+
+
+def test_a_graph_of_many_small_chunks_is_found_and_one_of_few_large_ones_is_not() -> None:
+    bad = da.ones((8_000, 8_000), chunks=80)
+    [found] = stageprof.check(bad.sum())
+    assert found.evidence["piece_bytes"] == 80 * 80 * 8
+    assert "about" in found.headline
+    assert not stageprof.check(da.ones((8_000, 8_000), chunks=4_000).sum()).findings
+
+
+def test_columns_of_objects_are_named_with_what_their_values_are() -> None:
+    raw = pd.DataFrame({"page": np.array(["a", "b"] * 1000, dtype=object), "n": range(2000)})
+    raw["page"] = raw["page"].astype(object)
+    with dask.config.set({"dataframe.convert-string": False}):
+        bad = dd.from_pandas(raw, npartitions=2)
+        fixed = dd.from_pandas(raw.astype({"page": "string[pyarrow]"}), npartitions=2)
+        [found] = stageprof.check(bad)
+        assert (found.rule, found.severity) == ("object-dtype", "moderate")
+        assert "`page`: string" in found.headline
+        namespace: dict[str, Any] = {"frame": raw}
+        exec(found.fix.code, namespace)
+        assert str(namespace["frame"]["page"].dtype) == "string"
+        assert not stageprof.check(fixed).findings
+
+
+def test_object_columns_whose_values_are_lists_are_left_alone() -> None:
+    raw = pd.DataFrame({"tags": [[1], [2]] * 1000})
+    with dask.config.set({"dataframe.convert-string": False}):
+        assert not stageprof.check(dd.from_pandas(raw, npartitions=2)).findings
+
+
+def read(day: int) -> pd.DataFrame:
+    return pd.DataFrame({"page": np.array(["a"], dtype=object)})
+
+
+def test_object_columns_that_nobody_has_read_yet_are_a_note_that_says_so() -> None:
+    with dask.config.set({"dataframe.convert-string": False}):
+        meta = pd.DataFrame({"page": pd.Series([], dtype=object)})
+        [found] = stageprof.check(dd.from_map(read, range(3), meta=meta))
+    assert found.severity == "note"
+    assert "not known" in found.fix.text
+    assert all(math.isnan(s) for s in found.saving_s)
+
+
+def test_nothing_is_built_to_be_counted() -> None:
+    x = da.ones((1000, 1000), chunks=10) + 1
+    checked = stageprof.check(x)
+    assert checked.found.tasks == pytest.approx(10_000, rel=0.01)
+    assert not any(layer.is_materialized() for layer in x.dask.layers.values())
+
+
+COUNTED = {
+    "blocks": lambda: abs(da.ones((400, 400), chunks=20) + 1),
+    "rechunk": lambda: da.ones((400, 400), chunks=20).rechunk(50).mean(axis=0),
+    "bag": lambda: db.from_sequence(range(100), npartitions=10).map(str).frequencies(),
+    "delayed": lambda: delayed(sum)([delayed(abs)(i) for i in range(50)]),
+    "frame": lambda: dd.from_pandas(pd.DataFrame({"a": range(99)}), npartitions=9).a + 1,
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_tasks_are_counted_about_as_dask_makes_them(name: str) -> None:
+    collection = COUNTED[name]()
+    built = len(collections_to_expr([collection]).optimize().__dask_graph__())
+    assert stageprof.check(collection).found.tasks == pytest.approx(built, rel=0.5, abs=3)
+
+
+@pytest.mark.parametrize("value", [3, "text", [], None, {"a": 1}, object()], ids=repr)
+def test_what_is_nothing_of_dask_is_refused_in_one_line(value: object) -> None:
+    if callable(value):
+        return
+    with pytest.raises(UsageError) as error:
+        stageprof.check(value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("limit", [0, -1, math.nan, math.inf])
+def test_a_time_limit_that_is_no_time_is_refused(limit: float) -> None:
+    with pytest.raises(UsageError):
+        stageprof.check(da.ones(3), limit_s=limit)
+
+
+# -- functions ------------------------------------------------------------------------------------
+
+
+def test_a_function_is_stopped_where_it_computes_and_cleans_up() -> None:
+    done: list[str] = []
+
+    def program() -> None:
+        try:
+            delayed(note)(1).compute(scheduler="threads")
+            done.append("after")
+        except Exception:
+            done.append("caught")
+        finally:
+            done.append("finally")
+
+    checked = stageprof.check(program)
+    assert (done, RAN) == (["finally"], [])
+    assert checked.found.graphs == 1
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes", "sync"])
+def test_no_scheduler_runs_anything(scheduler: str) -> None:
+    checked = stageprof.check(lambda: delayed(note)(1).compute(scheduler=scheduler))
+    assert (checked.found.graphs, checked.found.tasks, RAN) == (1, 1, [])
+
+
+def test_with_everything_a_function_goes_on_and_each_graph_is_looked_at() -> None:
+    results: list[int] = []
+
+    def program() -> None:
+        results.extend(delayed(note)(i).compute(scheduler="sync") for i in range(3))
+
+    assert stageprof.check(program, everything=True).found.graphs == 3
+    assert results == RAN == [0, 1, 2]
+
+
+def test_a_function_that_swallows_everything_still_runs_nothing() -> None:
+    def program() -> None:
+        for i in range(3):
+            try:
+                delayed(note)(i).compute(scheduler="sync")
+            except BaseException:
+                continue
+
+    assert stageprof.check(program).found.graphs == 3
+    assert RAN == []
+
+
+def test_other_threads_run_nothing_either() -> None:
+    def program() -> None:
+        def compute() -> None:
+            with pytest.raises(handover.Stopped):
+                delayed(note)(1).compute(scheduler="sync")
+
+        thread = threading.Thread(target=compute)
+        thread.start()
+        thread.join()
+
+    stageprof.check(program)
+    assert RAN == []
+
+
+def test_an_error_of_the_function_itself_is_its_own() -> None:
+    def program() -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        stageprof.check(program)
+
+
+def test_a_function_without_dask_is_said_to_have_handed_over_nothing() -> None:
+    checked = stageprof.check(lambda: None)
+    assert "nothing was handed to Dask" in str(checked)
+    assert not checked
+
+
+def test_a_failure_of_ours_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from stageprof_collectors.preflight import checkup
+
+    def broken(*args: Any) -> Any:
+        raise RuntimeError("ours")
+
+    monkeypatch.setattr(checkup.Looking, "look", broken)
+    stageprof.check(lambda: delayed(note)(1).compute(scheduler="sync"))
+    assert RAN == []
+
+
+# -- bad input ------------------------------------------------------------------------------------
+
+
+def test_past_the_limit_it_says_what_was_not_looked_at() -> None:
+    calls = [delayed(note)(i) for i in range(2_000)]
+    checked = stageprof.check(calls, limit_s=1e-9)
+    assert any("no more time" in text for text in checked.not_looked_at)
+    assert "Not looked at" in str(checked)
+
+
+@pytest.mark.parametrize("key", ["two\nlines", "\x1b[31mred", "<b>", ("a", 1), "x" * 5000])
+def test_keys_of_every_kind_are_shown_harmless(key: Any) -> None:
+    calls = [delayed(note, pure=False)(i) for i in range(2000)]
+    calls.append(delayed(note)(1, dask_key_name=key))
+    text = str(stageprof.check(calls))
+    assert "\x1b" not in text
+
+
+# -- settings and recordings ----------------------------------------------------------------------
+
+
+def many() -> list[Any]:
+    return [delayed(note)(i) for i in range(3000)]
+
+
+def found_in(found: Any) -> Finding:
+    [one] = [f for f in found if f.rule == "large-graph"]
+    return one
+
+
+def test_a_rule_that_is_off_is_not_asked_and_a_limit_holds() -> None:
+    assert found_in(stageprof.check(many()))
+    assert not stageprof.check(many(), settings={"rules": {"large-graph": False}}).findings
+    limits = {"rules": {"large-graph": {"tasks": 5000}}}
+    assert not stageprof.check(many(), settings=limits).findings
+
+
+def test_what_only_a_check_knows_can_be_switched_off_too() -> None:
+    settings = {"rules": {"versions-differ": False, "late-workers": {"workers": 3}}}
+    stageprof.check(many(), settings=settings)
+    with pytest.raises(UsageError):
+        stageprof.check(many(), settings={"rules": {"late-workers": {"wrokers": 3}}})
+
+
+def test_a_recording_gives_the_costs() -> None:
+    with stageprof.profile() as prof:
+        dask.compute(*[delayed(note)(i) for i in range(500)], scheduler="sync")
+    found = found_in(stageprof.check(many(), like=prof.recording))
+    assert "measured" in str(found.evidence["predicted_from"])
+    each = found.cost_s / float(found.evidence["tasks"])
+    assert 0 < each < 0.1

@@ -1,0 +1,159 @@
+"""Each check by itself, on plans made by hand: it fires, it is silent after the fix."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from stageprof_collectors.finding import Finding, Severity
+from stageprof_collectors.preflight.checkup import CHECKS
+from stageprof_collectors.preflight.cluster import Cluster, Worker
+from stageprof_collectors.preflight.plan import Layer, Plan
+from stageprof_collectors.preflight.rates import Rates, usual
+from stageprof_collectors.site import Collection
+from stageprof_runtime.collection import Facts
+from stageprof_runtime.handover import CLUSTER, Trained
+from stageprof_runtime.naming import Origin
+from stageprof_runtime.stage import Stage
+
+GB = 10**9
+
+
+def worker(number: int = 0, **facts: Any) -> Worker:
+    known = {"threads": 1, "memory_limit": 4 * GB, "memory": GB // 10, "cpus": 2}
+    return Worker(f"tcp://{number}", "host", **(known | facts))
+
+
+def cluster(*workers: Worker, **facts: Any) -> Cluster:
+    return Cluster(workers or (worker(0), worker(1)), **facts)
+
+
+def plan(*layers: Layer, **facts: Any) -> Plan:
+    made = Plan(CLUSTER, usual(CLUSTER), "train.py", 7, layers=list(layers))
+    for name, value in facts.items():
+        setattr(made, name, value)
+    return made
+
+
+def ask(rule: str, made: Plan) -> list[Finding]:
+    [check] = [check for check in CHECKS if check.id == rule]
+    return list(check.find(made, {n: limit.default for n, limit in check.limits.items()}))
+
+
+# -- the cluster ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("threads", "cpus", "severity"),
+    [(1, 8, Severity.MODERATE), (3, 8, Severity.NOTE), (4, 8, None), (4, 0, None)],
+)
+def test_threads_below_the_cpus_of_a_machine(
+    threads: int, cpus: int, severity: Severity | None
+) -> None:
+    workers = [worker(i, threads=threads, cpus=cpus) for i in range(2)]
+    found = ask("threads-below-cpus", plan(cluster=cluster(*workers)))
+    assert [f.severity for f in found] == ([severity] if severity else [])
+
+
+def test_workers_that_were_asked_for_and_are_not_there() -> None:
+    late = plan(cluster=cluster(late=2))
+    [found] = ask("late-workers", late)
+    assert "2 of 4 workers" in found.headline
+    assert "wait_for_workers(4)" in found.fix.code
+    assert ask("threads-below-cpus", late) == []  # the others bring threads
+    assert ask("late-workers", plan(cluster=cluster())) == []
+
+
+@pytest.mark.parametrize(
+    ("package", "severity"), [("pandas", Severity.MODERATE), ("lz4", Severity.NOTE)]
+)
+def test_versions_that_differ(package: str, severity: Severity) -> None:
+    told = {package: Counter({"1.0": 3, "2.0": 1}), "dask": Counter({"2026.8.0": 4})}
+    [found] = ask("versions-differ", plan(cluster=cluster(versions=told)))
+    assert found.severity == severity
+    assert f"{package} 1.0 (3), 2.0 (1)" in found.headline
+    del told[package]["2.0"]
+    assert ask("versions-differ", plan(cluster=cluster(versions=told))) == []
+
+
+# -- memory ---------------------------------------------------------------------------------------
+
+
+def array(nbytes: int, pieces: int) -> Layer:
+    return Layer("x-1", "x", pieces, Collection.ARRAY, nbytes // pieces, nbytes, "a.py", 3)
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "severity"), [(9 * GB, Severity.SERIOUS), (5.4 * GB, "moderate")]
+)
+def test_results_that_do_not_fit(nbytes: float, severity: str) -> None:
+    made = plan(array(int(nbytes), 100), outputs=frozenset(["x-1"]), cluster=cluster())
+    [found] = ask("memory-near-limit", made)
+    assert found.severity == severity
+    assert float(found.evidence["needed_bytes"]) > nbytes / 2
+
+
+def test_results_that_fit_and_results_that_nobody_asks_for_are_no_finding() -> None:
+    small = plan(array(GB, 100), outputs=frozenset(["x-1"]), cluster=cluster())
+    assert ask("memory-near-limit", small) == []
+    assert ask("memory-near-limit", plan(array(9 * GB, 1000), cluster=cluster())) == []
+
+
+# -- trainings ------------------------------------------------------------------------------------
+
+
+def trained(**facts: Any) -> Plan:
+    known = {
+        "name": "x-1",
+        "type": "Array",
+        "pieces": 8,
+        "column_pieces": 1,
+        "rows": 800,
+        "width": 9,
+    }
+    data = Trained("xgboost.dask.train", Facts(**(known | facts)), Origin("x", "train.py", 5))
+    return plan(trained=data, cluster=cluster())
+
+
+def test_columns_in_pieces_go_into_a_training() -> None:
+    [found] = ask("column-chunks-for-training", trained(column_pieces=3))
+    assert found.severity == Severity.SERIOUS
+    assert "x.rechunk({1: -1})" in found.fix.code
+    [merged] = ask("column-chunks-for-training", trained(merged=3))
+    assert merged.severity == Severity.MODERATE
+    assert ask("column-chunks-for-training", trained()) == []
+
+
+def test_fewer_pieces_than_threads_go_into_a_training() -> None:
+    [found] = ask("pieces-per-thread", trained(pieces=1))
+    assert "1 piece for 2 threads" in found.headline
+    assert "spread(x" in found.fix.code
+    assert ask("pieces-per-thread", trained(pieces=2)) == []
+
+
+# -- the graph ------------------------------------------------------------------------------------
+
+
+def test_pieces_that_are_large_already_are_not_too_many() -> None:
+    small, large = array(GB, 10_000), array(2_000 * GB, 10_000)
+    assert len(ask("large-graph", plan(small, cluster=cluster()))) == 1
+    assert ask("large-graph", plan(large, cluster=cluster())) == []
+
+
+def test_without_a_recording_nothing_is_sure_to_be_saved_with_one_it_is() -> None:
+    made = plan(array(GB, 10_000), cluster=cluster())
+    [guessed] = ask("large-graph", made)
+    assert guessed.saving_s[0] == 0
+    made.rates = Rates({Stage.SCHEDULING: (1e-3, 2e-3)}, wall_s=40.0, source="measured")
+    [known] = ask("large-graph", made)
+    assert known.saving_s == pytest.approx((10.0, 20.0), rel=0.02)
+    assert known.severity == Severity.CRITICAL
+
+
+def test_what_is_not_known_is_no_number() -> None:
+    [found] = ask("late-workers", plan(cluster=cluster(late=1)))
+    assert math.isnan(found.cost_s)
+    assert all(math.isnan(s) for s in found.saving_s)

@@ -1,0 +1,99 @@
+"""Recordings made by hand of workers that come late, stand idle, fail: times are in ms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from replay.handmade import CLIENT, LANE, SCHEDULER, HandMade, ns
+from stageprof_runtime.event import ARRIVE, BLOCK, LINE, MARK, SAMPLE, SPAN, STACK, SUBMIT
+from stageprof_runtime.stage import STEP
+
+FILE = "etl.py"
+
+
+class Crewed(HandMade):
+    """Workers of which facts are known, and graphs whose lines are."""
+
+    def cpus(self, worker: int, number: int) -> None:
+        """So many CPUs a worker may use."""
+        row = (SAMPLE, ns(0), "worker.cpus_usable", float(number))
+        self._rows[self._workers[worker]].append(row)
+
+    def limit(self, worker: int, megabytes: float, managed: float = 0) -> None:
+        """A worker's memory limit, and what its results took."""
+        for name, value in (("worker.memory.limit", megabytes), ("memory.managed", managed)):
+            row = (SAMPLE, ns(1), name, value * 1e6)
+            self._rows[self._workers[worker]].append(row)
+
+    def late(self, worker: int, at: float, threads: int = 1) -> None:
+        """A worker came only then."""
+        place = self._workers[worker]
+        rows = self._rows[SCHEDULER]
+        rows[:] = [r for r in rows if not (r[0] == MARK and str(r[3]).startswith(place.name))]
+        rows.append((MARK, ns(at), "worker seen", f"{place.name} {threads} 0 {place.pid}"))
+
+    def at_line(self, graph: int, line: int) -> None:
+        """The line that handed a graph over."""
+        rows = self._rows[CLIENT]
+        for i, row in enumerate(rows):
+            if row[0] == SUBMIT and row[1] == graph:
+                rows[i] = (*row[:6], FILE, line)
+
+    def made(self, name: str, line: int) -> None:
+        """Tasks of this name were made at a line."""
+        self._rows[CLIENT].append((LINE, name, FILE, line, 1))
+
+    def verdict(self, verdict: str, line: int) -> None:
+        """What the program's text says of a loop."""
+        self._rows[CLIENT].append((MARK, ns(0), "loop", f"{verdict} {FILE}:{line}"))
+
+    def raised(self, worker: int, error: str, prefix: str, line: int) -> None:
+        """A task raised there."""
+        label = f"{error}\t{prefix}\t{FILE}:{line}"
+        self._rows[self._workers[worker]].append((MARK, ns(1), "task failed", label))
+
+    def looked(self, worker: int, prefix: str, how: str, ms: float) -> None:
+        """Looks at tasks saw this kind of work."""
+        row: tuple[Any, ...] = (STACK, ns(1), prefix, f"{FILE}:9 work", how, 10, round(ms * 1e6))
+        self._rows[self._workers[worker]].append(row)
+
+    def loaded(self, start: float, stop: float, nbytes: int) -> None:
+        """The client unpickled a result."""
+        row = (SPAN, STEP["result.load"], ns(start), ns(stop), LANE + 1, "", nbytes)
+        self._rows[CLIENT].append(row)
+
+    def wait_for(self, start: float, stop: float, key: str) -> None:
+        """The user's thread waited for a key that was there at the end."""
+        self._rows[CLIENT].append((ARRIVE, ns(stop), key))
+        block = (BLOCK, ns(start), ns(stop), LANE, "_gather", ns(stop), ns(stop), ns(stop), key)
+        self._rows[CLIENT].append(block)
+
+    def sized(self, nbytes: int, kind: str = "int") -> None:
+        """The last run's result had so many bytes."""
+        rows = self._rows[SCHEDULER]
+        at = max(i for i, row in enumerate(rows) if len(row) == 6 and row[5] == "int")  # noqa: PLR2004
+        rows[at] = (*rows[at][:4], nbytes, kind)
+
+
+def side_by_side(made: Crewed, lengths: list[tuple[int, float]], prefix: str = "work") -> float:
+    """One graph of runs that need nothing, each on its worker for so long; when all were done."""
+    graph = made.graph(0, 0, 0, wanted=len(lengths))
+    ends: dict[int, float] = {}
+    last: dict[int, int] = {}
+    final = -1
+    for i, (worker, length) in enumerate(lengths):
+        start = ends.get(worker, 0.0)
+        cause = last.get(worker, -1 - graph)
+        needs = [-1] if worker in last else []
+        key = f"{prefix}-{i:08x}-0000-4000-8000-000000000000"
+        run = made.run(
+            worker, start, start + length, cause=cause, needs=needs, key=key, wanted=True,
+            lead=(start, start),
+        )  # fmt: skip
+        ends[worker], last[worker] = start + length, run
+        if ends[worker] == max(ends.values()):
+            final = run
+    end = max(ends.values())
+    key = f"{prefix}-{final:08x}-0000-4000-8000-000000000000"
+    made.wait_for(0, end, key)
+    return end

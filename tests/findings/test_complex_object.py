@@ -1,0 +1,97 @@
+"""Rule complex-object: A18 (very complex objects), A29 (custom reducers)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from dask import compute, delayed
+from distributed import Client
+
+import clusters
+import stageprof
+from findings.asking import asked, one, run
+from findings.crowded import Program, calls
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules import embedded_object
+from stageprof_collectors.rules.complex_object import RULE
+
+
+@dataclass
+class Article:
+    number: int
+    price: float
+
+
+def program(dump: float = 300.0, nbytes: int = 3_000_000) -> Recording:
+    """Six tasks whose messages take as long as the dump of the object that they hold."""
+    made = Program()
+    made.made("priced", 44)
+    keys = calls(6, "priced")
+    for i, key in enumerate(keys):
+        made.embedded(
+            key, type="etl.Catalogue", variable="catalogue", nbytes=nbytes, tasks=1,
+            copies=int(not i), dump=dump if not i else 0.0,
+        )  # fmt: skip
+    made.client("serialization/graph.dump", dump)
+    made.tasks(keys, work=100.0, lead=dump)
+    made.tasks(calls(6, "other"), work=100.0, lead=1.0)
+    return made.recording()
+
+
+def test_object_and_what_its_pickling_takes_are_named() -> None:
+    """A18: what is complex, not large, is named with its type and seconds."""
+    found = one(RULE, program())
+
+    assert found.headline.startswith("`catalogue`, a Catalogue made at etl.py:40, takes 300 ms")
+    assert "for 3.0 MB, and is in 6 tasks" in found.headline
+    assert found.cause == "object:1"
+    assert found.evidence["bytes_per_second"] == pytest.approx(1e7)
+    assert found.cost_s == pytest.approx(0.3 + 6 * 0.299, rel=0.01)
+    assert found.saving_s == pytest.approx((found.cost_s, found.cost_s), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("dump", "nbytes", "fires"),
+    [
+        (300.0, 3_000_000, True),
+        (300.0, 31_000_000, False),  # 100 MB a second: as bytes go
+        (9.0, 1_000, False),
+        (11.0, 1_000, True),
+    ],
+)
+def test_it_fires_where_bytes_do_not_explain_the_time(
+    dump: float, nbytes: int, fires: bool
+) -> None:
+    recording = program(dump, nbytes)
+    assert bool(asked(RULE, recording, share=0.0)) == fires
+    if fires:  # one object is one finding
+        assert not asked(embedded_object.RULE, recording)
+
+
+def test_printed_code_makes_an_array_of_each_attribute() -> None:
+    names = run(one(RULE, program()), catalogue=[Article(i, i / 2) for i in range(5)])
+    assert names["columns"]["price"].tolist() == [0.0, 0.5, 1.0, 1.5, 2.0]
+    assert names["columns"]["number"].dtype == np.int64
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Any:
+    with clusters.separate() as client:
+        yield client
+
+
+def _priced(seed: int, catalogue: list[Article]) -> float:
+    return catalogue[seed].price
+
+
+@pytest.mark.cluster
+def test_many_small_objects_in_a_real_graph_are_found(cluster: Client) -> None:
+    """A29: library-specific or custom objects are blamed by name."""
+    articles = [Article(i, i / 2) for i in range(60_000)]
+    with stageprof.profile() as region:
+        found = compute(*[delayed(_priced)(i, delayed(articles, traverse=False)) for i in range(4)])
+    assert found == (0.0, 0.5, 1.0, 1.5)
+    assert [f.where.variable for f in asked(RULE, region.recording)] == ["articles"]

@@ -1,0 +1,83 @@
+"""The rule compute-in-loop: A9 (many operations in one), A20, A39."""
+
+from __future__ import annotations
+
+import pytest
+
+from findings.asking import asked, one, run
+from findings.crews import FILE, Crewed
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.compute_in_loop import RULE
+
+#: The call, its graph's way, its task, the way of the result, ms.
+SENT, WAY, WORK, BACK = 5.0, 5.0, 100.0, 5.0
+ROUND = SENT + WAY + WORK + BACK
+
+
+def looped(
+    rounds: int = 8, verdict: str = "apart", workers: int = 2, tasks: int = 1, **lines: int
+) -> Recording:
+    """One compute after another, each of some tasks on the same worker."""
+    made = Crewed(workers)
+    if verdict:
+        made.verdict(verdict, 12)
+    for i in range(rounds):
+        begin = i * ROUND
+        made.span("build", begin, begin + SENT)
+        graph = made.graph(begin + SENT, begin + SENT + WAY, begin + SENT + WAY)
+        made.at_line(graph, lines.get(f"line_{i}", 12))
+        start = begin + SENT + WAY
+        key = f"simulated-{i:08x}-0000-4000-8000-000000000000"
+        for _ in range(tasks):
+            made.run(i % workers, start, start + WORK, cause=-1 - graph, key=key, wanted=True)
+        made.wait_for(begin + SENT, begin + ROUND, key)
+    return made.recording(rounds * ROUND)
+
+
+def test_computes_that_do_not_need_each_other_are_found_with_what_one_would_save() -> None:
+    """Eight rounds of 115 ms: at once four rounds of 100 ms on two threads, and one way."""
+    found = one(RULE, looped())
+
+    assert found.evidence["computes"] == 8
+    assert found.saving_s == pytest.approx((0.47, 0.47), abs=0.02)
+    assert "8 computes one after another at etl.py:12" in found.headline
+    assert found.where.line == 12
+
+
+def test_a_loop_whose_rounds_need_each_other_is_innocent() -> None:
+    """Gradient descent cannot be computed at once."""
+    assert asked(RULE, looped(verdict="carried")) == []
+
+
+def test_where_the_program_could_not_be_read_it_may_save_nothing() -> None:
+    found = one(RULE, looped(verdict=""))
+
+    assert found.saving_s[0] == 0
+    assert "could not be read" in found.fix.text
+
+
+@pytest.mark.parametrize(("rounds", "fires"), [(2, False), (3, True)])
+def test_it_fires_from_three_computes_on(rounds: int, fires: bool) -> None:
+    assert bool(asked(RULE, looped(rounds))) is fires
+
+
+def test_computes_from_different_lines_are_no_loop() -> None:
+    assert asked(RULE, looped(4, line_0=1, line_1=2, line_2=3, line_3=4)) == []
+
+
+def test_computes_that_fill_all_threads_save_little() -> None:
+    found = one(RULE, looped(workers=1))
+
+    assert found.saving_s[1] < 0.15
+
+
+def test_one_cause_is_named_by_its_line() -> None:
+    assert one(RULE, looped()).cause == f"loop:{FILE}:12"
+
+
+def test_the_fix_computes_all_items_at_once() -> None:
+    found = one(RULE, looped())
+
+    names = run(found, simulated=abs, items=[-1, -2, -3])
+
+    assert names["results"] == (1, 2, 3)

@@ -1,0 +1,158 @@
+"""Rule embedded-object: A19, A24 (embedded repeatedly), A25 to A28 (the fixes, each executed)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client
+
+import clusters
+import stageprof
+from findings.asking import asked, one, run
+from findings.crowded import FILE, Program, calls
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules import complex_object
+from stageprof_collectors.rules.embedded_object import RULE
+
+TOKEN = "0" * 32
+LAYER = f"scored-{TOKEN}"
+
+
+def program(tasks: int = 20, lead: float = 100.0, **fields: Any) -> Recording:
+    """Tasks that carry a frame, and as many that do not, whose messages take a millisecond."""
+    made = Program()
+    made.made("scored", 43)
+    made.embedded(LAYER, **fields)
+    made.client("serialization/graph.dump", 50.0)
+    made.tasks([(LAYER, i) for i in range(tasks)], work=10.0, lead=lead)
+    made.tasks([(f"made-{TOKEN}", i) for i in range(tasks)], work=10.0, lead=1.0)
+    return made.recording()
+
+
+def test_variable_lines_bytes_and_copies_are_named() -> None:
+    """A24: identity, copies and bytes; the headline has the user's own names."""
+    found = one(RULE, program())
+
+    assert found.headline.startswith(
+        "`weights`, a DataFrame of 32.0 MB made at etl.py:40, is embedded in 20 tasks of etl.py:43"
+    )
+    assert (found.where.file, found.where.line, found.where.variable) == (FILE, 40, "weights")
+    assert found.evidence["sent_bytes"] == 20 * 32_000_000
+    assert found.cause == "object:1"
+    # Twenty messages of 100 ms would take 1 ms each; one to the only worker stays if it is wrapped.
+    assert found.cost_s == pytest.approx(20 * 0.099, rel=0.01)
+    low, high = found.saving_s
+    assert low == pytest.approx(19 * 0.099, rel=0.01)
+    assert high == pytest.approx(20 * 0.099, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("fields", "fires"),
+    [
+        ({"nbytes": 600_000}, True),  # 12 MB sent
+        ({"nbytes": 400_000}, False),
+        ({"nbytes": 400_000, "dump": 2.0}, False),
+        ({"nbytes": 9_000_000, "tasks": 1, "dump": 40.0}, True),  # 1.6 % of the run
+        ({"nbytes": 400_000, "dump": 40.0}, False),  # slow for its bytes: the other rule
+    ],
+)
+def test_it_fires_for_what_is_large_or_takes_long(fields: dict[str, Any], fires: bool) -> None:
+    assert bool(asked(RULE, program(**fields))) == fires
+
+
+def test_large_object_that_costs_nothing_is_a_note() -> None:
+    """Bytes alone never make severity."""
+    found = one(RULE, program(lead=1.0))
+    assert found.severity == stageprof.Severity.NOTE
+    assert found.saving_s[1] < 0.01
+
+
+@pytest.mark.parametrize("variable", ["", "weights[3]", "class", "x; import os"])
+def test_only_identifiers_are_printed(variable: str) -> None:
+    code = one(RULE, program(variable=variable)).fix.code
+    assert "thing = dask.delayed(thing" in code
+    compile(code, "<fix>", "exec")
+
+
+def test_object_that_a_function_has_from_outside_is_to_be_an_argument() -> None:
+    found = one(RULE, program(how="closure of make.<locals>.f"))
+    assert "give it to the function as an argument" in found.fix.text
+
+
+def test_one_object_in_many_graphs_is_one_finding() -> None:
+    made = Program()
+    for g in range(3):
+        made.embedded(f"scored-{g:032x}")
+        made.tasks([(f"scored-{g:032x}", i) for i in range(5)], work=10.0, lead=50.0)
+    found = one(RULE, made.recording())
+    assert found.evidence["tasks"] == 15
+    assert found.evidence["copies_in_graph"] == 3
+
+
+def test_printed_delayed_gives_the_same_result_with_one_copy() -> None:
+    """A28: wrapped in `delayed`."""
+    weights = pd.DataFrame({"w": np.arange(5.0)})
+    wrapped = run(one(RULE, program()), weights=weights)["weights"]
+    ddf = dd.from_pandas(pd.DataFrame({"x": np.arange(4.0)}), npartitions=2)
+
+    def scored(piece: pd.DataFrame, weights: pd.DataFrame) -> pd.DataFrame:
+        return piece + float(weights["w"].sum())
+
+    out = ddf.map_partitions(scored, wrapped, meta={"x": float})
+    with dask.config.set(scheduler="sync"):
+        assert out.compute()["x"].tolist() == [10.0, 11.0, 12.0, 13.0]
+
+
+@pytest.mark.cluster
+def test_printed_future_is_taken_by_submit() -> None:
+    made = Program()
+    keys = [f"scored-{i:032x}" for i in range(20)]
+    for key in keys:
+        made.embedded(key, tasks=1)
+    made.tasks(keys, work=1.0, lead=50.0)
+    found = one(RULE, made.recording())
+    with clusters.local(1) as client:
+        weights = run(found, weights=np.arange(10))["weights"]
+        assert client.submit(np.sum, weights).result() == 45
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Any:
+    with clusters.separate() as client:
+        yield client
+
+
+@pytest.mark.cluster
+@pytest.mark.filterwarnings("ignore:Sending large graph")
+def test_frame_in_a_real_graph_is_found_by_name(cluster: Client) -> None:
+    """A26: what should be read in a task is named with its variable and line."""
+    lookup = pd.DataFrame({"w": np.arange(1_500_000.0)})  # <- here
+    with stageprof.profile() as region:
+        ddf = dd.from_map(_made, list(range(8)), meta=_made(0).head(0))
+        total = ddf.map_partitions(_looked_up, lookup, meta=_made(0).head(0)).x.sum().compute()
+    assert total == sum(range(8)) * 10
+
+    found = one(RULE, region.recording)
+    assert found.where.variable == "lookup"
+    assert found.where.file == __file__
+    assert found.evidence["tasks"] == 8
+    assert not asked(complex_object.RULE, region.recording)
+
+
+def _made(i: int) -> pd.DataFrame:
+    return pd.DataFrame({"x": np.full(10, float(i))})
+
+
+def _looked_up(piece: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    return piece.assign(x=piece["x"] + table["w"].iloc[0])
+
+
+def test_recording_without_objects_costs_nothing() -> None:
+    made = Program()
+    made.tasks(calls(10), work=1.0)
+    assert not asked(RULE, made.recording())

@@ -1,0 +1,81 @@
+"""Rule gil-contention: B20, B23 (the GIL, with numbers per task), A41."""
+
+from __future__ import annotations
+
+import pytest
+
+from findings.asking import asked, one
+from findings.busy import FILE, Busy
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.gil_contention import RULE
+
+
+def program(
+    threads: int = 4, *, contention: float = 1.0, cpu: float = 0.25, cpus: int = 8
+) -> Recording:
+    """Each thread waits for three quarters of its time, unless told otherwise."""
+    busy = Busy(threads)
+    busy.facts(threads=threads, cpus=cpus)
+    busy.tasks("parsed", 20, 500, cpu=cpu)
+    busy.look("parsed", 24, "parsed", "call", 50)
+    busy.look("parsed", 30, "parsed", "library", 150)
+    busy.contention(contention)
+    return busy.recording()
+
+
+def test_waiting_threads_are_counted_and_their_holder_named() -> None:
+    """B23: who waits, for how long, and for which line."""
+    found = one(RULE, program())
+
+    assert "4 threads of a worker wait for one another's GIL" in found.headline
+    assert "most in `parsed`, held by `parsed` at etl.py:24" in found.headline
+    assert found.cost_s == pytest.approx(2.5 * 0.75, rel=0.02)
+    assert found.evidence["waited_s"] == pytest.approx(10 * 0.75, rel=0.02)
+    assert found.cause == f"line:{FILE}:24"
+    low, high = found.saving_s
+    assert low == pytest.approx(2.5 * 0.75 * 0.7, rel=0.03)
+    assert high == pytest.approx(2.5 * 0.75, rel=0.03)
+
+
+def test_no_more_is_promised_than_the_processors_can_do() -> None:
+    """B24: four threads on two processors are at most twice as fast."""
+    _, high = one(RULE, program(cpus=2)).saving_s
+
+    assert high == pytest.approx(2.5 / 2, rel=0.03)
+
+
+def test_one_thread_waits_for_nobody() -> None:
+    """A busy processor looks like a busy GIL."""
+    assert asked(RULE, program(1)) == []
+
+
+def test_threads_that_compute_without_the_gil_wait_for_nobody() -> None:
+    assert asked(RULE, program(cpu=1.0)) == []
+
+
+def test_a_free_gil_is_not_waited_for() -> None:
+    assert asked(RULE, program(contention=0.0)) == []
+
+
+@pytest.mark.parametrize(("contention", "fires"), [(0.01, False), (0.1, True)])
+def test_it_takes_some_waiting(contention: float, fires: bool) -> None:
+    assert bool(asked(RULE, program(contention=contention))) == fires
+
+
+def test_a_recording_without_samples_of_the_gil_is_not_asked() -> None:
+    busy = Busy(4)
+    busy.tasks("parsed", 20, 500, cpu=0.25)
+
+    assert asked(RULE, busy.recording()) == []
+
+
+def test_the_code_starts_the_cluster_with_one_thread_a_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """C35: what is printed runs, as it is; only the cluster is not started."""
+    asked_for: dict[str, object] = {}
+    monkeypatch.setattr("distributed.LocalCluster", lambda **options: asked_for.update(options))
+    monkeypatch.setattr("distributed.Client", lambda cluster: cluster)
+    exec(one(RULE, program()).fix.code, {})
+
+    assert asked_for == {"n_workers": 4, "threads_per_worker": 1, "processes": True}

@@ -1,0 +1,60 @@
+"""The rule late-workers: C21."""
+
+from __future__ import annotations
+
+import pytest
+
+from clusters import local
+from findings.asking import asked, one, run
+from findings.crews import Crewed, side_by_side
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.late_workers import RULE
+
+
+def recorded(came: float, tasks: int = 10) -> Recording:
+    """Tasks of 100 ms on one worker; the other comes so late that it gets nothing."""
+    made = Crewed(2)
+    end = side_by_side(made, [(0, 100.0)] * tasks)
+    made.late(1, came)
+    return made.recording(end)
+
+
+def test_a_worker_that_comes_late_is_found_with_what_its_being_there_would_save() -> None:
+    """C21: with both from the start half the time; the wait, if there is one, is on top."""
+    found = one(RULE, recorded(300))
+
+    assert found.evidence["workers_late"] == 1
+    assert found.evidence["last_came_after_s"] == pytest.approx(0.3)
+    assert found.saving_s[1] == pytest.approx(0.5, abs=0.01)
+    assert found.saving_s[0] <= 0.2
+    assert "1 of 2 workers came up to 300 ms after" in found.headline
+
+
+def test_workers_that_were_there_are_not_late() -> None:
+    assert asked(RULE, recorded(0)) == []
+
+
+def test_a_worker_that_comes_at_once_costs_nothing_to_speak_of() -> None:
+    assert asked(RULE, recorded(60, tasks=100)) == []
+
+
+def test_a_few_late_threads_of_many_are_not_worth_a_word() -> None:
+    made = Crewed(8)
+    end = side_by_side(made, [(worker, 500.0) for worker in range(7)])
+    made.late(7, 300)
+
+    assert asked(RULE, made.recording(end)) == []
+
+
+def test_its_limit_can_be_set() -> None:
+    assert asked(RULE, recorded(300), threads=0.8) == []
+
+
+def test_the_fix_waits_for_all_workers() -> None:
+    found = one(RULE, recorded(300))
+
+    with local(2) as client:
+        names = run(found)
+
+        assert names["client"] is client
+        assert len(client.scheduler_info(n_workers=-1)["workers"]) == 2

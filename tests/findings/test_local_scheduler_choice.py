@@ -1,0 +1,126 @@
+"""Rule local-scheduler-choice: threads that share a GIL, processes that copy."""
+
+from __future__ import annotations
+
+import operator
+
+import dask
+import pytest
+from dask import delayed
+
+import stageprof
+from findings.asking import asked, one, run
+from findings.crowded import CLIENT, LANE, ns
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.local_scheduler_choice import RULE, START_S
+from stageprof_collectors.store import Store
+from stageprof_runtime.batch import pack
+from stageprof_runtime.event import (
+    ASSIGN,
+    BLOCK,
+    DEPEND,
+    FINISH,
+    GRAPH,
+    MARK,
+    RUN,
+    SAMPLE,
+    SPAN,
+    SUBMIT,
+)
+from stageprof_runtime.stage import STEP
+
+FIRST = 2**40
+
+
+def local(
+    *, threads: int = 2, cpu: float = 0.5, contention: float = 0.5, processes: bool = False,
+    copying: float = 0.0, tasks: int = 8,
+) -> Recording:  # fmt: skip
+    """Tasks of a second each on a local scheduler's threads, or processes."""
+    rows: list[tuple[object, ...]] = [(MARK, ns(0), "region start", f"{LANE} {LANE}")]
+    rows.append((SUBMIT, FIRST, ns(0), 1, 0, LANE, "/home/u/etl.py", 9))
+    rows.append((GRAPH, FIRST, ns(0), ns(0), tasks, 1, "local", -1))
+    end = tasks / threads * 1000.0 + copying
+    for i in range(tasks):
+        start = i // threads * 1000.0
+        times = tuple(ns(t) for t in (start, start, start, start + 1000))
+        where = f"process {50 + i % threads}" if processes else "local"
+        thread = (50 if processes else 100) + i % threads
+        before = FIRST + i - threads if i >= threads else -1 - FIRST
+        rows.append((ASSIGN, FIRST + i, ns(start), "local", before, f"counted-{i:032x}"))
+        if i >= threads:
+            rows.append((DEPEND, FIRST + i, -1))
+        rows.append((RUN, FIRST + i, *times, thread, round(cpu * 1e9), where))
+        rows.append((FINISH, FIRST + i, times[-1], 0, 0, ""))
+    if copying:
+        rows.append((SPAN, STEP["result.load"], ns(end - copying), ns(end), LANE, "", 10**9))
+    rows.append((BLOCK, ns(0), ns(end - copying), LANE, "local", 0, 0, 0, ""))
+    rows.append((SPAN, STEP["local.loop"], ns(0), ns(end), LANE, "get", 0))
+    rows += [(SAMPLE, ns(t), "gil.contention", contention) for t in (0, end)]
+    rows.append((MARK, ns(end), "region stop", f"{LANE}"))
+    store = Store()
+    store.add(pack(CLIENT, 0, ns(0), []))
+    store.add(pack(CLIENT, 1, ns(end), rows))
+    store.complete = True
+    recording = Recording(store)
+    assert recording.replay.error < 0.01
+    return recording
+
+
+def test_threads_that_wait_for_the_gil_get_processes_with_the_predicted_time() -> None:
+    """Two threads at half speed each: in processes eight seconds of work take two, not four."""
+    found = one(RULE, local())
+    low, high = found.saving_s
+    assert high == pytest.approx(2.0 - START_S[0], abs=0.05)
+    assert low == pytest.approx(0.0, abs=0.05)
+    assert found.cost_s == pytest.approx(2.0, abs=0.05)
+    assert found.evidence["predicted_low_s"] == pytest.approx(4.0 - high)
+    assert "`counted`" in found.headline
+    assert 'scheduler="processes"' in found.fix.code
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"contention": 0.1},
+        {"cpu": 0.95},  # each thread has its processor: nothing is waited for
+        {"threads": 1, "cpu": 1.0},
+        {"tasks": 1, "threads": 1},
+    ],
+)
+def test_threads_that_do_not_wait_are_left_alone(facts: dict[str, float]) -> None:
+    assert not asked(RULE, local(**facts))  # type: ignore[arg-type]
+
+
+def test_saving_that_the_start_of_processes_eats_is_not_promised() -> None:
+    assert not asked(RULE, local(tasks=2, cpu=0.75))
+
+
+@pytest.mark.parametrize(("copying", "fires"), [(460.0, True), (430.0, False)])
+def test_processes_that_copy_get_threads_from_a_tenth_of_the_run(
+    copying: float, fires: bool
+) -> None:
+    assert bool(asked(RULE, local(processes=True, copying=copying))) == fires
+
+
+def test_what_is_copied_is_told_and_may_all_be_saved() -> None:
+    found = one(RULE, local(processes=True, copying=1000))
+    assert found.cost_s == pytest.approx(1.0)
+    assert found.saving_s == pytest.approx((0.0, 1.0))
+    assert found.evidence["copied_bytes"] == 10**9
+    assert 'scheduler="threads"' in found.fix.code
+
+
+@pytest.mark.parametrize("processes", [True, False])
+def test_printed_code_chooses_the_other_scheduler(processes: bool) -> None:
+    found = one(RULE, local(processes=processes, copying=1000.0 * processes))
+    with dask.config.set():
+        run(found)
+        assert dask.config.get("scheduler") == ("threads" if processes else "processes")
+        dask.config.set(scheduler=None)
+
+
+def test_a_small_real_run_is_left_alone() -> None:
+    with dask.config.set(scheduler="threads"), stageprof.profile() as prof:
+        dask.compute(*[delayed(operator.add)(i, 1) for i in range(20)])
+    assert not asked(RULE, prof.recording)

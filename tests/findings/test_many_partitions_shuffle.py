@@ -1,0 +1,82 @@
+"""Rule many-partitions-shuffle: the same data shuffled more than once (B42)."""
+
+from __future__ import annotations
+
+import dask
+import dask.dataframe as dd
+import pandas as pd
+import pytest
+
+from findings.asking import asked, one, run
+from findings.crowded import CLIENT, FILE, SCHEDULER, Program
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.many_partitions_shuffle import RULE
+from stageprof_runtime.event import DEPEND, LINE
+
+PARTS = 4
+
+
+def shuffling(
+    tokens: list[str], *, sources: list[str] | None = None, line: bool = True
+) -> Recording:
+    """A shuffle with each token of what is read anew each time; every task takes 100 ms."""
+    made = Program()
+    if line:
+        made.rows[CLIENT].append((LINE, "shuffle", FILE, 30, 1))
+    for i, token in enumerate(tokens):
+        source = (sources or ["orders"] * len(tokens))[i]
+        first = made._runs
+        keys: list[tuple[str, int]] = [(f"{source}-{'5' * 32}", k) for k in range(PARTS)]
+        keys += [(f"shuffle-transfer-{token}", k) for k in range(PARTS)]
+        keys += [(f"p2pshuffle-{token}", k) for k in range(PARTS)]
+        made.tasks(keys, work=99.0, type_="pandas.DataFrame", nbytes=1_000_000)
+        rows = made.rows[SCHEDULER]
+        rows[:] = [r for r in rows if r[0] != DEPEND or r[1] < first]
+        for k in range(PARTS):
+            rows.append((DEPEND, first + PARTS + k, first + k))
+            last = first + 2 * PARTS - 1
+            rows.append((DEPEND, first + 2 * PARTS + k, last))
+        rows += [(DEPEND, first + k, -1) for k in range(1, PARTS)]
+    return made.recording()
+
+
+ONE, OTHER = "a" * 32, "b" * 32
+
+
+def test_second_and_third_shuffle_are_the_cost_with_the_reading_for_them() -> None:
+    found = one(RULE, shuffling([ONE, ONE, ONE]))
+    assert found.evidence["shuffles"] == 3
+    assert found.evidence["tasks_again"] == 2 * 3 * PARTS
+    assert found.evidence["shuffled_again_bytes"] == 2 * PARTS * 1_000_000
+    assert found.cost_s == pytest.approx(2 * 3 * PARTS * 0.1, rel=0.02)
+    assert found.saving_s == pytest.approx((found.cost_s, found.cost_s), rel=0.05)
+    assert "results of `orders` are shuffled 3 times at etl.py:30" in found.headline
+
+
+def test_same_data_by_two_ways_of_shuffling_are_told_too() -> None:
+    assert one(RULE, shuffling([ONE, OTHER])).evidence["shuffles"] == 2
+
+
+def test_one_shuffle_is_no_finding() -> None:
+    assert not asked(RULE, shuffling([ONE]))
+
+
+def test_shuffles_of_different_data_are_no_finding() -> None:
+    assert not asked(RULE, shuffling([ONE, OTHER], sources=["orders", "customers"]))
+
+
+def test_cause_without_a_line_is_what_is_shuffled() -> None:
+    found = one(RULE, shuffling([ONE, ONE], line=False))
+    assert found.cause == "shuffle:orders"
+    assert found.where.prefix == "orders"
+
+
+def test_printed_code_keeps_rows_of_a_key_together() -> None:
+    found = one(RULE, shuffling([ONE, ONE]))
+    ddf = dd.from_pandas(pd.DataFrame({"k": [1, 2, 3] * 20, "v": range(60)}), npartitions=3)
+    with dask.config.set(scheduler="sync"):
+        by_key = run(found, ddf=ddf, key="k")["by_key"]
+        held = by_key.map_partitions(lambda part: set(part["k"]), meta=(None, object)).compute()
+    together = list(held)
+    assert set.union(*together) == {1, 2, 3}
+    assert sum(map(len, together)) == 3

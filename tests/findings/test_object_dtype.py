@@ -1,0 +1,140 @@
+"""Rule object-dtype: B4, B31, B38, B39 (object columns, tested values, exact dtypes)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from findings.asking import asked, one, run
+from findings.busy import Busy
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.object_dtype import RULE
+from stageprof_runtime.columns import held
+
+
+def program(*kinds: str, objects: int = 60, dtype: str = "object") -> Recording:
+    busy = Busy()
+    busy.tasks("best_page", 10, 500)
+    busy.look("best_page", 28, "best_page", "objects", objects)
+    busy.look("best_page", 30, "best_page", "library", 100 - objects)
+    for i, kind in enumerate(kinds or ("string",)):
+        busy.column("views_of", f"c{i}", dtype, kind, 6_000_000)
+    busy.column("views_of", "seconds", "int64", "", 800_000)
+    return busy.recording()
+
+
+def test_columns_are_named_with_their_values_and_the_seconds_that_they_cost() -> None:
+    """B4, B31: which columns, what they hold, what they cost."""
+    found = one(RULE, program("string"))
+
+    assert "1 column of dtype object (`c0`: string)" in found.headline
+    assert "60 % of the time of `best_page` at etl.py:28" in found.headline
+    assert found.cost_s == pytest.approx(3.0, rel=0.01)
+    assert found.evidence["largest_column_share"] == pytest.approx(6 / 6.8)
+    low, high = found.saving_s
+    assert 5.0 * 0.4 * 0.5 < low < high < 5.0 * 0.95 * 0.7
+
+
+def test_values_that_no_dtype_holds_get_no_advice() -> None:
+    """B38: lists were made 50 times slower by a cast."""
+    assert asked(RULE, program("")) == []
+
+
+def test_a_column_that_is_mixed_in_one_frame_is_left_out() -> None:
+    busy = Busy()
+    busy.tasks("best_page", 10, 500)
+    busy.look("best_page", 28, "best_page", "objects", 50)
+    for kind in ("string", "integer"):
+        busy.column("views_of", "page", "object", kind, 6_000_000)
+
+    assert asked(RULE, busy.recording()) == []
+
+
+def test_columns_with_a_dtype_are_no_finding() -> None:
+    assert asked(RULE, program("string", dtype="string")) == []
+
+
+@pytest.mark.parametrize(("looks", "fires"), [(4, False), (5, True)])
+def test_it_takes_five_looks_at_objects(looks: int, fires: bool) -> None:
+    assert bool(asked(RULE, program(objects=looks))) == fires
+
+
+@pytest.mark.parametrize(("objects", "fires"), [(1, False), (3, True)])
+def test_it_takes_two_hundredths_of_the_wall_time(objects: int, fires: bool) -> None:
+    assert bool(asked(RULE, program(objects=objects), looks=1)) == fires
+
+
+VALUES: dict[str, list[Any]] = {
+    "string": ["a", "b"],
+    "integer or missing": [1, None],
+    "boolean or missing": [True, None],
+    "date": [dt.date(2024, 1, 1), dt.date(2024, 1, 2)],
+    "datetime": [dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 2)],  # noqa: DTZ001
+    "decimal 2": [Decimal("1.25"), Decimal("2.5")],
+    "bytes": [b"a", b"b"],
+    "float or missing": [1.5, None],
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_the_code_converts_the_column_and_keeps_its_values(kind: str) -> None:
+    """B39, C35: nullable integers and booleans, decimals, dates; the code runs."""
+    frame = pd.DataFrame({"c0": pd.Series(VALUES[kind] * 600, dtype=object)})
+
+    [column] = held(frame)
+    after = run(one(RULE, program(column.kind)), frame=frame)["frame"]["c0"]
+
+    assert column.kind == kind
+    assert after.dtype != object
+    same = [a == b for a, b in zip(after.dropna(), frame["c0"].dropna(), strict=True)]
+    assert all(same) or kind == "date"
+    assert list(after.isna()) == list(frame["c0"].isna())
+
+
+@pytest.mark.parametrize("value", [[1, 2], {"a": 1}, ("a",), object()])
+def test_other_values_are_of_no_kind(value: object) -> None:
+    frame = pd.DataFrame({"c0": pd.Series([value] * 1200, dtype=object)})
+
+    assert [column.kind for column in held(frame)] == [""]
+
+
+def test_mixed_values_are_of_no_kind() -> None:
+    frame = pd.DataFrame({"c0": pd.Series(["a", 1] * 600, dtype=object)})
+
+    assert [column.kind for column in held(frame)] == [""]
+
+
+def test_nothing_of_the_users_is_called() -> None:
+    class Hostile:
+        def __getattribute__(self, name: str) -> Any:
+            raise AssertionError(name)
+
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError
+
+        def __hash__(self) -> int:
+            raise AssertionError
+
+        def __sizeof__(self) -> int:
+            raise AssertionError
+
+    values = np.empty(1200, dtype=object)
+    for i in range(1200):
+        values[i] = Hostile()
+    frame = pd.DataFrame({"c0": pd.Series(values, dtype=object)})
+
+    assert [column.kind for column in held(frame)] == [""]
+
+
+def test_small_frames_and_classes_derived_from_a_frame_are_not_looked_at() -> None:
+    class Mine(pd.DataFrame):
+        pass
+
+    assert list(held(pd.DataFrame({"a": ["x"] * 999}))) == []
+    assert list(held(Mine({"a": ["x"] * 2000}))) == []
+    assert list(held([1, 2])) == []

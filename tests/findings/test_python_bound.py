@@ -1,0 +1,74 @@
+"""Rule python-bound: A43, A44 (hot Python code, what to do), B15."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from findings.asking import asked, one, run
+from findings.busy import FILE, Busy
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.python_bound import RULE
+
+
+def program(python: int = 60, calls: int = 20, others: int = 20) -> Recording:
+    busy = Busy()
+    busy.tasks("longest", 10, 500)
+    busy.look("longest", 19, "longest", "python", python)
+    busy.look("longest", 21, "longest", "call", calls)
+    busy.look("longest", 25, "longest", "library", others)
+    return busy.recording()
+
+
+def test_pure_python_is_named_with_its_hottest_line() -> None:
+    """A43, A44: the user's function, its line, the share, and what to do."""
+    found = one(RULE, program())
+
+    assert "`longest` at etl.py:19 is pure Python for 80 %" in found.headline
+    assert found.cost_s == pytest.approx(4.0, rel=0.01)
+    assert found.cause == f"line:{FILE}:19"
+    low, high = found.saving_s
+    assert 5.0 * 0.6 * 0.72 < low < 5.0 * 0.6 * 0.76
+    assert 5.0 * 0.98 * 0.84 < high < 5.0 * 0.98 * 0.88
+
+
+def test_calls_alone_are_not_taken_for_python() -> None:
+    """A call may be NumPy's: looks at calls count only beside certain ones."""
+    assert asked(RULE, program(python=0, calls=80)) == []
+
+
+def test_calls_count_three_times_the_certain_looks_at_most() -> None:
+    found = one(RULE, program(python=10, calls=90, others=0))
+
+    assert found.evidence["share_of_tasks"] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(("python", "fires"), [(19, False), (21, True)])
+def test_it_takes_a_fifth_of_the_tasks_time(python: int, fires: bool) -> None:
+    assert bool(asked(RULE, program(python, 0, 100 - python))) == fires
+
+
+@pytest.mark.parametrize(("python", "fires"), [(9, False), (10, True)])
+def test_it_takes_ten_looks(python: int, fires: bool) -> None:
+    assert bool(asked(RULE, program(python, 0, 10))) == fires
+
+
+def test_it_takes_two_hundredths_of_the_wall_time() -> None:
+    busy = Busy()
+    busy.tasks("big", 10, 500)
+    busy.look("big", 3, "big", "library", 100)
+    busy.tasks("small", 2, 30)
+    busy.look("small", 19, "small", "python", 20)
+
+    assert asked(RULE, busy.recording()) == []
+
+
+def test_the_code_compiles_the_users_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C35: what is printed runs; Numba itself is not installed everywhere."""
+    numba = ModuleType("numba")
+    numba.__dict__["njit"] = lambda function: lambda *args: ("compiled", function(*args))
+    monkeypatch.setitem(sys.modules, "numba", numba)
+
+    assert run(one(RULE, program()), longest=lambda n: n + 1)["longest"](3) == ("compiled", 4)

@@ -1,0 +1,86 @@
+"""Rule read-bandwidth: B2, B8, B33, B41 (reading below what the store gives)."""
+
+from __future__ import annotations
+
+import pytest
+
+from findings.asking import asked, one
+from findings.busy import Busy
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.read_bandwidth import RULE
+
+
+def program(
+    reads: int = 40,
+    *,
+    each: float = 80,
+    cpu: float = 0.01,
+    nbytes: int = 2_000,
+    threads: int = 1,
+) -> Recording:
+    busy = Busy(threads)
+    busy.facts(threads=threads, cpus=2)
+    busy.tasks("fetched", reads, each, cpu=cpu, nbytes=nbytes)
+    return busy.recording()
+
+
+def test_small_reads_that_wait_are_counted_with_their_bytes_and_seconds() -> None:
+    """B2, B33: bytes, waiting, and what more threads would save."""
+    found = one(RULE, program())
+
+    assert found.headline.startswith("40 reads of `fetched` bring 2.0 kB each and wait 80 ms")
+    assert found.evidence["bytes_per_s"] == pytest.approx(2_000 / 0.08)
+    assert found.cost_s == pytest.approx(3.2, rel=0.01)
+    low, high = found.saving_s
+    assert 0 <= low <= high
+    # Sixteen at a time are three rounds instead of forty.
+    assert high == pytest.approx(3.2 - 3 * 0.08, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("reads", "nbytes", "cpu", "each", "fires"),
+    [
+        (20, 2_000, 0.01, 80, True),
+        (19, 2_000, 0.01, 80, False),
+        (40, 999_999, 0.01, 80, True),
+        (40, 1_000_000, 0.01, 80, False),
+        (40, 2_000, 0.19, 80, True),
+        (40, 2_000, 0.21, 80, False),
+        (40, 2_000, 0.01, 4, False),
+    ],
+)
+def test_it_takes_many_small_reads_with_idle_threads(
+    reads: int, nbytes: int, cpu: float, each: float, fires: bool
+) -> None:
+    assert bool(asked(RULE, program(reads, nbytes=nbytes, cpu=cpu, each=each), share=0.0)) == fires
+
+
+def test_larger_reads_are_slow_beside_what_the_user_measured() -> None:
+    """B8: 200 MB/s are to be had; ten are not."""
+    slow = program(nbytes=1_600_000)
+
+    assert asked(RULE, slow) == []
+    assert asked(RULE, slow, expected_bytes_per_s=2e8)
+
+
+def test_no_more_than_sixteen_threads_are_asked_for() -> None:
+    assert asked(RULE, program(threads=16, reads=400)) == []
+
+
+def test_tasks_that_need_others_are_no_reads() -> None:
+    busy = Busy()
+    first = busy.made.run(0, 2, 3, cause=-1)
+    for i in range(40):
+        busy.made.run(0, 3 + 80 * i, 83 + 80 * i, cause=first, needs=[first], key=f"sent-{i:032x}")
+
+    assert asked(RULE, busy.made.recording(4000)) == []
+
+
+def test_the_code_gives_the_workers_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C35: what is printed runs, as it is; only the cluster is not started."""
+    asked_for: dict[str, object] = {}
+    monkeypatch.setattr("distributed.LocalCluster", lambda **options: asked_for.update(options))
+    monkeypatch.setattr("distributed.Client", lambda cluster: cluster)
+    exec(one(RULE, program()).fix.code, {})
+
+    assert asked_for == {"n_workers": 1, "threads_per_worker": 16}

@@ -1,0 +1,83 @@
+"""The rule stragglers: C28, C29 (pieces of one size), A43 (which task takes the time)."""
+
+from __future__ import annotations
+
+import dask.dataframe as dd
+import pandas as pd
+import pytest
+
+from findings.asking import asked, one, run
+from findings.crews import Crewed, side_by_side
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.stragglers import RULE
+
+
+def skewed(longest: float, others: int = 9) -> Recording:
+    """Tasks of 100 ms on two workers, and one that is longer on the second."""
+    made = Crewed(2)
+    end = side_by_side(made, [*[(0, 100.0)] * others, (1, longest)])
+    return made.recording(end)
+
+
+def test_one_long_task_is_found_with_what_equal_ones_would_save() -> None:
+    """C29: 900 and 2,100 ms side by side are 1,500 ms on each if they are cut alike."""
+    found = one(RULE, skewed(2100))
+
+    assert found.evidence["stragglers"] == 1
+    assert found.evidence["times"] == pytest.approx(21)
+    assert found.evidence["why"] == "more work"
+    assert found.saving_s == pytest.approx((0.6, 0.6), abs=0.01)
+    assert found.cost_s == pytest.approx(2.1)
+    assert "1 task of 10 of `work`" in found.headline
+
+
+@pytest.mark.parametrize(("longest", "fires"), [(1200, True), (290, False), (100, False)])
+def test_it_fires_above_three_times_the_median_where_it_is_waited_for(
+    longest: float, fires: bool
+) -> None:
+    assert bool(asked(RULE, skewed(longest))) is fires
+
+
+def test_a_long_task_that_nobody_waits_for_is_no_straggler() -> None:
+    assert asked(RULE, skewed(850)) == []
+
+
+def test_few_tasks_have_no_median() -> None:
+    assert asked(RULE, skewed(2100, others=2)) == []
+
+
+def test_its_limit_can_be_set() -> None:
+    assert asked(RULE, skewed(2100), times=30) == []
+
+
+def test_a_worker_on_which_all_is_slow_is_told_from_a_long_task() -> None:
+    """A43: the cause is a place, not a task."""
+    made = Crewed(2)
+    end = side_by_side(made, [*[(0, 100.0)] * 10, *[(1, 500.0)] * 4])
+    found = one(RULE, made.recording(end))
+
+    assert found.evidence["why"] == "slow worker"
+    assert found.evidence["worker"] == "tcp://host:11"
+    assert "5.0 times slower" in found.headline
+    assert 'retire_workers(workers=["tcp://host:11"])' in found.fix.code
+
+
+def test_the_fix_cuts_the_work_into_parts_of_one_size() -> None:
+    found = one(RULE, skewed(2100))
+    groups = [list(range(10)), list(range(250))]
+
+    names = run(found, work=len, groups=groups)
+
+    assert names["results"] == (10, 100, 100, 50)
+
+
+def test_the_fix_for_frames_repartitions_by_size() -> None:
+    made = Crewed(2)
+    end = side_by_side(made, [*[(0, 100.0)] * 9, (1, 2100)])
+    made.sized(40_000_000, "pandas.core.frame.DataFrame")
+    found = one(RULE, made.recording(end))
+    frame = dd.from_pandas(pd.DataFrame({"x": range(400_000)}), npartitions=1)
+
+    names = run(found, ddf=frame)
+
+    assert names["ddf"].npartitions > 1

@@ -1,0 +1,66 @@
+"""The rule threads-below-cpus: C25, C26, C27."""
+
+from __future__ import annotations
+
+import pytest
+
+from findings.asking import asked, one
+from findings.crews import Crewed
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.threads_below_cpus import RULE
+from stageprof_runtime.stack import PYTHON
+
+
+def queued(cpus: int, *, workers: int = 1, tasks: int = 8, bytecode: float = 0) -> Recording:
+    """Tasks of 100 ms in line for the one thread of each worker."""
+    made = Crewed(workers)
+    for worker in range(workers):
+        made.cpus(worker, cpus)
+    if bytecode:
+        made.looked(0, "work", PYTHON, bytecode)
+        made.looked(0, "work", "native", 100 - bytecode)
+    graph = made.graph(0, 0, 0, wanted=tasks)
+    for i in range(tasks):
+        start = 100.0 * (i // workers)
+        key = f"work-{i}"
+        made.run(
+            i % workers, start, start + 100, cause=-1 - graph, lead=(0, 0), key=key, wanted=True
+        )
+    end = 100.0 * (tasks // workers)
+    made.wait_for(0, end, f"work-{tasks - 1}")
+    return made.recording(end)
+
+
+def test_a_thread_on_a_host_of_four_cpus_is_found_with_what_four_would_save() -> None:
+    """C26: the option was not changed with the machine."""
+    found = one(RULE, queued(4))
+
+    assert (found.evidence["threads"], found.evidence["cpus"]) == (1, 4)
+    assert found.saving_s == pytest.approx((0.6, 0.6), abs=0.02)
+    assert "1 worker with 1 thread on a host of 4 CPUs" in found.headline
+    assert "LocalCluster(n_workers=1, threads_per_worker=4)" in found.fix.code
+    compile(found.fix.code, "<fix>", "exec")
+
+
+@pytest.mark.parametrize(("cpus", "workers", "fires"), [(2, 1, True), (2, 2, False), (1, 1, False)])
+def test_it_fires_where_a_host_has_more_cpus_than_threads(
+    cpus: int, workers: int, fires: bool
+) -> None:
+    """C27: all workers of a host together."""
+    assert bool(asked(RULE, queued(cpus, workers=workers))) is fires
+
+
+def test_cpus_that_are_not_known_accuse_nobody() -> None:
+    assert asked(RULE, queued(0)) == []
+
+
+def test_a_single_task_has_no_use_for_more_threads() -> None:
+    assert asked(RULE, queued(4, tasks=1)) == []
+
+
+def test_tasks_in_bytecode_get_processes_instead_of_threads() -> None:
+    """C25: threads of one process would wait for the GIL."""
+    found = one(RULE, queued(4, bytecode=90))
+
+    assert "LocalCluster(n_workers=4, threads_per_worker=1)" in found.fix.code
+    assert "90 %" in found.fix.text

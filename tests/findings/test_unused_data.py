@@ -1,0 +1,171 @@
+"""Rule unused-data: B13, B14, B34 (load less), B45 (arrays too)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+from findings.asking import asked, one, run
+from findings.busy import FILE, Busy
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.unused_data import RULE
+from stageprof_runtime.plan import Unused, unused
+
+LAYER = "read-chunk-1a2b"
+
+
+def program(how: str = "columns", used: int = 8, total: int = 80, *, inside: int = 0) -> Recording:
+    """Ten tasks of 500 ms that read; `inside` of 100 looks saw the function that reads."""
+    busy = Busy()
+    busy.tasks("read-chunk", 10, 500, layer=LAYER)
+    busy.unused(LAYER, how, "a,b", "read", used, total)
+    busy.line(LAYER, 12)
+    if inside:
+        busy.look("read-chunk", 5, "column", "library", inside, entry="read")
+        busy.look("read-chunk", 9, "score", "library", 100 - inside)
+    return busy.recording()
+
+
+def test_columns_that_are_read_for_nothing_are_named_with_their_line() -> None:
+    """B13, B34: what is read and not used, and the seconds."""
+    found = one(RULE, program())
+
+    assert "90 % of the columns read by `read` at etl.py:12 is never used" in found.headline
+    assert (found.where.file, found.where.line) == (FILE, 12)
+    assert found.cost_s == pytest.approx(4.5, rel=0.01)
+    assert list(found.saving_s) == pytest.approx([1.8, 4.5], rel=0.02)
+    assert found.cause == f"layer:{LAYER}"
+
+
+def test_only_the_time_in_the_reading_function_counts() -> None:
+    assert one(RULE, program(inside=50)).cost_s == pytest.approx(2.25, rel=0.01)
+
+
+@pytest.mark.parametrize(("used", "fires"), [(70, True), (71, False)])
+def test_it_takes_three_tenths_that_are_not_used(used: int, fires: bool) -> None:
+    assert bool(asked(RULE, program(used=used, total=100))) == fires
+
+
+def test_parts_of_chunks_are_found_too() -> None:
+    """B45: the same for arrays."""
+    found = one(RULE, program("slice", 1, 100))
+
+    assert "99 % of each chunk" in found.headline
+
+
+def filtered(empty: int, nbytes: int = 1_000_000) -> Recording:
+    busy = Busy()
+    busy.tasks("read-chunk", 10 - empty, 500, layer=LAYER, nbytes=nbytes)
+    busy.tasks("read-chunk", empty, 500, layer=LAYER, nbytes=900)
+    busy.unused(LAYER, "filter", "", "read", 0, 0)
+    return busy.recording()
+
+
+def test_partitions_in_which_no_row_passes_are_counted() -> None:
+    found = one(RULE, filtered(8))
+
+    assert found.headline.startswith("8 of 10 partitions read by `read`")
+    assert list(found.saving_s) == pytest.approx([3.6, 4.0], rel=0.02)
+
+
+def test_small_results_of_all_tasks_say_nothing() -> None:
+    assert asked(RULE, filtered(8, nbytes=2_000)) == []
+
+
+def test_a_plan_without_waste_is_not_asked() -> None:
+    busy = Busy()
+    busy.tasks("read-chunk", 10, 500, layer=LAYER)
+
+    assert asked(RULE, busy.recording()) == []
+
+
+# -- the code ---------------------------------------------------------------------------------
+
+
+def read(item: int, columns: list[str] | None = None) -> pd.DataFrame:
+    frame = pd.DataFrame({"a": [item], "b": [2.0], "c": [3.0]})
+    return frame if columns is None else frame[columns]
+
+
+def test_the_code_reads_the_columns_only() -> None:
+    """C35: what is printed runs."""
+    frame = run(one(RULE, program()), read=read, inputs=[1, 2])["frame"]
+
+    assert list(frame.columns) == ["a", "b"]
+    assert list(unused(frame[["a", "b"]].expr.optimize())) == []
+
+
+def test_the_code_leaves_inputs_out() -> None:
+    names = run(one(RULE, filtered(8)), read=read, inputs=[1, 2])
+
+    assert names["frame"].npartitions == 2
+
+
+def test_the_code_slices_where_it_loads() -> None:
+    x = run(one(RULE, program("slice", 1, 100)), source=np.ones((4, 4)))["x"]
+
+    assert x[:, 0].sum().compute() == 4
+
+
+# -- what the plan says -----------------------------------------------------------------------
+
+
+def whole(item: int) -> pd.DataFrame:
+    return pd.DataFrame({"a": [item], "b": [2.0], "c": ["text"]})
+
+
+def plan(collection: Any) -> list[Unused]:
+    return list(unused(collection.expr.optimize(fuse=True)))
+
+
+def test_a_projection_right_above_a_reader_is_seen() -> None:
+    frame = dd.from_map(whole, [1, 2], meta=whole(0).astype({"c": "object"}))
+
+    [row] = plan(frame["a"].sum())
+
+    assert (row.how, row.label, row.variable) == ("columns", "a", "whole")
+    assert (row.used, row.total) == (8, 56)
+
+
+def test_a_filter_above_a_reader_is_seen() -> None:
+    frame = dd.from_map(whole, [1, 2], meta=whole(0))
+
+    assert "filter" in {row.how for row in plan(frame[frame["b"] > 3])}
+
+
+def test_a_reader_that_is_told_the_columns_wastes_nothing() -> None:
+    """B14: the optimizer has done it."""
+    frame = dd.from_map(read, [1, 2], meta=read(0))
+
+    assert plan(frame["a"].sum()) == []
+
+
+def test_a_frame_that_is_used_whole_wastes_nothing() -> None:
+    frame = dd.from_map(whole, [1, 2], meta=whole(0))
+
+    assert plan(frame.map_partitions(len)) == []
+
+
+def test_a_slice_of_loaded_chunks_is_seen() -> None:
+    loaded = da.ones((100, 100), chunks=(10, 100)).map_blocks(np.sqrt)
+
+    [row] = _of_array(loaded[:, 0])
+
+    assert (row.how, row.used, row.total) == ("slice", 100, 10_000)
+
+
+def test_chunks_that_are_not_needed_are_not_loaded() -> None:
+    loaded = da.ones((100, 100), chunks=(10, 100)).map_blocks(np.sqrt)
+
+    assert _of_array(loaded[:10]) == []
+
+
+def _of_array(array: Any) -> list[Unused]:
+    from dask.base import collections_to_expr
+
+    return list(unused(collections_to_expr([array]).optimize()))

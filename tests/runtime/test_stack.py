@@ -1,0 +1,272 @@
+"""What one look at a stack says of a task: A43, A44, B5."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clusters import soon
+from stageprof_runtime import stack
+from stageprof_runtime.looping import loops_of
+from stageprof_runtime.stack import CALL, LIBRARY, OBJECTS, PYTHON, Seen, judge
+
+LOCALS = pytest.mark.skipif(
+    sys.version_info < (3, 13), reason="locals of a running function are not read there"
+)
+
+FRAME = pd.DataFrame({"a": np.arange(40.0), "b": np.arange(40)})
+
+
+class Look:
+    """Called by the code that is looked at, from where it stands."""
+
+    def __init__(self) -> None:
+        self.seen: list[Seen] = []
+
+    def __call__(self, value: Any = 0) -> Any:
+        self.seen.append(judge(sys._getframe(1), waited=False))
+        return value
+
+    @property
+    def kinds(self) -> set[str]:
+        return {seen.how for seen in self.seen}
+
+
+def rows(look: Look) -> None:
+    for _, row in FRAME.iterrows():
+        look(row["a"])
+
+
+def tuples(look: Look) -> list[Any]:
+    return [look(row.a) for row in FRAME.itertuples()]
+
+
+def generated(look: Look) -> Any:
+    return sum(look(row.a) for _, row in enumerate(FRAME.itertuples()))
+
+
+def by_row(look: Look) -> None:
+    def score(row: Any) -> Any:
+        return look(row["a"])
+
+    FRAME.apply(score, axis=1)
+
+
+def by_value(look: Look) -> None:
+    FRAME["a"].map(lambda value: look(value) + 1)
+
+
+def vectorized(look: Look) -> None:
+    np.vectorize(lambda value: look(value) + 1)(FRAME["a"].to_numpy())
+
+
+def by_column(look: Look) -> None:
+    FRAME.apply(lambda column: look(column.sum()))
+
+
+def plain(look: Look) -> None:
+    for value in range(40):
+        look(value)
+
+
+def after(look: Look) -> None:
+    total = 0
+    for _, row in FRAME.iterrows():
+        total += row["a"]
+    look(total)
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [
+        (rows, "iterrows"),
+        (tuples, "itertuples"),
+        (generated, "itertuples"),
+        (by_row, "apply(axis=1)"),
+        (by_value, "Series.map"),
+        (vectorized, "np.vectorize"),
+    ],
+)
+def test_loops_over_rows_and_elements_are_seen_from_within(
+    function: Callable[[Look], object], kind: str
+) -> None:
+    look = Look()
+    function(look)
+
+    assert look.kinds == {kind}
+
+
+@pytest.mark.parametrize("function", [by_column, plain, after])
+def test_other_calls_are_no_loops_over_rows(function: Callable[[Look], object]) -> None:
+    look = Look()
+    function(look)
+
+    assert look.kinds == {LIBRARY}
+
+
+def test_a_loop_is_named_by_its_own_line() -> None:
+    look = Look()
+    rows(look)
+
+    first = rows.__code__.co_firstlineno
+    assert look.seen[0].label == f"{__file__}:{first + 1} rows"
+
+
+# -- from another thread ----------------------------------------------------------------------
+
+
+def watched(function: Callable[[], object], kind: str, *, waited: bool = False) -> set[str]:
+    """The kinds seen while a thread calls a function over and over, until one of them is `kind`."""
+    over, kinds = threading.Event(), set[str]()
+
+    def work() -> None:
+        while not over.is_set():
+            function()
+
+    def looked() -> bool:
+        frame = sys._current_frames().get(thread.ident or 0)
+        kinds.add(judge(frame, waited=waited).how)
+        return kind in kinds
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        soon(looked)
+    finally:
+        over.set()
+        thread.join()
+    return kinds
+
+
+@pytest.fixture
+def quick() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    yield
+    sys.setswitchinterval(before)
+
+
+def spinning() -> None:
+    number = 27
+    while number != 1:
+        number = 3 * number + 1 if number % 2 else number // 2
+
+
+def one_by_one() -> None:
+    for i in range(40):
+        FRAME.loc[i, "a"]
+        FRAME.iloc[i]["a"]
+
+
+def assigned() -> None:
+    frame = FRAME.copy()
+    for name in ("a", "b"):
+        frame.loc[:, name] = frame[name] * 2
+        frame[name].sum()
+
+
+DATES = pd.DataFrame({"day": [dt.date(2024, 1, 1 + i % 28) for i in range(50_000)], "n": 1})
+
+
+def grouped() -> None:
+    DATES.groupby("day")["n"].sum()
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [
+        (spinning, PYTHON),
+        (one_by_one, "element access"),
+        pytest.param(grouped, OBJECTS, marks=LOCALS),
+    ],
+)
+def test_what_a_thread_does_is_seen(function: Callable[[], object], kind: str) -> None:
+    assert kind in watched(function, kind)
+
+
+@pytest.mark.usefixtures("quick")
+def test_whole_columns_are_not_single_elements() -> None:
+    looked: set[str] = set()
+    for _ in range(3):
+        looked |= watched(assigned, LIBRARY)
+
+    assert "element access" not in looked
+
+
+def test_a_thread_that_waits_is_in_a_library_or_at_a_call() -> None:
+    event = threading.Event()
+    thread = threading.Thread(target=event.wait)
+    thread.start()
+    try:
+        frame = sys._current_frames()[thread.ident or 0]
+        assert judge(frame, waited=False).how == LIBRARY
+        assert judge(frame, waited=True).how in (LIBRARY, CALL)
+        del frame
+    finally:
+        event.set()
+        thread.join()
+
+
+def test_nothing_is_said_of_no_frame() -> None:
+    assert judge(None, waited=True) == Seen("", LIBRARY, "")
+
+
+# -- harm -------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="there locals are a view")
+def test_locals_are_not_read_where_that_writes_into_the_frame() -> None:
+    value = 3
+
+    assert stack._locals(sys._getframe(), ("value",)) == {}
+    assert value == 3
+
+
+def test_a_modules_namespace_is_not_emptied() -> None:
+    names: dict[str, Any] = {"stack": stack, "sys": sys, "frames": []}
+    code = "frames.append(stack._locals(sys._getframe(0), ('stack',)))"
+    exec(code, names)
+
+    assert names["frames"] == [{}]
+    assert names["stack"] is stack
+
+
+@LOCALS
+def test_reading_locals_keeps_nothing_alive() -> None:
+    import weakref
+
+    class Data:
+        pass
+
+    def inner(look: Callable[[], object]) -> bool:
+        data = Data()
+        known = weakref.ref(data)
+        look()
+        del data
+        return known() is None
+
+    frames: list[Any] = []
+
+    def look() -> None:
+        frames.append(type(stack._locals(sys._getframe(1), ("data",)).pop("data")).__name__)
+
+    assert inner(look)
+    assert frames == ["Data"]
+
+
+# -- bytecode ---------------------------------------------------------------------------------
+
+
+def test_a_comparison_that_jumps_backward_is_a_stop() -> None:
+    stops = loops_of(spinning.__code__).stops
+
+    assert len(stops) >= 2
+    assert loops_of(spinning.__code__) is loops_of(spinning.__code__)
