@@ -11,11 +11,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, Final, Self
 
-from dask.base import collections_to_expr
+from dask.highlevelgraph import HighLevelGraph
 
 from stageprof.configuration import Given as GivenSettings
 from stageprof.configuration import settings_of
@@ -29,8 +29,8 @@ from stageprof_runtime.handover import CLUSTER, THREADS, Given, Handover
 from stageprof_runtime.kinds import package_of
 from stageprof_runtime.parts import EXPRESSION, part_of
 
-#: Expressions up to which a collection is optimized to be looked at: some 1 ms each.
-OPTIMIZED: Final = 1_000
+#: Expressions up to which a collection is optimized to be looked at: some 5 ms each.
+OPTIMIZED: Final = 200
 
 
 @dataclass(frozen=True)
@@ -185,34 +185,47 @@ def _scheduler(collection: Any) -> str:
     return {"dask.multiprocessing": "processes", "dask.local": "synchronous"}.get(module, THREADS)
 
 
-def _graph(collections: list[Any]) -> tuple[Any, list[str]]:
-    """One graph of several collections, as `compute` would hand it over."""
-    if all(_is_expression(each) for each in collections):
-        graph = collections[0] if len(collections) == 1 else collections_to_expr(collections)
-    else:
-        graph = collections_to_expr(collections)
-    if not _small(graph):
-        return graph, [f"what optimization changes: there are more than {OPTIMIZED:,} expressions"]
+def _graph(collections: list[Any]) -> tuple[list[Any], list[str]]:
+    """Their graphs, merged where they are layers, and what could not be made of them.
+
+    Not made into what `compute` hands over: that would list every key, which takes its time.
+    """
+    exprs, layers = [], []
+    for each in collections:
+        expr = each if _is_expression(each) else getattr(each, "expr", None)
+        if _is_expression(expr):
+            exprs.append(expr)
+        else:
+            layers.append(each.__dask_graph__())
+    unseen: list[str] = []
+    graphs = [_optimized(expr, unseen) for expr in exprs]
+    return graphs + ([HighLevelGraph.merge(*layers)] if layers else []), unseen
+
+
+def _optimized(expr: Any, unseen: list[str]) -> Any:
+    """An expression as it would be run."""
+    if not _small(expr):
+        unseen.append(f"what optimization changes: there are more than {OPTIMIZED:,} expressions")
+        return expr
     try:
-        return graph.optimize(), []
+        return expr.optimize()
     except Exception as error:  # the run would fail as well; what is there can be looked at
-        return graph, [f"what optimization changes ({type(error).__name__}: {error})"[:160]]
+        unseen.append(f"what optimization changes ({type(error).__name__}: {error})"[:160])
+        return expr
 
 
 def _is_expression(value: Any) -> bool:
     return package_of(type(value)) == "dask" and part_of(value) == EXPRESSION
 
 
-def _small(graph: Any) -> bool:
-    seen, stack = 0, [graph]
-    while stack and seen <= OPTIMIZED:
-        node = stack.pop()
-        if type(node) in (list, tuple):
-            stack.extend(node[:OPTIMIZED])
-        elif _is_expression(node):
-            seen += 1
-            stack.extend(node.operands)
-    return seen <= OPTIMIZED
+def _small(expr: Any) -> bool:
+    seen, stack = {id(expr)}, [expr]
+    while stack and len(seen) <= OPTIMIZED:
+        for part in stack.pop().operands:
+            if _is_expression(part) and id(part) not in seen:
+                seen.add(id(part))
+                stack.append(part)
+    return len(seen) <= OPTIMIZED
 
 
 # -- functions and programs -----------------------------------------------------------------------
@@ -257,8 +270,9 @@ class Preflight:
         return self._everything
 
     def result(self) -> Checkup:
-        """What was found."""
-        return self._looking.result()
+        """What was found; its seconds include what was noted while graphs were made."""
+        found = self._looking.result()
+        return replace(found, seconds=found.seconds + self._handover.spent_ns / 1e9)
 
 
 __all__ = ["Checked", "Preflight", "check", "looking_of"]

@@ -59,7 +59,9 @@ class Calls:
         recording = self._recording
         starts = [b.start for b in waits(self._t, recording.lanes, recording.walk)]
         times = [self._t.graphs[i].submitted for i in self.own]
-        found = []
+        found: list[int] = []
+        if not times:
+            return found
         for i, t, following in zip(self.own, times, [*times[1:], 2**62], strict=True):
             at = bisect_left(starts, t)
             if at < len(starts) and starts[at] <= following:
@@ -94,13 +96,27 @@ class Calls:
 
     @cached_property
     def repeats(self) -> Ints:
-        """Rows of runs of keys that an earlier graph had computed well."""
+        """Rows of runs of keys that an earlier graph had computed well.
+
+        Of the region's own graphs: what a framework hands over in its training is another matter.
+        """
         runs, owner = self._t.runs, self._recording.replay.owner
-        rows = np.flatnonzero((runs["status"] == _DONE) & (owner >= 0))
+        rows = np.flatnonzero((runs["status"] == _DONE) & np.isin(owner, self.own))
         keys = self._t.store.keys(runs["key"][rows])
         first: dict[str, int] = {}
         again = []
-        for row, key, graph in zip(rows.tolist(), keys, owner[rows].tolist(), strict=True):
-            if first.setdefault(key, graph) != graph:
+        for row, key in zip(rows.tolist(), keys, strict=True):
+            before = first.setdefault(key, row)
+            if owner[before] != owner[row] and not self._gone(before, row):
                 again.append(row)
         return np.array(again, np.int64)
+
+    def _gone(self, before: int, row: int) -> bool:
+        """Whether the worker of an earlier run had left, and taken the result along."""
+        runs, words = self._t.runs, self._t.store.strings
+        left = self._left.get(words[int(runs["worker"][before])], 2**62)
+        return left <= int(runs["assigned"][row])
+
+    @cached_property
+    def _left(self) -> dict[str, int]:
+        return {worker: t for t, _, worker in self._t.marks("worker left")}

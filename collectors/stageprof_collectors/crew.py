@@ -9,6 +9,7 @@ import numpy as np
 
 from stageprof_collectors.thread import MOST
 from stageprof_collectors.timeline import Ints
+from stageprof_runtime.event import STATUS
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 #: Workers that were seen within this long of the first were there when recording began, ns: the
 #: scheduler names all that it has in one go.
 TOGETHER = 50_000_000
+_DONE = STATUS.index("memory")
 
 
 class Member(NamedTuple):
@@ -55,20 +57,29 @@ class Crew:
                 found[address] = Member(address, host, int(number), cpus, t, until)
         return [m for m in found.values() if m.since < stop and m.until > self._t.region.start]
 
+    @cached_property
+    def fullest(self) -> list[Member]:
+        """The workers that were there at the instant at which most were."""
+        best: list[Member] = []
+        for one in self.members:
+            there = [m for m in self.members if m.since <= one.since < m.until]
+            best = max(best, there, key=len)
+        return best
+
     @property
     def threads(self) -> int:
-        """Threads of all workers."""
-        return sum(member.threads for member in self.members)
+        """Threads of all workers that were there at once."""
+        return sum(member.threads for member in self.fullest)
 
     def on_host(self, host: str) -> list[Member]:
-        """The workers of a host."""
-        return [member for member in self.members if member.host == host]
+        """The workers of a host that were there at once."""
+        return [member for member in self.fullest if member.host == host]
 
     @property
     def useful(self) -> int:
         """Threads that can run at once: on no host more than it has CPUs."""
         total = 0
-        for host in {member.host for member in self.members}:
+        for host in {member.host for member in self.fullest}:
             mine = self.on_host(host)
             cpus = max(member.cpus for member in mine)
             threads = sum(member.threads for member in mine)
@@ -83,9 +94,14 @@ class Crew:
 
     @cached_property
     def rows(self) -> Ints:
-        """Rows of the runs that workers did, seen by themselves, within the region."""
+        """Rows of the runs that workers did within the region.
+
+        Of one that its worker did not tell of (it was killed before) only the time that the
+        scheduler saw is known.
+        """
         runs, region = self._t.runs, self._t.region
-        done = (runs["seen"] == 1) & (runs["stop"] > region.start) & (runs["start"] < region.stop)
+        done = (runs["seen"] == 1) | (runs["status"] == _DONE)
+        done &= (runs["stop"] > region.start) & (runs["start"] < region.stop)
         words = self._t.store.strings
         known = {member.address for member in self.members}
         here = [i for i in np.unique(runs["worker"]).tolist() if words[i] in known]
@@ -101,10 +117,18 @@ class Crew:
 
     @cached_property
     def late(self) -> list[Member]:
-        """Workers that came after the first task had begun."""
+        """Workers that came after the first task had begun, and not in place of one that went."""
         first = min((member.since for member in self.members), default=0)
         since = max(self.begun, first + TOGETHER)
-        return [m for m in self.members if m.since > since] if self.begun >= 0 else []
+        came = [m for m in self.members if m.since > since] if self.begun >= 0 else []
+        went = sorted(m.until for m in self.members)
+        found = []
+        for member in came:
+            if went and went[0] <= member.since:
+                went.pop(0)
+            else:
+                found.append(member)
+        return found
 
     @cached_property
     def _facts(self) -> dict[str, tuple[str, int]]:

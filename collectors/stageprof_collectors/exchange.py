@@ -102,6 +102,14 @@ def _made(lines: Lines, name: str) -> Line:
     return UNKNOWN
 
 
+def squared(recording: Recording, layer: str) -> bool:
+    """Whether a layer exchanges by tasks on a cluster: its tasks grow with the square of pieces."""
+    found = kind(layer)
+    if found is None or found[0] != Method.TASKS:
+        return False
+    return bool((recording.timeline.runs["run"] < LOCAL).any())
+
+
 def kind(layer: str) -> tuple[Method, bool] | None:
     """Which method a layer is of, and whether it is of arrays; None if it exchanges nothing."""
     if layer.startswith(_TASKS_OF_ARRAYS):

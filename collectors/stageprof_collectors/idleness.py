@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+#: Of the time: a thread that works less than it waits is idle.
+HALF = 0.5
+
 
 class Idleness:
     """The threads of a recording's workers over time."""
@@ -53,20 +56,20 @@ class Idleness:
 
     @cached_property
     def idle(self) -> list[int]:
-        """Members that had nothing to do for more than half of the time in which others worked."""
-        return [i for i, part in enumerate(self._parts) if part > 0.5]
+        """Members that had nothing to do for more than half of the time in which any worked."""
+        return [i for i, part in enumerate(self._parts) if part > HALF]
 
     @cached_property
     def _parts(self) -> list[float]:
-        """For each member the part of the others' working time in which it was idle."""
+        """For each member the part of the time in which any thread worked that it was idle."""
+        if not len(self._edges):
+            return []
+        worked = np.concatenate([[0.0], np.cumsum(self._length * (self._running > 0))])
         found = []
-        for i, member in enumerate(self.crew.members):
-            own = np.minimum(self._of_member(i), member.threads)
-            others = (self._running - self._of_member(i)) > 0
-            time = self._length * others * member.threads
-            idle = float((self._length * others * (member.threads - own)).sum())
-            whole = float(time.sum())
-            found.append(idle / whole if whole > 0 else 0.0)
+        for member, busy in zip(self.crew.members, self.busy.tolist(), strict=True):
+            a, b = np.interp([member.since, member.until], self._edges.astype(float), worked)
+            there = float(b - a) / 1e9 * member.threads
+            found.append(max(0.0, 1 - busy / there) if there > 0 else 0.0)
         return found
 
     # -- instant by instant -------------------------------------------------------------------
@@ -100,10 +103,6 @@ class Idleness:
         for m in members:
             total += m.threads * self._count(np.array([m.since]), np.array([m.until]))
         return total
-
-    def _of_member(self, i: int) -> Ints:
-        rows = self.crew.rows[self.crew.member_of[self.crew.rows] == i]
-        return self._count(self._t.runs["start"][rows], self._t.runs["stop"][rows])
 
     @cached_property
     def _able(self) -> Ints:

@@ -19,7 +19,7 @@ import numpy as np
 
 from stageprof_collectors.arrangement import together
 from stageprof_collectors.change import Change as Change
-from stageprof_collectors.change import Factor
+from stageprof_collectors.change import Factor as Factor
 from stageprof_collectors.course import Course
 from stageprof_collectors.fixed import Fixed
 from stageprof_collectors.free import Free

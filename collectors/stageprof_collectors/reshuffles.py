@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
@@ -14,9 +14,14 @@ from stageprof_collectors.exchange import Method, kind
 from stageprof_collectors.lines import UNKNOWN, Line, Lines
 from stageprof_collectors.tasks import layer_of
 from stageprof_collectors.timeline import LOCAL, Ints
+from stageprof_runtime.event import STATUS
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
+
+_MEMORY: Final = STATUS.index("memory")
+#: The layers by which rows enter a shuffle.
+_ENTRIES: Final = ("shuffle-transfer", "hash-join-transfer", "group-")
 
 #: A shuffle: the token in the names of its layers, and how often they had been run before.
 Instance = tuple[str, int]
@@ -33,6 +38,8 @@ class Repeated:
     again: Ints
     #: bytes of what went in, of all times but the first
     nbytes: int
+    #: the layer by which rows entered, if it was the same each time; "" else
+    entry: str
     #: the line that made the shuffle, or what was shuffled
     line: Line
 
@@ -45,8 +52,8 @@ class Reshuffles:
         self._recording = recording
         keys = pd.Series(store.keys(runs["key"]), dtype=object)
         self._layers = [layer_of(key) for key in keys]
-        #: how often each run's key had been run before
-        self._before: Ints = keys.groupby(keys).cumcount().to_numpy().astype(np.int64)
+        #: how often each run's key had been made before; a run that was lost or stolen made none
+        self._before: Ints = _done_before(keys, runs["status"] == _MEMORY)
         self._is_local = runs["run"] >= LOCAL
 
     @cached_property
@@ -54,7 +61,7 @@ class Reshuffles:
         """What was shuffled more than once."""
         by_source: defaultdict[frozenset[str], list[Instance]] = defaultdict(list)
         for instance, rows in self._instances.items():
-            sources = frozenset(self._layers[i] for i in self._inputs(rows))
+            sources = self._sources(rows)
             if sources:
                 by_source[sources].append(instance)
         several = {s: found for s, found in by_source.items() if len(found) > 1}
@@ -73,6 +80,13 @@ class Reshuffles:
                 found[layer.rpartition("-")[2], before].append(row)
         return found
 
+    def _sources(self, rows: list[int]) -> frozenset[str]:
+        """The layers that went in; none if these only read again what had been exchanged before."""
+        entries = [row for row in rows if self._layers[row].startswith(_ENTRIES)]
+        mine = set(rows)
+        found = {on for row in entries for on in self._on(row) if on not in mine}
+        return frozenset(self._layers[on] for on in found)
+
     def _inputs(self, rows: list[int]) -> set[int]:
         """Runs that a shuffle needed and that are not of it."""
         mine = set(rows)
@@ -90,7 +104,11 @@ class Reshuffles:
         again = np.array(sorted({*later, *self._made_again(inputs)}), np.int64)
         first = self._instances[instances[0]]
         names = [*(self._layers[row] for row in first[:1]), *sorted(sources)]
-        return Repeated(sources, len(instances), again, nbytes, self._line(names))
+        same = len({token for token, _ in instances}) == 1
+        entry = next((self._layers[i] for i in first if self._layers[i].startswith(_ENTRIES)), "")
+        return Repeated(
+            sources, len(instances), again, nbytes, entry if same else "", self._line(names)
+        )
 
     def _made_again(self, rows: set[int]) -> set[int]:
         """Of what was needed and what that needed, the runs of keys that had been run before."""
@@ -106,3 +124,10 @@ class Reshuffles:
     def _line(self, names: list[str]) -> Line:
         lines = Lines(self._recording.store)
         return next((line for name in names if (line := lines.of(name)) != UNKNOWN), UNKNOWN)
+
+
+def _done_before(keys: pd.Series, made: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Ints:
+    """For each run how many runs of its key before it made a result."""
+    ones = pd.Series(made.astype(np.int64))
+    found: Ints = (ones.groupby(keys).cumsum() - ones).to_numpy().astype(np.int64)
+    return found

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.crew import Crew
 from stageprof_collectors.groups import Groups, Row
 from stageprof_collectors.timeline import Ints
 from stageprof_runtime.event import STATUS
@@ -108,9 +109,11 @@ class Skews:
     def all(self) -> list[Skew]:
         """One for each kind with stragglers; those of a slow worker name it."""
         found = []
-        of_run = np.where(self._usable, self.groups.of_run, -1)
-        for group in np.unique(of_run[self._usable]).tolist():
-            rows = np.flatnonzero(of_run == group)
+        usable = np.flatnonzero(self._usable)
+        of_run = self.groups.of_run[usable]
+        order = np.argsort(of_run, kind="stable")
+        groups, first = np.unique(of_run[order], return_index=True)
+        for group, rows in zip(groups.tolist(), np.split(usable[order], first[1:]), strict=True):
             if len(rows) >= self._least:
                 found += self._skew(group, rows)
         return found
@@ -151,4 +154,13 @@ class Skews:
         quickest = float(self.took[rows[worker == worst]].min())
         if quickest < self._worker_times * float(np.median(self.took[rows[worker != worst]])):
             return "", 1.0
+        if self._beside(worst, rows):
+            return "", 1.0
         return self._recording.store.strings[worst], slower[worst]
+
+    def _beside(self, worker: int, rows: Ints) -> bool:
+        """Whether a worker's host has other workers that did this too: then it is as quick."""
+        host = {m.address: m.host for m in Crew(self._recording).members}
+        words = self._recording.store.strings
+        others = [w for w in np.unique(self._runs["worker"][rows]).tolist() if w != worker]
+        return host.get(words[worker]) in {host.get(words[w]) for w in others}

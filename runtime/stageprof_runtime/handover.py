@@ -15,6 +15,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final, NamedTuple
 
+from stageprof_runtime.clock import now_ns
 from stageprof_runtime.collection import Facts, facts_of
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
@@ -22,7 +23,7 @@ from stageprof_runtime.lines import user_line
 from stageprof_runtime.naming import UNKNOWN, Origin, find
 from stageprof_runtime.patch import Undo, replace, together
 from stageprof_runtime.probes.layers import MOST, prefix_of
-from stageprof_runtime.probes.objects import Objects
+from stageprof_runtime.probes.objects import Objects, cost
 from stageprof_runtime.probes.training import ENTRIES, Entry
 from stageprof_runtime.scopes import Stack
 from stageprof_runtime.shield import theirs
@@ -92,6 +93,7 @@ class Handover:
         self._here = _Thread()
         self._objects = Objects(_Silent())
         self._lines: dict[str, tuple[str, int]] = {}
+        self._noting = 0
         self._undos: list[Undo] = []
 
     @property
@@ -102,6 +104,11 @@ class Handover:
     def line_of(self, name: str) -> tuple[str, int]:
         """The line that made a layer or expression; ("", 0) if unknown."""
         return self._lines.get(name) or self._lines.get(prefix_of(name), ("", 0))
+
+    @property
+    def spent_ns(self) -> int:
+        """What it took, while things were made, to note their lines and names."""
+        return self._noting + cost[1]
 
     def install(self) -> Undo:
         """Watch until undone.
@@ -138,9 +145,10 @@ class Handover:
     def _made(self, name: object, frame: FrameType) -> None:
         if type(name) is not str or inside.optimizing or len(self._lines) >= MOST:
             return
-        line = user_line(frame)
+        start, line = now_ns(), user_line(frame)
         if line[0] and self._lines.setdefault(prefix_of(name), line) != line:
             self._lines.setdefault(name, line)
+        self._noting += now_ns() - start
 
     def _graph(self, raw: Any) -> Any:
         from_collections = raw.__func__

@@ -44,6 +44,8 @@ UNDONE: Final = "undone"
 
 #: What is wrapped in this process, or was: name -> what is known of the wrapper.
 wrapped: Final[dict[str, Watch]] = {}
+#: Those that are wrapped now.
+_titles: Final[set[str]] = set()
 
 
 class _Layer:
@@ -72,7 +74,7 @@ def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> Undo:
     """
     raw = vars(owner).get(name, _MISSING)
     title = f"{getattr(owner, '__qualname__', None) or owner.__name__}.{name}"
-    watch = wrapped[title] = Watch(title)
+    watch = _watched(title)
     ours = shield(getattr(owner, name) if raw is _MISSING else raw, make, watch)
 
     def write(value: Any) -> None:
@@ -90,10 +92,21 @@ def replace_item(mapping: dict[Any, Any], key: object, make: Callable[[Any], Any
     if key not in mapping:
         return lambda: None
     old, title = mapping[key], f"handler {key}"
-    watch = wrapped[title] = Watch(title)
+    watch = _watched(title)
     ours = mapping[key] = shield(old, make, watch)
     write = functools.partial(mapping.__setitem__, key)
     return _undo(_Layer(ours, old), lambda: mapping.get(key), write, watch)
+
+
+def _watched(title: str) -> Watch:
+    """A watch of its own for each wrapper, also where two stand in the same place."""
+    name, number = title, 1
+    while name in _titles:
+        number += 1
+        name = f"{title} ({number})"
+    _titles.add(name)
+    watch = wrapped[name] = Watch(name)
+    return watch
 
 
 def _undo(
@@ -103,6 +116,7 @@ def _undo(
 
     def undo() -> None:
         layer.over = True
+        _titles.discard(watch.name)
         top = read()
         if top is not layer.ours:
             watch.disabled = watch.disabled or UNDONE

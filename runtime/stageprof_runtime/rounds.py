@@ -84,7 +84,7 @@ def _of(loop: ast.AST, line: int) -> str:
     if not calls:
         return UNKNOWN
     tainted = _tainted(body, calls)
-    needed = _needed(body, calls) - _fresh(body)
+    needed = _needed(body, calls) - _fresh(body) - _names_set(getattr(loop, "target", loop))
     heads = [n for n in ("iter", "test") if hasattr(loop, n)]
     for name in heads:
         needed |= _loads(getattr(loop, name))
@@ -147,8 +147,8 @@ def _fresh(body: list[ast.stmt]) -> set[str]:
     return fresh
 
 
-def _names_set(statement: ast.stmt) -> set[str]:
-    if isinstance(statement, ast.AugAssign):
+def _names_set(statement: ast.AST) -> set[str]:
+    if isinstance(statement, ast.AugAssign | ast.While):
         return set()
     nodes = ast.walk(statement)
     return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
@@ -157,6 +157,8 @@ def _names_set(statement: ast.stmt) -> set[str]:
 def _stores(statement: ast.stmt) -> set[str]:
     """Names that a statement sets, or whose content it may change."""
     found = {base.id for base in _changed(statement)}
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        found.add(statement.target.id)
     return found | _names_set(statement)
 
 

@@ -25,6 +25,7 @@ from stageprof_runtime.lines import DASK, USER, kind
 from stageprof_runtime.probes.layers import line_of_rewriting
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.stage import STEP
+from stageprof_runtime.standstill import uncollected
 
 #: Seconds between two looks.
 PERIOD_S = 0.02
@@ -185,7 +186,8 @@ class Sampler:
             return 0, ""
         if self._task is not None and asyncio.current_task(self._task.get_loop()) is not self._task:
             return 0, ""
-        return look(sys._current_frames().get(self._thread), self._depth)
+        with uncollected():
+            return look(sys._current_frames().get(self._thread), self._depth)
 
     def see(self, state: tuple[int, str], t: int) -> None:
         """The thread was seen in a state at `t`; a change closes the span before it."""

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster
 
-DAYS, ROWS = 40, 1_200_000
+DAYS, ROWS = 24, 2_000_000
 
 
 def readings_of(day: int) -> pd.DataFrame:

@@ -11,12 +11,12 @@ import numpy as np
 from dask import compute, delayed
 from distributed import Client, LocalCluster
 
-MAPS, SIDE = 240, 900
+MAPS, SIDE = 160, 1_400
 
 
 @delayed
 def canvas(_number: int) -> np.ndarray:
-    """An empty canvas of 6.5 MB."""
+    """An empty canvas of 16 MB."""
     return np.zeros((SIDE, SIDE))
 
 

@@ -10,14 +10,13 @@ import numpy as np
 from dask import compute, delayed
 from distributed import Client, LocalCluster
 
-SAMPLES = 12
+SAMPLES = 8
 
 
 @delayed
 def largest(seed: int) -> float:
-    """The largest of many random numbers, the long way."""
-    random = np.random.default_rng(seed)
-    return float(np.sort(random.random(3_000_000))[-1])
+    """The largest of many numbers, the long way."""
+    return float(np.sort(np.sin(np.arange(6_000_000) * (seed + 1.5)))[-1])
 
 
 def main() -> None:

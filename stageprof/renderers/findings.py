@@ -45,8 +45,14 @@ def top(summary: Summary) -> Iterator[Text]:
     for finding, where, saving in zip(found, wheres, savings, strict=False):
         tail = f"  {column(where, wide)}" if wide else ""
         line = Text(f"  {finding.severity:<9}", style=SEVERITY_STYLES[finding.severity])
-        line.append(column(safe(finding.headline, limit=WIDTH), room), style="default")
+        line.append(column(safe(_brief(finding), limit=WIDTH), room), style="default")
         yield line.append(f"{tail}  {saving:>{long}}", style="default")
+
+
+def _brief(found: Finding) -> str:
+    """The headline without its place, which has a column of its own."""
+    place = f" at {_line(found)}"
+    return found.headline.replace(f" made{place}", "").replace(place, "").replace(" ,", ",")
 
 
 def _line(found: Finding) -> str:

@@ -256,7 +256,7 @@ def many() -> list[Any]:
     return [delayed(note)(i) for i in range(3000)]
 
 
-def found_in(found: Any) -> Finding:
+def found_in(found: stageprof.Checked) -> Finding:
     [one] = [f for f in found if f.rule == "large-graph"]
     return one
 
@@ -282,3 +282,17 @@ def test_a_recording_gives_the_costs() -> None:
     assert "measured" in str(found.evidence["predicted_from"])
     each = found.cost_s / float(found.evidence["tasks"])
     assert 0 < each < 0.1
+
+
+@pytest.mark.parametrize("steps", [20, 500])
+def test_steps_that_become_one_are_counted_as_one(steps: int) -> None:
+    x = da.ones((1000, 1000), chunks=100)
+    for _ in range(steps):
+        x = x + 1
+    checked = stageprof.check(x)
+    assert (checked.found.tasks, checked.findings) == (100, [])
+
+
+def test_many_calls_are_counted_without_listing_what_compute_lists() -> None:
+    checked = stageprof.check(da.ones((100_000, 100_000), chunks=100) + 1)
+    assert checked.found.tasks == 1_000_000

@@ -106,7 +106,7 @@ def test_results_that_fit_and_results_that_nobody_asks_for_are_no_finding() -> N
 
 
 def trained(**facts: Any) -> Plan:
-    known = {
+    known: dict[str, Any] = {
         "name": "x-1",
         "type": "Array",
         "pieces": 8,

@@ -19,6 +19,12 @@ class Crewed(HandMade):
         row = (SAMPLE, ns(0), "worker.cpus_usable", float(number))
         self._rows[self._workers[worker]].append(row)
 
+    def on_host(self, worker: int, host: str) -> None:
+        """A worker is on another host; to be said before its runs."""
+        was = self._workers[worker]
+        self._workers[worker] = was._replace(host=host)
+        self._rows[self._workers[worker]] = self._rows.pop(was)
+
     def limit(self, worker: int, megabytes: float, managed: float = 0) -> None:
         """A worker's memory limit, and what its results took."""
         for name, value in (("worker.memory.limit", megabytes), ("memory.managed", managed)):
@@ -54,7 +60,16 @@ class Crewed(HandMade):
 
     def looked(self, worker: int, prefix: str, how: str, ms: float) -> None:
         """Looks at tasks saw this kind of work."""
-        row: tuple[Any, ...] = (STACK, ns(1), prefix, f"{FILE}:9 work", how, 10, round(ms * 1e6))
+        row: tuple[Any, ...] = (
+            STACK,
+            ns(1),
+            prefix,
+            f"{FILE}:9 work",
+            how,
+            prefix,
+            10,
+            round(ms * 1e6),
+        )
         self._rows[self._workers[worker]].append(row)
 
     def loaded(self, start: float, stop: float, nbytes: int) -> None:
@@ -62,7 +77,7 @@ class Crewed(HandMade):
         row = (SPAN, STEP["result.load"], ns(start), ns(stop), LANE + 1, "", nbytes)
         self._rows[CLIENT].append(row)
 
-    def wait_for(self, start: float, stop: float, key: str) -> None:
+    def wait_for(self, start: float, stop: float, key: Any) -> None:
         """The user's thread waited for a key that was there at the end."""
         self._rows[CLIENT].append((ARRIVE, ns(stop), key))
         block = (BLOCK, ns(start), ns(stop), LANE, "_gather", ns(stop), ns(stop), ns(stop), key)
@@ -71,7 +86,7 @@ class Crewed(HandMade):
     def sized(self, nbytes: int, kind: str = "int") -> None:
         """The last run's result had so many bytes."""
         rows = self._rows[SCHEDULER]
-        at = max(i for i, row in enumerate(rows) if len(row) == 6 and row[5] == "int")  # noqa: PLR2004
+        at = max(i for i, row in enumerate(rows) if len(row) == 6 and row[5] == "int")
         rows[at] = (*rows[at][:4], nbytes, kind)
 
 

@@ -21,9 +21,7 @@ def test_every_module_of_the_catalogue_has_a_sound_rule() -> None:
 
 @pytest.mark.parametrize("id_", known().rules)
 def test_every_rule_has_its_section_in_the_documentation(id_: str) -> None:
-    section = DOCS / "findings" / f"{id_}.md"
-    text = section.read_text() if section.is_file() else (DOCS / "findings.md").read_text()
-    assert f"## {id_}\n" in text
+    assert f"\n## {id_}\n" in (DOCS / "findings.md").read_text()
 
 
 @pytest.mark.parametrize("id_", known().rules)

@@ -9,7 +9,7 @@ from findings.stood import SCHEDULER, Stood
 from replay.handmade import ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.event_loop_blocked import GONE, RULE
-from stageprof_runtime.event import SPAN, STACK
+from stageprof_runtime.event import RUN, SPAN, STACK
 from stageprof_runtime.stage import STEP
 
 
@@ -61,6 +61,22 @@ def test_a_loop_that_was_late_for_want_of_a_processor_is_no_finding(
     assert bool(asked(RULE, blocked(contention=contention))) == fires
 
 
+@pytest.mark.parametrize(
+    ("cpu", "stall", "fires"), [(0.4, 150, True), (0.2, 150, False), (0.4, 90, False)]
+)
+def test_a_task_that_had_the_processor_in_a_long_stall_held_the_gil(
+    cpu: float, stall: float, fires: bool
+) -> None:
+    """What samples of the GIL miss: a single long call."""
+    made = Stood(2)
+    end = waiting(made)
+    for i in range(5):
+        made.stalled(0, i * 1000 + 50, i * 1000 + 50 + stall)
+    rows = made._rows[made._workers[0]]
+    rows[:] = [(*r[:7], round(cpu * 900e6), r[8]) if r[0] == RUN else r for r in rows]
+    assert bool(asked(RULE, made.recording(end))) == fires
+
+
 def test_the_loops_own_long_steps_are_not_told_here() -> None:
     made = Stood(2)
     end = waiting(made)
@@ -103,7 +119,7 @@ def test_a_scheduler_that_stood_still_is_named() -> None:
 
 def test_code_for_one_thread_does_the_work_in_pieces_with_the_same_result() -> None:
     found = one(RULE, blocked())
-    names = run(found, entries=lambda items: sum(items))
+    names = run(found, entries=sum)
     assert sum(names["entries_in_pieces"](list(range(1234)))) == sum(range(1234))
     assert len(names["entries_in_pieces"](list(range(1234)))) == 13
 
@@ -115,3 +131,17 @@ def test_code_for_several_threads_makes_processes_of_them() -> None:
 
 def test_without_looks_the_tasks_are_named() -> None:
     assert "`entries`" in one(RULE, blocked(look=False)).headline
+
+
+def test_what_the_tasks_of_a_shuffle_hold_is_nobodys_to_change() -> None:
+    made = Stood(2)
+    end = waiting(made)
+    for rows in made._rows.values():
+        rows[:] = [
+            tuple(f.replace("entries", "shuffle-transfer") if isinstance(f, str) else f for f in r)
+            for r in rows
+        ]
+    for i in range(5):
+        made.stalled(0, i * 1000 + 50, i * 1000 + 850)
+        made.said(0, i * 1000 + 860, "gil.contention", 1.0)
+    assert not asked(RULE, made.recording(end))

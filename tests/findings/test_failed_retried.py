@@ -66,7 +66,7 @@ def test_the_fix_tries_the_one_call_again() -> None:
     assert calls == [7, 7, 7]
 
 
-@delayed
+@delayed  # type: ignore[untyped-decorator]
 def refusing(number: int, seen: str) -> int:
     """Works, and is refused the first time."""
     from pathlib import Path

@@ -34,6 +34,7 @@ lightgbm = pytest.importorskip("lightgbm", reason="needs the extra `samples`")
 datasets = pytest.importorskip("sklearn.datasets", reason="needs the extra `samples`")
 
 pytestmark = [
+    pytest.mark.nightly,  # real trainings: some take a minute on two cores
     pytest.mark.cluster,
     # LightGBM reads an attribute of its parent that scikit-learn will remove.
     pytest.mark.filterwarnings("ignore"),

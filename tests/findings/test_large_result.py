@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+from typing import Any
 
 import dask.dataframe as dd
 import pandas as pd
 import pytest
 
 from findings.asking import asked, one, run
-from findings.crews import Crewed, ns
-from replay.handmade import CLIENT, LANE
+from findings.crews import Crewed
+from replay.handmade import CLIENT, LANE, ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.large_result import RULE
 from stageprof_runtime.event import ARRIVE, BLOCK
@@ -24,10 +24,10 @@ def fetched(megabytes: int, gather: float, *, work: float = 500, kind: str = "in
     made = Crewed(1)
     graph = made.graph(0, 0, 0)
     made.made("field", 16)
-    made.run(0, 0, work, cause=-1 - graph, key="('field-1a2b', 0)", wanted=True)
+    key: Any = ("field-1a2b", 0)
+    made.run(0, 0, work, cause=-1 - graph, key=key, wanted=True)
     made.sized(megabytes * MB, kind)
     stop = work + gather
-    key = "('field-1a2b', 0)"
     rows = made._rows[CLIENT]
     rows.append((ARRIVE, ns(work), key))
     rows.append((BLOCK, ns(0), ns(stop), LANE, "_gather", ns(work), ns(work), ns(stop), key))
@@ -59,10 +59,13 @@ def test_its_limit_can_be_set() -> None:
     assert asked(RULE, fetched(500, 500), share=0.6) == []
 
 
-def test_the_fix_for_frames_writes_from_the_workers(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore")
+def test_the_fix_for_frames_writes_from_the_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = one(RULE, fetched(500, 500, kind="pandas.core.frame.DataFrame"))
     frame = dd.from_pandas(pd.DataFrame({"x": range(10)}), npartitions=2)
-    os.chdir(tmp_path)
+    monkeypatch.chdir(tmp_path)
 
     names = run(found, data=frame)
 

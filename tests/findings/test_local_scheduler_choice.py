@@ -79,6 +79,12 @@ def test_threads_that_wait_for_the_gil_get_processes_with_the_predicted_time() -
     assert 'scheduler="processes"' in found.fix.code
 
 
+def test_two_threads_never_take_more_than_twice_as_long_as_two_processes() -> None:
+    """What else they waited for, another program's processor, no process is spared."""
+    found = one(RULE, local(cpu=0.2, contention=0.8))
+    assert found.saving_s[1] == pytest.approx(2.0 - START_S[0], abs=0.05)
+
+
 @pytest.mark.parametrize(
     "facts",
     [

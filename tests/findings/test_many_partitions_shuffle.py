@@ -11,7 +11,7 @@ from findings.asking import asked, one, run
 from findings.crowded import CLIENT, FILE, SCHEDULER, Program
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.many_partitions_shuffle import RULE
-from stageprof_runtime.event import DEPEND, LINE
+from stageprof_runtime.event import DEPEND, FINISH, LINE
 
 PARTS = 4
 
@@ -65,10 +65,25 @@ def test_shuffles_of_different_data_are_no_finding() -> None:
     assert not asked(RULE, shuffling([ONE, OTHER], sources=["orders", "customers"]))
 
 
-def test_cause_without_a_line_is_what_is_shuffled() -> None:
+def test_cause_is_the_keys_made_again_or_what_is_shuffled() -> None:
     found = one(RULE, shuffling([ONE, ONE], line=False))
-    assert found.cause == "shuffle:orders"
+    assert found.cause == f"again:shuffle-transfer-{ONE}"
     assert found.where.prefix == "orders"
+    assert one(RULE, shuffling([ONE, OTHER])).cause == "shuffle:orders"
+
+
+def test_attempts_that_made_nothing_are_no_second_shuffle() -> None:
+    """A task that was stolen or lost is run again, and is of the same shuffle."""
+    made = Program()
+    keys = [
+        (f"orders-{'5' * 32}", 0),
+        (f"shuffle-transfer-{ONE}", 0),
+        (f"shuffle-transfer-{ONE}", 0),
+    ]
+    made.tasks(keys, work=99.0, chain=True)
+    rows = made.rows[SCHEDULER]
+    rows[:] = [(*r[:3], 3, *r[4:]) if r[0] == FINISH and r[1] == 1 else r for r in rows]
+    assert not asked(RULE, made.recording())
 
 
 def test_printed_code_keeps_rows_of_a_key_together() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import dask
 import pytest
 
@@ -11,7 +13,7 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.repeated_compute import RULE
 
 
-def again(keys: list[list[str]], *, lines: bool = True, kind: str = "int") -> Recording:
+def again(keys: list[list[Any]], *, lines: bool = True, kind: str = "int") -> Recording:
     """One compute after another, each of tasks of 100 ms one after another."""
     made, now = Crewed(1), 0.0
     for i, some in enumerate(keys):
@@ -27,7 +29,7 @@ def again(keys: list[list[str]], *, lines: bool = True, kind: str = "int") -> Re
     return made.recording(now)
 
 
-READ = [f"('read-1a2b', {i})" for i in range(3)]
+READ: list[Any] = [("read-1a2b", i) for i in range(3)]
 
 
 def test_keys_that_are_computed_again_are_found_with_what_they_cost() -> None:

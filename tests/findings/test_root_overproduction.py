@@ -36,10 +36,14 @@ def loading(
         if spill:
             made.spilled(0, now, now + spill)
             made.took(0, now, 750, managed=500, spilled=300)
-        now += spill
+        there, now = now, now + spill
         for run_ in mine:
-            last = made.run(0, now, now + 100, cause=last, needs=[run_], wanted=run_ == loaded[-1])
+            last = made.run(
+                0, now, now + 100, cause=last, needs=[run_], lead=(there, there),
+                wanted=run_ == loaded[-1],
+            )  # fmt: skip
             now += 100
+            there = now
     made.wait(0, now, last, now)
     rows = made._rows[SCHEDULER]
     rows[:] = [

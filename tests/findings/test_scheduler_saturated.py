@@ -25,7 +25,8 @@ def crowded(
         start = i * each
         last = made.run(
             0, start, start + work, cause=cause, needs=None if not i else [-1],
-            lead=(start + min(work - each, 0), start), thread=i % threads, key=f"watched-{i:032x}", wanted=i == tasks - 1,
+            lead=(start + min(work - each, 0), start), thread=i % threads,
+            key=f"watched-{i:032x}", wanted=i == tasks - 1,
         )  # fmt: skip
     end = tasks * each + work
     made.wait(0, end, last, end)

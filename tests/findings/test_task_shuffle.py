@@ -1,4 +1,4 @@
-"""Rule task-shuffle: shuffles and rechunks by tasks, counted beside what P2P would make (B42, B43)."""
+"""Rule task-shuffle: shuffles and rechunks by tasks, beside what P2P would make (B42, B43)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,18 @@ import pytest
 from dask.utils import key_split
 
 from findings.asking import asked, one, run
-from findings.crowded import FILE, Program
+from findings.crowded import CLIENT, FILE, SCHEDULER, Program
 from stageprof_collectors.exchange import Method, kind
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.task_shuffle import RULE
 from stageprof_collectors.tasks import layer_of
 from stageprof_runtime.event import DEPEND, LINE
 
-from findings.crowded import CLIENT, SCHEDULER  # isort: skip
-
 TOKEN = "0" * 32
 
 
 def shuffled(parts: int, *, names: tuple[str, ...] = (), tasks: int = 0) -> Recording:
-    """As many input and output partitions; a square of cuts between; each task takes 1 ms to come."""
+    """As many partitions in and out and a square of cuts between; each task is 1 ms on its way."""
     group, split, out = names or tuple(f"{n}taskshuffle-{TOKEN}" for n in ("group-", "split-", ""))
     made = Program()
     made.rows[CLIENT].append((LINE, "taskshuffle", FILE, 12, 1))
@@ -72,7 +70,9 @@ def test_rechunk_has_its_own_setting() -> None:
 
 
 def frame(partitions: int) -> dd.DataFrame:
-    return dd.from_pandas(pd.DataFrame({"x": range(200), "y": range(200)}), npartitions=partitions)
+    whole = pd.DataFrame({"x": range(200), "y": range(200)})
+    made: dd.DataFrame = dd.from_pandas(whole, npartitions=partitions)
+    return made
 
 
 @pytest.mark.parametrize(("partitions", "stages"), [(8, False), (40, True)])

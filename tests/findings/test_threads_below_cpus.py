@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from dask import delayed
+from dask.system import CPU_COUNT
 
+import stageprof
+from clusters import local
 from findings.asking import asked, one
 from findings.crews import Crewed
+from stageprof_collectors.crew import Crew
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.threads_below_cpus import RULE
 from stageprof_runtime.stack import PYTHON
@@ -64,3 +69,14 @@ def test_tasks_in_bytecode_get_processes_instead_of_threads() -> None:
 
     assert "LocalCluster(n_workers=4, threads_per_worker=1)" in found.fix.code
     assert "90 %" in found.fix.text
+
+
+def test_a_real_worker_tells_how_many_cpus_it_may_use() -> None:
+    """C27: what affinity and quota leave, not what the machine has."""
+    with local(1) as client, stageprof.profile(client=client) as prof:
+        delayed(abs)(-1).compute()
+
+    (member,) = Crew(prof.recording).members
+
+    assert member.cpus == CPU_COUNT
+    assert member.threads == 1

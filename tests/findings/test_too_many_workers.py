@@ -56,7 +56,7 @@ def test_the_fix_scales_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     class Current:
         cluster = Cluster()
 
-    monkeypatch.setattr("distributed.Client.current", lambda: Current())
+    monkeypatch.setattr("distributed.Client.current", Current)
     run(one(RULE, crew(8, [(0, 900), (1, 900)])))
 
     assert scaled == [2]

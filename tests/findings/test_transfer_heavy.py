@@ -18,7 +18,8 @@ def travelling(fetch: float, *, uses: int = 1, work: float = 100.0, root: bool =
     """Ten results of 50 MB made on one worker (100 ms each), each fetched by another in turn."""
     made = HandMade(2)
     graph = made.graph(0, 0, 0)
-    now, makers = 0.0, []
+    now = 0.0
+    makers: list[int] = []
     for i in range(10):
         needs = None if i == 0 else [-1] if root else [makers[-1]]
         cause = -1 - graph if i == 0 else makers[-1]
@@ -94,7 +95,5 @@ def test_the_text_says_how_often_data_would_be_made() -> None:
 
 
 def test_printed_code_joins_both_functions() -> None:
-    names = run(
-        one(RULE, travelling(300)), loaded=lambda n: [n] * 3, used=lambda values: sum(values)
-    )
+    names = run(one(RULE, travelling(300)), loaded=lambda n: [n] * 3, used=sum)
     assert names["used_of_loaded"](7) == 21

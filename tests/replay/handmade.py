@@ -74,7 +74,7 @@ class HandMade:
         fetched: float | None = None,
         finished: float | None = None,
         thread: int = 0,
-        key: str = "",
+        key: Any = "",
         wanted: bool = False,
         status: int = 0,
     ) -> int:

@@ -85,6 +85,7 @@ class Looking:
         self._graphs = self._tasks = 0
         self._seconds = 0.0
         self._source = ""
+        self._known: dict[str, Rates] = {}
         #: by client: what its cluster answered, asked once
         self._answers: dict[int, cluster.Answers] = {}
 
@@ -106,7 +107,10 @@ class Looking:
         self._unseen |= dict.fromkeys(plan.unseen)
 
     def _rates(self, scheduler: str) -> Rates:
-        return usual(scheduler) if self.like is None else measured(self.like, scheduler)
+        if scheduler not in self._known:
+            like = self.like
+            self._known[scheduler] = usual(scheduler) if like is None else measured(like, scheduler)
+        return self._known[scheduler]
 
     def _parts(
         self, given: Given, handover: Handover, plan: Plan, watch: Watch

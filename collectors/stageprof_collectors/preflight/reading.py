@@ -8,6 +8,7 @@ expressions it is not. What cannot be counted without building it is said.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,10 +23,10 @@ from stageprof_runtime.probes.layers import prefix_of
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Expressions and layers looked at: a graph of more has other problems, and says so by its tasks.
-MOST: Final = 20_000
-#: Layers up to which steps that become one are worked out: some 0.1 ms each.
-FUSED: Final = 2_000
+#: Expressions and layers looked at, at some 5 us each: a graph of more says enough by those.
+MOST: Final = 200_000
+#: Layers up to which steps that become one are worked out: some 2 ms each.
+FUSED: Final = 200
 #: Values of a column that are looked at.
 VALUES: Final = 200
 
@@ -56,7 +57,7 @@ class _Reader:
     def expressions(self, graph: Any) -> None:
         """An expression and all that it needs; a bare graph of layers will do, too."""
         seen: set[object] = set()
-        stack = [graph]
+        stack = list(graph) if type(graph) is list else [graph]
         while stack:
             self._watch.check()
             node = stack.pop()
@@ -139,7 +140,12 @@ class _Reader:
 
     def _joined(self, graph: Any, outputs: frozenset[str]) -> Iterator[tuple[Any, Any]]:
         """The layers after those that follow each other block by block have become one."""
-        if len(graph.layers) <= FUSED and any(_is_blockwise(x) for x in graph.layers.values()):
+        blocks = sum(_is_blockwise(x) for x in graph.layers.values())
+        if blocks > FUSED:
+            ends = _ends(graph)
+            yield from ((name, layer) for name, layer in graph.layers.items() if name in ends)
+            return
+        if blocks:
             try:
                 graph = optimize_blockwise(graph, keys=outputs)
             except Exception as error:  # a layer that is not as Dask's are
@@ -185,6 +191,27 @@ def _inside(node: Any) -> Iterator[Any]:
             ours = type(module) is str and module.startswith(("dask", "distributed"))
             if ours and part_of(part) in (EXPRESSION, GRAPH):
                 yield part
+
+
+def _ends(graph: Any) -> set[Any]:
+    """Names of layers that do not become part of the one layer that needs them, about as Dask does.
+
+    Working it out exactly takes longer than anybody waits where there are hundreds of them.
+    """
+    users: defaultdict[Any, list[Any]] = defaultdict(list)
+    for name, needs in graph.dependencies.items():
+        for need in needs:
+            users[need].append(name)
+    layers = graph.layers
+    return {
+        name
+        for name, layer in layers.items()
+        if not (
+            _is_blockwise(layer)
+            and len(users[name]) == 1
+            and _is_blockwise(layers.get(users[name][0]))
+        )
+    }
 
 
 def _is_blockwise(layer: Any) -> bool:

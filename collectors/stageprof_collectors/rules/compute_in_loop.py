@@ -88,7 +88,7 @@ def _finding(recording: Recording, calls: Calls, streaks: list[Streak]) -> Findi
 def _together(recording: Recording, streaks: list[Streak], rows: Ints) -> Change:
     groups = tuple(s.graphs for s in streaks)
     local = bool(len(rows)) and bool((recording.timeline.runs["run"][rows] >= LOCAL).all())
-    workers = None if local else max(1, len(Crew(recording).members))
+    workers = None if local else max(1, len(Crew(recording).fullest))
     return Change(together=groups, workers=workers)
 
 

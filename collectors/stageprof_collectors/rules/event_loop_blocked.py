@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from stageprof_collectors.blockage import HELD, SHARE, STALL_S, blocked, collections
+from stageprof_collectors.exchange import kind
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.intervals import clip, innermost, length
 from stageprof_collectors.looks import Look, Looks
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import count, seconds
 from stageprof_collectors.rule import Limit, Limits, Rule
-from stageprof_collectors.standing import Standing, seconds_of, series, shared, stood, without
+from stageprof_collectors.standing import Standing, seconds_of, without
 from stageprof_collectors.toll import toll
 from stageprof_runtime.stage import Stage
 
@@ -27,11 +29,6 @@ if TYPE_CHECKING:
 #: Of what a blocked loop held up, what answering in time leaves at least: it is answered later
 #: than at once, and whoever waited has then something else to wait for.
 GONE: Final = 0.6
-#: A stall of which more than this part is the loop's own work was not a stall by others.
-OWN: Final = 0.5
-#: gilknocker tells this often, by way of the loop itself: what is told so long after a stall, ns,
-#: is told of it.
-TOLD_NS: Final = 1_000_000_000
 
 _THREADS: Final = (
     "While `{name}`{at} holds the GIL, the event loop of its process cannot answer other workers, "
@@ -51,10 +48,8 @@ _PIECES: Final = (
 )
 _PIECES_CODE: Final = """\
 def {name}_in_pieces(items, size=100):
-    parts = []
-    for start in range(0, len(items), size):
-        parts.append({name}(items[start : start + size]))  # others have their turn in between
-    return parts"""
+    starts = range(0, len(items), size)
+    return [{name}(items[start : start + size]) for start in starts]  # others have turns between"""
 _GC: Final = (
     "The garbage collector stops the whole process, its event loop included. Have it do so less "
     "often, or make fewer objects; see `gc-pressure`."
@@ -78,16 +73,10 @@ class Held(NamedTuple):
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for all loops: what holds one holds the others."""
-    told = stood(recording, "loop.stall_s")
-    stalls = {p: _long(s, limits["stall_s"]) for p, s in told.items()}
-    stalls = {p: s for p, s in stalls.items() if seconds_of(s) >= limits["share"] * recording.wall}
-    if not stalls:
-        return
-    pauses = shared(recording, stood(recording, "gc.pause_s"))
-    held = {p: _by_others(recording, p, s, pauses, limits) for p, s in stalls.items()}
-    held = {p: s for p, s in held.items() if s}
+    held = blocked(recording, stall_s=limits["stall_s"], share=limits["share"], held=limits["held"])
     if not held:
         return
+    pauses = collections(recording)
     change = without(recording, held, compute=False)
     cost = toll(recording, change)
     if cost < limits["path"] * recording.wall:
@@ -95,44 +84,18 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     least = without(recording, held, compute=False, part=GONE)
     high = recording.replay.saving(change)[1]
     saved = min(recording.replay.saving(least)[0], high), high
-    yield _finding(recording, held, pauses, cost, saved)
-
-
-def _long(spans: list[tuple[int, int]], least_s: float) -> list[tuple[int, int]]:
-    return [(a, b) for a, b in spans if b - a >= least_s * 1e9]
-
-
-def _by_others(
-    recording: Recording,
-    place: int,
-    spans: list[tuple[int, int]],
-    pauses: Standing,
-    limits: Limits,
-) -> list[tuple[int, int]]:
-    """The stalls in which something else than the loop's own work held the process."""
-    own = recording.lanes.loop(place)
-    collected = innermost((a, b, None) for a, b in pauses.get(place, ()))
-    t, contention = series(recording, "gil.contention").get(place, (np.zeros(0), np.zeros(0)))
-    kept = []
-    for start, stop in spans:
-        if length(clip(own, start, stop)) > OWN * (stop - start):
-            continue
-        soon = (t >= start) & (t <= stop + TOLD_NS)
-        gil = float(contention[soon].max(initial=0.0))
-        gc = length(clip(collected, start, stop)) / (stop - start)
-        if max(gil, gc) >= limits["held"]:
-            kept.append((start, stop))
-    return kept
+    by = _held(recording, held, pauses)
+    if kind(by.prefix) is None:  # what Dask's own exchanges hold is nobody's to change
+        yield _finding(recording, held, by, cost, saved)
 
 
 def _finding(
     recording: Recording,
     held: Standing,
-    pauses: Standing,
+    by: Held,
     cost: float,
     saved: tuple[float, float],
 ) -> Finding:
-    by = _held(recording, held, pauses)
     look = by.look
     name = look.function if look else by.prefix
     where = made_at(look.file, look.line) if look else ""
@@ -212,12 +175,12 @@ RULE = Rule(
     find=find,
     limits={
         "stall_s": Limit(
-            0.02, "shorter stalls are the turns that threads take in a healthy process"
+            STALL_S, "shorter stalls are the turns that threads take in a healthy process"
         ),
         "share": Limit(
-            0.05, "stalled seconds of one loop by wall seconds: less delays nobody much"
+            SHARE, "stalled seconds of one loop by wall seconds: less delays nobody much"
         ),
-        "held": Limit(0.5, "of the time that the GIL was taken: below, the processor was short"),
+        "held": Limit(HELD, "of the time that the GIL was taken: below, the processor was short"),
         "path": Limit(0.02, "of the wall time on the critical path: less is not worth a change"),
     },
 )

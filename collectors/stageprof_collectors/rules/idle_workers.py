@@ -18,6 +18,7 @@ from stageprof_collectors.quantity import count
 from stageprof_collectors.replay import Change
 from stageprof_collectors.rule import Limit, Limits, Rule
 from stageprof_collectors.skew import Skews
+from stageprof_collectors.training import Trainings
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         return
     if idleness.misplaced_s > idleness.want_s:
         yield _elsewhere(recording, idleness, cost)
-    elif not explained(recording, idleness):
+    elif not Trainings(recording) and not explained(recording, idleness):
         found = _few(recording, idleness, limits, cost)
         if found.saving_s[1] >= limits["share"] * recording.wall:
             yield found
@@ -132,7 +133,7 @@ def _few(recording: Recording, idleness: Idleness, limits: Limits, cost: float) 
 
 
 def _elsewhere(recording: Recording, idleness: Idleness, cost: float) -> Finding:
-    saved = recording.replay.saving(Change(workers=len(idleness.crew.members)))
+    saved = recording.replay.saving(Change(workers=len(idleness.crew.fullest)))
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
@@ -153,7 +154,7 @@ def _who(idleness: Idleness) -> str:
     members = idleness.crew.members
     threads = sum(members[i].threads for i in idleness.idle)
     all_ = idleness.crew.threads
-    return f"{threads} of {count(all_, 'thread')} had for more than half of the time"
+    return f"{threads} of {count(all_, 'thread')} had, for more than half of the time,"
 
 
 def _evidence(idleness: Idleness) -> dict[str, float | int | str]:
@@ -189,7 +190,7 @@ def _code(recording: Recording, row: Row, rows: Ints, parts: int) -> str:
 RULE = Rule(
     id="idle-workers",
     stage=Stage.EXECUTION,
-    summary="Threads have nothing to do for more than half of the time in which others work.",
+    summary="Threads have nothing to do for more than half of the time in which any work.",
     find=find,
     limits={
         "share": Limit(0.05, "of the wall time, in cost and saving: less is not worth a change"),

@@ -10,6 +10,7 @@ import numpy as np
 
 from stageprof_collectors.batch import batch, rounded
 from stageprof_collectors.crowd import MANY, Crowd, Crowds, Kind, is_piece
+from stageprof_collectors.exchange import squared
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.overhead import Overhead
 from stageprof_collectors.phrase import made_at, of_wall
@@ -49,6 +50,8 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     crowds = recording.crowds
     crowd = crowds.of(Kind.CHUNKS)
     if crowd is None or len(crowd.rows) < limits["tasks"]:
+        return
+    if squared(recording, crowd.main.layer):  # the way of shuffling is what is to be changed
         return
     overhead = Overhead(recording, crowd)
     if overhead.seconds < limits["share"] * recording.wall:

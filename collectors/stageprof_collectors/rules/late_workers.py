@@ -46,7 +46,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 
 
 def _finding(recording: Recording, crew: Crew, cost: float, wait: float) -> Finding:
-    workers, late = len(crew.members), len(crew.late)
+    workers, late = len(crew.fullest), len(crew.late)
     there = recording.replay.saving(Change(workers=workers))
     # At best they are there when the program begins; at worst it stands still until they are.
     saved = max(0.0, there[0] - wait), there[1]

@@ -79,7 +79,9 @@ def _contending(recording: Recording, rows: Ints, limits: Limits) -> Iterator[Fi
     if waited < limits["waited"]:
         return
     # A thread that waits for the GIL uses no processor: what it used is what a process would need.
-    own = np.where(runs["run"] >= LOCAL, np.clip(runs["cpu"] / length, 0.0, 1.0), 1.0)
+    # And n threads that share a GIL take at most n times as long as n processes.
+    least = 1 / len(np.unique(runs["thread"][rows]))
+    own = np.where(runs["run"] >= LOCAL, np.clip(runs["cpu"] / length, least, 1.0), 1.0)
     gone = np.minimum(shares, 1 - own)
     replay = recording.replay
     low = replay.saving(Change(compute=1 - LEAST * gone))[0] - START_S[1]

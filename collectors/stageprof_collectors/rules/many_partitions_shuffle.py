@@ -78,7 +78,8 @@ def _finding(recording: Recording, repeated: Repeated, change: Change, cost: flo
         saving_s=saved,
         fix=Fix(_TEXT, _CODE),
         where=Where(line.file, line.line, "", min(repeated.sources), source),
-        cause=f"line:{line.file}:{line.line}" if line.file else f"shuffle:{source}",
+        # The same keys made again are one cause with what repeated-compute says of them.
+        cause=f"again:{repeated.entry}" if repeated.entry else f"shuffle:{source}",
     )
 
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 #: What Dask does around the tasks' own work; taking that work itself away would be no fix.
 _AROUND = tuple(stage for stage in SIX if stage != Stage.EXECUTION)
 
+#: A bound above this share of the wall time is no acquittal: something is there, unknown to the
+#: rules. Below, even a perfect fix would be "moderate" at most.
+_ACQUITTED = 0.1
+
 #: From this share on it is the tasks themselves that the run consists of.
 _MOSTLY = 0.5
 
@@ -40,7 +44,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: AR
     yield Finding(
         rule=RULE.id,
         severity=Severity.NOTE,
-        headline=_headline(most, recording.wall),
+        headline=_headline(most, stage, recording.wall),
         stage=None,
         evidence=_evidence(shares, stage, most),
         cost_s=most,
@@ -49,9 +53,11 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: AR
     )
 
 
-def _headline(most: float, wall: float) -> str:
-    part = f" ({share(most / wall)})" if wall > 0 else ""
-    return f"Found nothing to fix: changing any one stage saves at most {seconds(most)}{part}"
+def _headline(most: float, stage: Stage, wall: float) -> str:
+    part = most / wall if wall > 0 else 0.0
+    if part > _ACQUITTED:
+        return f"No known cause found; at most {seconds(most)} ({share(part)}) lies in {stage}"
+    return f"Nothing to fix: changing any one stage saves at most {seconds(most)} ({share(part)})"
 
 
 def _evidence(shares: dict[str, float], stage: Stage, most: float) -> dict[str, float | int | str]:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from stageprof_collectors.batch import batch
+from stageprof_collectors.cost import cost_of
 from stageprof_collectors.crew import Crew
-from stageprof_collectors.crowd import Crowds, Kind
+from stageprof_collectors.crowd import MANY, Bools, Crowds, Kind
 from stageprof_collectors.finding import Finding, Fix, severity
 from stageprof_collectors.gone import worked_s
 from stageprof_collectors.innocence import at_most
@@ -18,7 +20,7 @@ from stageprof_collectors.phrase import of_wall
 from stageprof_collectors.quantity import count, seconds, size
 from stageprof_collectors.replay import Change
 from stageprof_collectors.rule import Limit, Limits, Rule
-from stageprof_runtime.stage import OUTSIDE, SIX, STEP, Stage
+from stageprof_runtime.stage import OUTSIDE, SIX, STEP, STEPS, Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -39,15 +41,16 @@ dask.config.set(scheduler="sync")  # in place of Client(...): all in this proces
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One, if one thread without a cluster would be quicker whatever else is changed."""
     crew = Crew(recording)
-    if not len(crew.rows) or len(crew.members) < 1:
-        return
-    work, inside = worked_s(recording, crew.rows), _inside(recording)
+    if not len(crew.rows) or not recording.timeline.runs["seen"][crew.rows].all():
+        return  # without its worker's own word, the work of a run is not known
+    needed = ~_moving(recording)
+    work, inside = worked_s(recording, crew.rows[needed[crew.rows]]), _inside(recording)
     if work > limits["part"] * inside or inside < limits["seconds"]:
         return
     held = _held(recording)
     if held > limits["bytes"]:
         return
-    saved = recording.replay.saving(_alone())
+    saved = recording.replay.saving(_alone(needed))
     if saved[1] > limits["better"] * _otherwise(recording):
         yield _finding(recording, crew, work, inside, held, saved)
 
@@ -58,13 +61,21 @@ def _inside(recording: Recording) -> float:
     return recording.wall - own / 1e9
 
 
-def _alone() -> Change:
+def _moving(recording: Recording) -> Bools:
+    """Which runs only move data between workers: on one machine there is nothing to move."""
+    prefixes = recording.tasks()["prefix"].astype(str)
+    found: Bools = prefixes.str.contains("shuffle|p2p|barrier", regex=True).to_numpy(np.bool_)
+    return found
+
+
+def _alone(needed: Bools) -> Change:
     """The same functions one after another on one thread, and nothing around them."""
 
     def stays(step: Step) -> float:
         return 1.0 if step.what.step in (OUTSIDE, _COMPUTE) else 0.0
 
     return Change(
+        compute=needed.astype(float),
         lead=0.0, fetch=0.0, lag=0.0, begin=0.0, serial=stays, threads=1, workers=1
     )  # fmt: skip
 
@@ -75,8 +86,9 @@ def _otherwise(recording: Recording) -> float:
     best = 0.0
     for kind in Kind:
         crowd = crowds.of(kind)
-        if crowd is not None:
-            change = Overhead(recording, crowd).merged(len(crowd.rows))
+        if crowd is not None and len(crowd.rows) >= MANY:
+            overhead = Overhead(recording, crowd)
+            change = overhead.merged(batch(overhead, len(crowd.rows)))
             best = max(best, recording.replay.saving(change)[1])
     return max(best, *(at_most(recording, stage) for stage in SIX if stage != Stage.EXECUTION))
 
@@ -97,7 +109,7 @@ def _finding(
     held: float,
     saved: tuple[float, float],
 ) -> Finding:
-    cost = max(0.0, inside - work)
+    cost = cost_of(recording, steps=frozenset(range(len(STEPS))) - {OUTSIDE, _COMPUTE})
     tasks = count(len(crew.rows), "task")
     return Finding(
         rule=RULE.id,
@@ -128,7 +140,7 @@ RULE = Rule(
     summary="One thread without a cluster would be done sooner.",
     find=find,
     limits={
-        "part": Limit(0.25, "of the time in Dask that the tasks' work is: with more, it may help"),
+        "part": Limit(0.33, "of the time in Dask that the tasks' work is: with more, it may help"),
         "seconds": Limit(1.0, "in Dask: for less nobody changes a program"),
         "better": Limit(1.2, "times what any one other change saves: else that is the advice"),
         "bytes": Limit(2e9, "held at once: less fits into any computer's memory three times"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 Rows = NDArray[np.int64]
+
+#: A task that waits may wait for a processor or a lock as well: only those whose name says so are
+#: taken for reading.
+_READS: Final = re.compile(
+    r"(?i)read|load|open|fetch|download|scan|ingest|parquet|csv|zarr|hdf|json|image|block|file|from"
+)
 
 #: Threads of a worker that the fix asks for at most: more requests at a time than this are refused
 #: or queued by many stores.
@@ -52,7 +59,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if int(waiting.sum()) < limits["reads"]:
         return
     prefixes = recording.tasks()["prefix"].to_numpy(object).astype(str)
-    for prefix in np.unique(prefixes[waiting]).tolist():
+    for prefix in filter(_READS.search, np.unique(prefixes[waiting]).tolist()):
         rows = np.flatnonzero(_leaves(recording) & (prefixes == prefix))
         if len(rows) >= limits["reads"] and _small_and_idle(recording, rows, limits):
             yield from _found(recording, prefix, rows, limits)

@@ -91,7 +91,7 @@ def _saving(recording: Recording, calls: Calls, rows: Ints) -> tuple[float, floa
 
 def _workers(recording: Recording, rows: Ints) -> int | None:
     local = (recording.timeline.runs["run"][rows] >= LOCAL).all()
-    return None if local else max(1, len(Crew(recording).members))
+    return None if local else max(1, len(Crew(recording).fullest))
 
 
 def _main(recording: Recording, rows: Ints) -> Row:

@@ -10,6 +10,7 @@ import numpy as np
 from stageprof_collectors.cost import cost_of
 from stageprof_collectors.crew import Crew
 from stageprof_collectors.finding import Finding, Fix, Where, severity
+from stageprof_collectors.idleness import Idleness
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import count, seconds
 from stageprof_collectors.replay import Change
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _COMPUTE: Final = frozenset({STEP["compute"]})
+
+#: So many of the longest runs do not come to the share that matters: they are all short.
+_MANY: Final = 20
 
 _SKEW: Final = (
     "Split the work of the longest tasks: cut what they are made of into parts of about the same "
@@ -52,15 +56,22 @@ client.retire_workers(workers=["{worker}"])"""
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One for each kind of task with stragglers that were waited for, one for a slow worker."""
-    if len(recording.timeline.runs["run"]) < limits["tasks"]:
+    runs = recording.timeline.runs
+    if len(runs["run"]) < limits["tasks"]:
+        return
+    longest = int((runs["stop"] - runs["start"]).max()) / 1e9
+    if longest * _MANY < limits["share"] * recording.wall:
         return
     skews = Skews(recording, limits["times"], limits["tasks"], limits["worker_times"])
     told: set[str] = set()
+    idleness = Idleness(recording)
     for skew in sorted(skews.all, key=lambda s: -s.longest_s):
         cost = cost_of(recording, steps=_COMPUTE, runs=skew.slow.tolist())
+        cost = min(cost, _alone(recording, idleness, skew))
         if cost >= limits["share"] * recording.wall and skew.cause not in told:
             told.add(skew.cause)
-            saved = recording.replay.saving(_levelled(recording, skews, skew))
+            low, high = recording.replay.saving(_levelled(recording, skews, skew))
+            saved = min(low, cost), min(high, cost)
             if saved[1] >= limits["share"] * recording.wall:
                 yield _finding(recording, skew, cost, saved)
 
@@ -104,6 +115,13 @@ def _headline(recording: Recording, skew: Skew, cost: float) -> str:
     )
 
 
+def _alone(recording: Recording, idleness: Idleness, skew: Skew) -> float:
+    """Seconds that the stragglers worked while threads lacked tasks; of a worker, all of them."""
+    if skew.worker:
+        return recording.wall
+    return float(idleness.alone_ns[skew.slow].sum()) / 1e9
+
+
 def _levelled(recording: Recording, skews: Skews, skew: Skew) -> Change:
     """The same work in tasks of the same length; on a slow worker, at the others' speed."""
     left = np.ones(len(recording.timeline.runs["run"]))
@@ -115,7 +133,7 @@ def _levelled(recording: Recording, skews: Skews, skew: Skew) -> Change:
         return Change(compute=left)
     took = np.maximum(skews.took[skew.runs], 1e-9)
     left[skew.runs] = float(took.mean()) / took
-    return Change(compute=left, workers=max(1, len(Crew(recording).members)))
+    return Change(compute=left, workers=max(1, len(Crew(recording).fullest)))
 
 
 def _fix(recording: Recording, skew: Skew) -> Fix:

@@ -56,7 +56,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 
 def _room(crew: Crew) -> Room | None:
     rooms = []
-    for host in {member.host for member in crew.members}:
+    for host in {member.host for member in crew.fullest}:
         mine = crew.on_host(host)
         cpus, threads = max(m.cpus for m in mine), sum(m.threads for m in mine)
         if threads < cpus:
@@ -70,11 +70,11 @@ def _finding(recording: Recording, crew: Crew, room: Room, limits: Limits) -> Fi
     workers, threads = room.workers, max(1, room.cpus // room.workers)
     if bound > limits["bytecode"]:
         workers, threads = room.cpus, 1
-        saved = recording.replay.saving(Change(workers=round(len(crew.members) * times)))
+        saved = recording.replay.saving(Change(workers=round(len(crew.fullest) * times)))
     else:
         saved = recording.replay.saving(Change(threads=threads))
     cost = cost_of(recording, steps=frozenset({STEP["wait.thread"], STEP["compute"]}))
-    mixed = len({m.threads for m in crew.members}) > 1
+    mixed = len({m.threads for m in crew.fullest}) > 1
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),

@@ -31,7 +31,7 @@ cluster.scale({fewer})  # or at most so many as needed: cluster.adapt(minimum=1,
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One, with the least number of workers that takes about the same time."""
     idleness = Idleness(recording)
-    workers = len(idleness.crew.members)
+    workers = len(idleness.crew.fullest)
     if workers < limits["workers"] or not idleness or idleness.share < limits["idle"]:
         return
     most = recording.wall * (1 + limits["slower"])
@@ -66,7 +66,7 @@ def _by_memory(recording: Recording, workers: int) -> int:
 
 def _finding(recording: Recording, idleness: Idleness, fewer: int) -> Finding:
     change = Change(workers=fewer)
-    workers, wall = len(idleness.crew.members), recording.replay.wall(change)
+    workers, wall = len(idleness.crew.fullest), recording.replay.wall(change)
     return Finding(
         rule=RULE.id,
         severity=Severity.NOTE,  # it saves workers, no time

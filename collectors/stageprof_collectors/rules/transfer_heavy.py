@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.blockage import blocked
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.groups import Row
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import seconds, size
+from stageprof_collectors.relief import Covered
 from stageprof_collectors.replay import Change
 from stageprof_collectors.rule import Limit, Limits, Rule
 from stageprof_collectors.timeline import Ints
@@ -54,7 +56,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if waited < limits["share"] * wall:
         return
     traffic = Traffic(recording)
-    gone = Change(fetch=0.0)
+    gone = Change(fetch=_stalled(recording))
     cost = toll(recording, gone) if traffic else 0.0
     if cost < limits["share"] * wall:
         return
@@ -62,6 +64,15 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     stream = traffic.main(_fetching(recording))
     if stream is not None:
         yield _finding(recording, traffic, stream, cost, (runs["stop"] - runs["start"]) / 1e9)
+
+
+def _stalled(recording: Recording) -> Floats:
+    """What stays of each run's fetching: loops that could not answer are told of elsewhere."""
+    runs = recording.timeline.runs
+    held = Covered(span for spans in blocked(recording).values() for span in spans)
+    whole = np.maximum(runs["ready"] - runs["received"], 1)
+    found: Floats = np.clip(held.of(runs["received"], runs["ready"]) / whole, 0.0, 1.0)
+    return found
 
 
 def _fetching(recording: Recording) -> Floats:
@@ -80,7 +91,8 @@ def _finding(
     fused = _fused(recording, stream, length)
     saved = _saved(recording, stream, fused)
     if not saved[1]:
-        fused, saved = None, (0.0, recording.replay.saving(Change(fetch=0.0))[1])
+        gone = Change(fetch=_stalled(recording))
+        fused, saved = None, (0.0, recording.replay.saving(gone)[1])
     made, used = stream.made, stream.used
     near = sum(lane.nbytes for lane in traffic.lanes if lane.same_host)
     total = sum(lane.nbytes for lane in traffic.lanes)
@@ -131,7 +143,7 @@ def _fused(recording: Recording, stream: Stream, length: Floats) -> Change | Non
     more = np.bincount(user[mine], weights=length[needs.on[mine]], minlength=n)
     gone = np.where(made, 0.0, 1.0)
     compute = gone * (length + more) / np.maximum(length, 1e-9)
-    fetch = np.where(more > 0, 0.0, 1.0)
+    fetch = np.where(more > 0, _stalled(recording), 1.0)
     return Change(compute=compute, lead=gone, lag=gone, begin=gone, fetch=fetch)
 
 

@@ -3,12 +3,17 @@
 While it collects it holds the GIL, so that the whole process stands still, whichever thread it
 was that allocated too much. Collections of the youngest objects only are not counted: they come by
 the thousand a second, take microseconds, and no setting makes them fewer for their objects.
+
+Not before Python 3.12. There a collection may begin while CPython makes the object of another
+thread's frame, and if a callback then lets go of the GIL the frame is gone when it goes on: the
+process crashes (python/cpython#97002). Dask's own profiler makes such objects all the time.
 """
 
 from __future__ import annotations
 
 import functools
 import gc
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -59,8 +64,14 @@ class Meter:
             self._emit.row(_ANY, (SAMPLE, now, "gc.pause_s", total / 1e9))
 
 
+#: Whether a collection begins only where the interpreter is ready for any code.
+SAFE: Final = sys.version_info >= (3, 12)
+
+
 def install(emit: Emit) -> Undo:
-    """Note what collections take from now on."""
+    """Note what collections take from now on; nothing before Python 3.12."""
+    if not SAFE:
+        return lambda: None
     meter = Meter(emit)
     wrapped["gc.callbacks"] = meter.watch
     hook = meter.hook

@@ -21,6 +21,7 @@ from stageprof_runtime.clock import now_ns
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.patch import Emit, Undo, wrapped
 from stageprof_runtime.stack import judge
+from stageprof_runtime.standstill import uncollected
 
 #: Seconds between two looks, on average. Fifty looks say of a share of one half that it is between
 #: 0.36 and 0.64, and 2.5 s of tasks is the least that anybody waits for.
@@ -101,15 +102,17 @@ class _Looker:
         tasks = list(running.items())
         if not tasks:
             return
-        frames, interval = sys._current_frames(), sys.getswitchinterval()
+        interval = sys.getswitchinterval()
         most = (KEPT + len(tasks)) * interval
         waited = GIVEN * interval <= late_s <= most
-        # Our own frame is among them and holds them: without this the circle would keep every
-        # task's variables alive until the next garbage collection.
-        try:
-            self._judge(frames, tasks, now, waited=waited)
-        finally:
-            frames.clear()
+        with uncollected():
+            frames = sys._current_frames()
+            # Our own frame is among them and holds them: without this the circle would keep every
+            # task's variables alive until the next garbage collection.
+            try:
+                self._judge(frames, tasks, now, waited=waited)
+            finally:
+                frames.clear()
 
     def _judge(
         self, frames: dict[int, FrameType], tasks: list[Any], now: int, *, waited: bool

@@ -1,0 +1,87 @@
+"""Whether rounds of a loop need each other's results, as the program's text says: A9, A20."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dask
+import pytest
+
+import stageprof
+from stageprof_runtime.rounds import APART, CARRIED, LONGEST, UNKNOWN, handed, verdict
+
+APART_LOOPS = [
+    "values = [f(x).compute() for x in items]",
+    "for x in items:\n    values.append(f(x).compute())",
+    "for x in items:\n    part = f(x)\n    value = part.compute()\n    total += value",
+    "for i, x in enumerate(items):\n    out[i] = f(x).compute()",
+    "for x in items:\n    x = f(x)\n    x = x.compute()\n    print(x)",
+    "for x in items:\n    if x:\n        out[x] = f(x).compute()\n    else:\n        no += 1",
+    "for x in y:\n  try:\n    v = f(x).compute()\n  except OSError:\n    v = 0\n  g(v)",
+    "while items:\n    x = items.pop()\n    v = f(x).compute()\n    print(v)",
+]
+CARRIED_LOOPS = [
+    "for i in range(9):\n    w = w - step(data, w).compute()",
+    "for i in range(9):\n    g = gradient(w).compute()\n    w = w - g",
+    "for i in range(9):\n    g = gradient(w).compute()\n    w -= g",
+    "for i in range(9):\n    y = w * 2\n    z = (data @ y).compute()\n    w = norm(z)",
+    "while error > 1e-3:\n    error = residual(n).compute()\n    n *= 2",
+    "for x in items:\n    v = f(x).compute()\n    if v > best:\n        break",
+    "for x in items:\n    v = f(x, seen).compute()\n    seen.append(v)",
+    "for x in queue:\n    found = f(x).compute()\n    queue.extend(found)",
+]
+
+
+def line_of(source: str) -> int:
+    return next(i for i, text in enumerate(source.splitlines(), 1) if ".compute()" in text)
+
+
+@pytest.mark.parametrize("source", APART_LOOPS)
+def test_rounds_that_need_nothing_of_each_other_are_apart(source: str) -> None:
+    assert verdict(source, line_of(source)) == APART
+
+
+@pytest.mark.parametrize("source", CARRIED_LOOPS)
+def test_rounds_that_need_an_earlier_result_are_not(source: str) -> None:
+    assert verdict(source, line_of(source)) == CARRIED
+
+
+def test_a_loop_inside_one_that_carries_is_not_apart() -> None:
+    source = "for e in epochs:\n    for x in parts:\n        g = f(x, w).compute()\n    w = w - g"
+    assert verdict(source, 3) == CARRIED
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "value = f(x).compute()",
+        "def get(x):\n    return f(x).compute()\nvalues = [get(x) for x in items]",
+        "for x in items:\n    this is not Python\n    f(x).compute()",
+        "",
+        "x.compute()\n" + "#" * LONGEST,
+        "(" * 5000,
+    ],
+)
+def test_what_cannot_be_told_is_unknown(source: str) -> None:
+    assert verdict(source, 2 if source.startswith("def") else 1) == UNKNOWN
+
+
+def test_a_recording_has_the_verdict_of_each_line_that_handed_over_several_graphs(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "looping.py"
+    script.write_text(
+        "import dask\n"
+        "values = [dask.delayed(abs)(x).compute(scheduler='sync') for x in range(4)]\n"
+        "w = 1\n"
+        "for _ in range(4):\n"
+        "    w = dask.delayed(abs)(w).compute(scheduler='sync')\n"
+        "once = dask.delayed(abs)(w).compute(scheduler='sync')\n"
+    )
+
+    with stageprof.profile() as prof:
+        exec(compile(script.read_text(), str(script), "exec"), {"dask": dask})
+
+    told = [label for _, _, label in prof.recording.timeline.marks("loop")]
+    assert sorted(told) == [f"{APART} {script}:2", f"{CARRIED} {script}:5"]
+    assert not handed
