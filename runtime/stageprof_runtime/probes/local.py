@@ -26,6 +26,7 @@ from stageprof_runtime.carried import share
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import identity, place
 from stageprof_runtime.context import lane_number, within
+from stageprof_runtime.elsewhere import timed_batch
 from stageprof_runtime.event import ASSIGN, BLOCK, DEPEND, FINISH, GRAPH, RUN, SPAN, SUBMIT
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.lines import user_line
@@ -119,7 +120,7 @@ class _Loop:
         runs = [next(_runs) for _ in tasks]
         attempt(self._watch, self._assigned, runs, plain)
         out: Future[Any] = Future()
-        fut = self._submit(_timed_batch, batch, plain, os.getpid())
+        fut = self._submit(timed_batch, batch, plain, os.getpid())
         fut.add_done_callback(lambda f: self._returned(f, out, runs, keys))
         return out
 
@@ -208,40 +209,6 @@ class _Loop:
 
 def _size(data: Any) -> int:
     return len(data) if type(data) is bytes else 0
-
-
-def _timed_batch(batch: Callable[[list[Any]], list[Any]], tasks: list[Any], home: int) -> Any:
-    """Run tasks one by one where the scheduler sent them; returns results and their times."""
-    results, times = [], []
-    # The main threads of forked processes share an ident: there the process is the thread.
-    thread = get_ident() if os.getpid() == home else os.getpid()
-    for key, info, dumps, loads, *rest in tasks:
-        spans: list[tuple[int, int, int]] = []
-        task = (key, info, _noted(dumps, "result.dump", spans), _noted(loads, "task.load", spans))
-        with within("client", Stage.EXECUTION):
-            before = stacks.begin("client", key)
-            cpu, start = thread_ns(), now_ns()
-            (result,) = batch([(*task, *rest)])
-            stop, cpu = now_ns(), thread_ns() - cpu
-            stacks.end(before)
-        results.append(result)
-        times.append((start, stop, thread, cpu, os.getpid(), bool(result[2]), spans))
-    return results, times
-
-
-def _noted(
-    function: Callable[..., Any], step: str, spans: list[tuple[int, int, int]]
-) -> Callable[..., Any]:
-    if function is identity:
-        return function
-
-    def noted(obj: Any) -> Any:
-        start = now_ns()
-        result = function(obj)
-        spans.append((STEP[step], start, now_ns()))
-        return result
-
-    return noted
 
 
 def _get_async(emit: Emit, get_async: Callable[..., Any]) -> Callable[..., Any]:

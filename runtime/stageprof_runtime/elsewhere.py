@@ -1,0 +1,49 @@
+"""Tasks of a local scheduler in another process: run there one by one, and timed.
+
+Imported by every process of a pool with its first task, so it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+from dask.local import identity
+
+from stageprof_runtime.clock import now_ns, thread_ns
+from stageprof_runtime.context import within
+from stageprof_runtime.stage import STEP, Stage
+
+
+def timed_batch(batch: Callable[[list[Any]], list[Any]], tasks: list[Any], home: int) -> Any:
+    """Run tasks one by one where the scheduler sent them; returns results and their times."""
+    results, times = [], []
+    # The main threads of forked processes share an ident: there the process is the thread.
+    thread = get_ident() if os.getpid() == home else os.getpid()
+    for key, info, dumps, loads, *rest in tasks:
+        spans: list[tuple[int, int, int]] = []
+        task = (key, info, _noted(dumps, "result.dump", spans), _noted(loads, "task.load", spans))
+        with within("client", Stage.EXECUTION):
+            cpu, start = thread_ns(), now_ns()
+            (result,) = batch([(*task, *rest)])
+            stop, cpu = now_ns(), thread_ns() - cpu
+        results.append(result)
+        times.append((start, stop, thread, cpu, os.getpid(), bool(result[2]), spans))
+    return results, times
+
+
+def _noted(
+    function: Callable[..., Any], step: str, spans: list[tuple[int, int, int]]
+) -> Callable[..., Any]:
+    if function is identity:
+        return function
+
+    def noted(obj: Any) -> Any:
+        start = now_ns()
+        result = function(obj)
+        spans.append((STEP[step], start, now_ns()))
+        return result
+
+    return noted
