@@ -1,4 +1,4 @@
-"""Code that several rules print: many operations in one function, for each kind of collection."""
+"""Code that several rules print: calls in batches, and many operations in one function."""
 
 from __future__ import annotations
 
@@ -24,6 +24,21 @@ _PLAIN: Final = {
     Collection.FRAME: "pandas data frame",
     Collection.CALLS: "value",
 }
+
+_BATCHES: Final = """\
+import dask
+
+def {name}_batch(inputs):
+    return [{name}(x) for x in inputs]  # the plain function, not a delayed one
+
+batches = [inputs[i : i + {k}] for i in range(0, len(inputs), {k})]
+parts = dask.compute(*[dask.delayed({name}_batch)(batch) for batch in batches])
+results = [result for part in parts for result in part]"""
+
+
+def in_batches(name: str, k: int) -> str:
+    """Code that gives each task `k` calls of a function of the user's instead of one."""
+    return _BATCHES.format(name=name, k=k)
 
 
 def one_function(collection: Collection) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from stageprof_collectors.advice import in_batches
 from stageprof_collectors.batch import TASKS_PER_THREAD, rounded
 from stageprof_collectors.finding import Finding, Fix, Where
 from stageprof_collectors.phrase import made_at, word
@@ -23,15 +24,6 @@ _TEXT: Final = (
     "If these tasks are short, give each about {k:,} pieces of work instead of one. A task costs "
     "about {each} whatever it does; tasks that work for a second each do not mind."
 )
-_CALLS: Final = """\
-import dask
-
-def {name}_batch(inputs):
-    return [{name}(x) for x in inputs]  # the plain function, not a delayed one
-
-batches = [inputs[i : i + {k}] for i in range(0, len(inputs), {k})]
-parts = dask.compute(*[dask.delayed({name}_batch)(batch) for batch in batches])
-results = [result for part in parts for result in part]"""
 _FRAME: Final = """\
 ddf = ddf.repartition(npartitions={parts})  # better: read it in as many partitions (blocksize=)"""
 
@@ -121,7 +113,7 @@ def _fix(plan: Plan, kind: Collection, main: Layer, k: int) -> Fix:
     text = _TEXT.format(k=k, each=seconds(each))
     if kind == Collection.FRAME:
         return Fix(text, _FRAME.format(parts=max(1, main.tasks // k)))
-    return Fix(text, _CALLS.format(name=word(main.prefix, "work"), k=k))
+    return Fix(text, in_batches(word(main.prefix, "work"), k))
 
 
 CHECKS = (Check("large-graph", find, large_graph.RULE.limits),)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from stageprof_collectors.advice import in_batches
 from stageprof_collectors.batch import batch, rounded
 from stageprof_collectors.crowd import Crowd, Crowds, Kind
 from stageprof_collectors.finding import Finding, Fix, Where, severity
@@ -26,15 +27,6 @@ _TEXT: Final = (
     "and there are {threads}. More workers would not help. Give it fewer and larger tasks: about "
     "{k:,} pieces of work in each instead of one."
 )
-_CALLS: Final = """\
-import dask
-
-def {name}_batch(inputs):
-    return [{name}(x) for x in inputs]  # the plain function, not a delayed one
-
-batches = [inputs[i : i + {k}] for i in range(0, len(inputs), {k})]
-parts = dask.compute(*[dask.delayed({name}_batch)(batch) for batch in batches])
-results = [result for part in parts for result in part]"""
 _PIECES: Final = """\
 import dask
 
@@ -143,8 +135,9 @@ def _fix(crowd: Crowd, load: Load, k: int) -> Fix:
         threads=load.threads,
         k=k,
     )
-    code = _PIECES if crowd.kind == Kind.CHUNKS else _CALLS
-    return Fix(text, code.format(k=k, name=word(crowd.main.prefix, "work")))
+    if crowd.kind == Kind.CHUNKS:
+        return Fix(text, _PIECES.format(k=k))
+    return Fix(text, in_batches(word(crowd.main.prefix, "work"), k))
 
 
 RULE = Rule(

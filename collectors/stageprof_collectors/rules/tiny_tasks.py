@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from stageprof_collectors.advice import in_batches
 from stageprof_collectors.batch import batch, rounded
 from stageprof_collectors.crowd import MANY, Crowd, Kind
 from stageprof_collectors.finding import Finding, Fix, Where, severity
@@ -22,15 +23,6 @@ _TEXT: Final = (
     "it does: the scheduler decides where it goes, and messages bring it there and its result back."
 )
 
-_CALLS: Final = """\
-import dask
-
-def {name}_batch(inputs):
-    return [{name}(x) for x in inputs]  # the plain function, not a delayed one
-
-batches = [inputs[i : i + {k}] for i in range(0, len(inputs), {k})]
-parts = dask.compute(*[dask.delayed({name}_batch)(batch) for batch in batches])
-results = [result for part in parts for result in part]"""
 
 _BAG: Final = """\
 # better: make it so, db.from_sequence(..., npartitions={parts})
@@ -81,7 +73,7 @@ def _code(recording: Recording, crowd: Crowd, k: int) -> str:
     key = recording.store.keys(recording.timeline.runs["key"][crowd.rows[:1]])[0]
     if key.startswith("('"):
         return _BAG.format(parts=max(1, len(crowd.rows) // k))
-    return _CALLS.format(name=word(crowd.main.prefix, "work"), k=k)
+    return in_batches(word(crowd.main.prefix, "work"), k)
 
 
 RULE = Rule(
