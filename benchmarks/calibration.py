@@ -13,6 +13,7 @@ import argparse
 import os
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 from collections import defaultdict
@@ -71,19 +72,20 @@ class Pair:
         }
 
 
-def measured(rules: list[str], rounds: int) -> pd.DataFrame:
-    """One row per rule."""
+def measured(rules: list[str], rounds: int, keep: Path) -> pd.DataFrame:
+    """One row per rule; the recordings stay in `keep`, a folder for each round."""
     pairs: dict[str, Pair] = {rule: Pair(rule) for rule in rules}
     failed: defaultdict[str, list[str]] = defaultdict(list)
     for i in range(rounds):
         runs = [(rule, kind) for rule in rules for kind in ("bad", "fixed")]
         random.shuffle(runs)
         for rule, kind in runs:
-            with tempfile.TemporaryDirectory() as folder:
-                try:
-                    pairs[rule].take(kind, ran(sample(rule, kind), Path(folder)))
-                except AssertionError as error:
-                    failed[rule].append(str(error)[-200:])
+            folder = keep / str(i + 1)
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                pairs[rule].take(kind, ran(sample(rule, kind), folder))
+            except (AssertionError, subprocess.TimeoutExpired) as error:
+                failed[rule].append(str(error)[-200:])
         print(f"round {i + 1}/{rounds}", file=sys.stderr, flush=True)
     for rule, why in failed.items():
         print(f"{rule} failed: {why[0]}", file=sys.stderr)
@@ -120,8 +122,11 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--rules", nargs="+", default=PAIRS, choices=PAIRS)
     options.add_argument("--write", type=Path)
+    options.add_argument("--keep", type=Path, help="where the recordings stay")
     given = options.parse_args()
-    text = "\n".join(report(measured(given.rules, given.rounds), given.rounds)) + "\n"
+    with tempfile.TemporaryDirectory() as folder:
+        frame = measured(given.rules, given.rounds, given.keep or Path(folder))
+    text = "\n".join(report(frame, given.rounds)) + "\n"
     print(text)
     if given.write is not None:
         given.write.write_text(text)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from stageprof.commands import COMMANDS
-from stageprof.text import safe
+from stageprof_collectors.text import safe
 from stageprof_runtime.errors import StageprofError
 from stageprof_runtime.version import __version__
 

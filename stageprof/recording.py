@@ -6,8 +6,8 @@ import pandas as pd
 
 import stageprof_collectors.recording as collected
 from stageprof.configuration import Given, settings_of, settings_to_show
-from stageprof.summary import Summary, summarize
 from stageprof_collectors.finding import Finding
+from stageprof_collectors.summary import Summary, summarize
 
 
 class Recording(collected.Recording):

@@ -16,10 +16,10 @@ from typing import Final, Self, TextIO
 
 from rich.cells import set_cell_size
 
-from stageprof.palette import STAGE_COLOURS
 from stageprof_collectors.collector import Live
 from stageprof_collectors.quantity import seconds
 from stageprof_runtime.stage import Stage, stage_of
+from stageprof_ui.palette import STAGE_COLOURS
 
 #: Seconds between two looks.
 PERIOD_S: Final = 0.2

@@ -7,8 +7,12 @@ process without one (a client with a local scheduler) gets a monitor of its own.
 from __future__ import annotations
 
 import functools
+import math
+import os
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import dask.config
@@ -20,8 +24,11 @@ from stageprof_runtime.ring import Ring
 #: Seconds between two samples.
 EVERY_S = 0.5
 
-#: Seconds that gilknocker's last thread is given to end.
-SETTLE_S = 0.02
+#: Seconds that gilknocker's last thread is given to end, at least where threads cannot be listed,
+#: and at most where they can.
+SETTLE_S, PATIENCE_S = 0.02, 0.25
+#: A thread of gilknocker's that takes the GIL lives for one of its looks only.
+_YOUNG_S = 0.3
 
 #: Dask's name -> ours
 _NAMES = {
@@ -105,5 +112,27 @@ def _close(monitor: Any) -> None:
     if close is not None:
         close()
         # gilknocker's thread may still be about to take the GIL; if the interpreter ended before
-        # it does, the process would abort. It needs a moment in which we do not hold it.
+        # it does, the process would abort. It needs moments in which we do not hold it.
         time.sleep(SETTLE_S)
+        until = time.monotonic() + PATIENCE_S
+        while _newcomers() and time.monotonic() < until:
+            time.sleep(SETTLE_S / 4)
+
+
+def _newcomers() -> bool:
+    """Whether a thread that is none of Python's began just now; where that can be seen."""
+    known = {thread.native_id for thread in threading.enumerate()}
+    return any(
+        int(thread.name) not in known and _age_s(thread) < _YOUNG_S
+        for thread in Path("/proc/self/task").glob("*")
+    )
+
+
+def _age_s(thread: Path) -> float:
+    """Seconds since a thread began, from field 22 of its `stat` (see proc(5))."""
+    try:
+        fields = (thread / "stat").read_text().rpartition(")")[2].split()
+        uptime = float(Path("/proc/uptime").read_text().split()[0])
+        return uptime - float(fields[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):  # it has ended meanwhile
+        return math.inf

@@ -12,7 +12,7 @@ import pandas as pd
 
 from stageprof.export.tables import tables, texts
 from stageprof.recording import Recording
-from stageprof.text import safe
+from stageprof_collectors.text import safe
 
 _FORMULA = ("=", "+", "-", "@")
 _LIMIT = 2000

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from stageprof.evidence import places, shown
-from stageprof.palette import SEVERITY_COLOURS
-from stageprof.summary import Summary
-from stageprof.text import safe
+from stageprof_collectors.evidence import places, shown
 from stageprof_collectors.finding import Finding
 from stageprof_collectors.quantity import seconds, share, span
+from stageprof_collectors.summary import Summary
+from stageprof_collectors.text import safe
+from stageprof_ui.palette import SEVERITY_COLOURS
 
 #: Cards that are shown; `findings()` has all.
 TOP: Final = 10

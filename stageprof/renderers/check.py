@@ -11,7 +11,7 @@ from rich.text import Text
 
 from stageprof.renderers import document, findings, findings_markdown
 from stageprof.renderers.page import WIDTH, heading, plain, printed, wrapped
-from stageprof.text import safe
+from stageprof_collectors.text import safe
 
 if TYPE_CHECKING:
     from stageprof.check import Checked

@@ -10,13 +10,13 @@ from typing import Final, TextIO
 
 from rich.text import Text
 
-from stageprof.evidence import places, shown
-from stageprof.palette import SEVERITY_STYLES
 from stageprof.renderers.page import WIDTH, column, heading, plain, printed, whole, wrapped
-from stageprof.summary import Summary
-from stageprof.text import safe
+from stageprof_collectors.evidence import places, shown
 from stageprof_collectors.finding import Finding
 from stageprof_collectors.quantity import count, seconds, share, span
+from stageprof_collectors.summary import Summary
+from stageprof_collectors.text import safe
+from stageprof_ui.palette import SEVERITY_STYLES
 
 #: What a finding saves that was made before a run.
 NOT_KNOWN: Final = "not known before a run"

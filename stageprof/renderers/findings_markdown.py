@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Final
 
-from stageprof.evidence import places, shown
 from stageprof.renderers.findings import NOT_KNOWN
-from stageprof.summary import Summary
-from stageprof.text import safe
+from stageprof_collectors.evidence import places, shown
 from stageprof_collectors.finding import Finding
 from stageprof_collectors.quantity import seconds, share, span
+from stageprof_collectors.summary import Summary
+from stageprof_collectors.text import safe
 
 #: Characters of a text or a line of code that are shown.
 _MOST: Final = 2000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from stageprof.renderers import findings_markdown
-from stageprof.summary import Summary
-from stageprof.text import safe
 from stageprof_collectors.quantity import seconds, share
+from stageprof_collectors.summary import Summary
+from stageprof_collectors.text import safe
 
 
 def text(summary: Summary) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from stageprof.palette import STAGE_COLOURS
 from stageprof.renderers import cards
-from stageprof.summary import StageLine, Summary
-from stageprof.text import safe
 from stageprof_collectors.quantity import seconds, share
+from stageprof_collectors.summary import StageLine, Summary
+from stageprof_collectors.text import safe
+from stageprof_ui.palette import STAGE_COLOURS
 
 _CELL = "text-align:left;padding:2px 12px 2px 0"
 _NUMBER = "text-align:right;padding:2px 12px 2px 0"

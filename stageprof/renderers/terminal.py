@@ -12,12 +12,12 @@ from typing import Final, TextIO
 from rich.cells import cell_len
 from rich.text import Text
 
-from stageprof.palette import STAGE_COLOURS
 from stageprof.renderers import findings
 from stageprof.renderers.page import WIDTH, bar, column, heading, plain, printed, whole
-from stageprof.summary import FirstTask, LayerLine, StageLine, StepLine, Summary
-from stageprof.text import safe
 from stageprof_collectors.quantity import count, seconds, share
+from stageprof_collectors.summary import FirstTask, LayerLine, StageLine, StepLine, Summary
+from stageprof_collectors.text import safe
+from stageprof_ui.palette import STAGE_COLOURS
 
 #: The lines that a small terminal shows at once.
 HEIGHT: Final = 30

@@ -10,10 +10,10 @@ import pytest
 from rich.cells import cell_len
 
 import stageprof
-from stageprof.palette import STAGE_COLOURS
 from stageprof.renderers import terminal
 from stageprof_collectors.quantity import count, seconds, share
 from stageprof_runtime.stage import Stage
+from stageprof_ui.palette import STAGE_COLOURS
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ import stageprof
 from findings.conftest import Only
 from findings.made import found, made, rule
 from findings.pages import OURS, Page, parsed
-from stageprof.palette import SEVERITY_COLOURS, SEVERITY_STYLES
 from stageprof.renderers import document, findings, markdown, notebook, terminal
-from stageprof.summary import FirstTask, LayerLine, StepLine, Summary, summarize
 from stageprof_collectors.diagnosis import examine
 from stageprof_collectors.finding import Finding, Fix, Severity, Where
 from stageprof_collectors.quantity import size, span
 from stageprof_collectors.settings import Settings
+from stageprof_collectors.summary import FirstTask, LayerLine, StepLine, Summary, summarize
+from stageprof_ui.palette import SEVERITY_COLOURS, SEVERITY_STYLES
 
 LONG = (
     "`lookup`, a DataFrame of 182 MB made at etl.py:41, is embedded in 400 tasks of "

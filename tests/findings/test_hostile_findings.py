@@ -14,9 +14,9 @@ from findings.conftest import Only
 from findings.made import found, made, rule
 from findings.pages import OURS, Page, parsed
 from stageprof.renderers import document, findings, markdown, notebook, terminal
-from stageprof.summary import summarize
-from stageprof.text import safe
 from stageprof_collectors.finding import Fix, Where
+from stageprof_collectors.summary import summarize
+from stageprof_collectors.text import safe
 
 HOSTILE = (
     "<img src=x onerror=alert(1)></pre><script>",

@@ -23,6 +23,19 @@ STAGE_COLOURS: Final[dict[Stage, str]] = {
     Stage.UNEXPLAINED: "#777777",
 }
 
+#: Colours of the layers with most seconds, from Paul Tol's "bright" and "muted" schemes, which people who see few
+#: colours can tell apart (https://sronpersonalpages.nl/~pault/); the last is all other layers'.
+LAYER_COLOURS: Final = (
+    "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377",
+    "#cc6677", "#44aa99", "#999933", "#88ccee", "#ddcc77", "#8c8c8c",
+)  # fmt: skip
+
+#: What is no task, where tasks are coloured.
+OTHER_COLOUR: Final = "#a8a8a8"
+
+#: Share of a task's time that waited for the GIL: unknown, then from none to all in fifths.
+GIL_COLOURS: Final = ("#a8a8a8", "#4575b4", "#91bfdb", "#fee090", "#fc8d59", "#d73027")
+
 #: The colour of each severity on light and on dark ground; each is read on it without effort
 #: (a contrast of 4.5 or more).
 SEVERITY_COLOURS: Final[dict[Severity, tuple[str, str]]] = {

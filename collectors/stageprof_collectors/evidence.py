@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from html import escape
 from typing import Final
 
-from stageprof.text import Form, safe
 from stageprof_collectors.finding import Finding
 from stageprof_collectors.quantity import seconds, share, size
+from stageprof_collectors.text import Form, safe
 
 #: What the ending of a name says of its number.
 _UNITS: Final[dict[str, Callable[[float], str]]] = {"_s": seconds, "_bytes": size, "_share": share}

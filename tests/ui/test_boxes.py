@@ -1,0 +1,96 @@
+"""Boxes are packed without overlap, and the picture of them is exact at any zoom."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stageprof_ui.columns.boxes import SUBROWS, Pile, Row, levels, picture
+from stageprof_ui.columns.timeline import union
+
+SPANS = st.lists(
+    st.tuples(st.integers(0, 10_000), st.integers(0, 500)).map(lambda p: (p[0], p[0] + p[1])),
+    max_size=60,
+)
+ROW = Row("thread", 0, "thread")
+
+
+@given(SPANS)
+def test_no_two_of_one_level_overlap_and_what_has_no_room_is_counted(
+    spans: list[tuple[int, int]],
+) -> None:
+    level, left = levels([a for a, _ in spans], [b for _, b in spans])
+    for i in range(SUBROWS):
+        mine = sorted(s for s, at in zip(spans, level, strict=True) if at == i)
+        assert all(a[1] <= b[0] for a, b in zip(mine, mine[1:], strict=False))
+    assert left == int((level < 0).sum())
+
+
+def test_a_level_is_opened_only_when_all_others_are_busy() -> None:
+    level, left = levels([0, 1, 2, 10], [5, 5, 3, 12])
+    assert (level.tolist(), left) == ([0, 1, 2, 0], 0)
+
+
+@given(SPANS)
+def test_a_union_covers_what_its_parts_cover_once(spans: list[tuple[int, int]]) -> None:
+    a, b = np.array(spans or np.zeros((0, 2)), np.int64).reshape(-1, 2).T
+    start, stop = union(a, b)
+    covered = {t for x, y in spans for t in range(x, y)}
+    assert covered == {t for x, y in zip(start, stop, strict=True) for t in range(x, y)}
+    assert (start[1:] > stop[:-1]).all()
+
+
+@given(SPANS, st.integers(1, 40), st.floats(0, 9_000), st.floats(1, 9_000))
+def test_the_share_of_each_pixel_is_the_time_that_boxes_fill_of_it(
+    spans: list[tuple[int, int]], width: int, begin: float, length: float
+) -> None:
+    pile = Pile(0)
+    a, b = (
+        (np.array(c, np.int64) * 1000 for c in zip(*_apart(spans), strict=True))
+        if spans
+        else (
+            np.zeros(0, np.int64),
+            np.zeros(0, np.int64),
+        )
+    )
+    pile.add(ROW, a, b, np.arange(len(a)) % 3)
+    boxes = pile.boxes()
+
+    group, share = picture(boxes, boxes.step, [(0,)], (begin, begin + length), width)
+
+    edges = np.linspace(begin, begin + length, width + 1)
+    for p in range(width):
+        parts = np.zeros(3)
+        for i in range(len(boxes)):
+            x, y = float(boxes.start[i]), float(boxes.start[i]) + float(boxes.length[i])
+            parts[boxes.step[i]] += max(0.0, min(y, edges[p + 1]) - max(x, edges[p]))
+        assert abs(share[0, p] - parts.sum() / (edges[p + 1] - edges[p])) < 1e-6
+        if group[0, p] >= 0:
+            assert parts[group[0, p]] >= parts.max() - 1e-6
+
+
+def _apart(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans that do not overlap one before."""
+    out: list[tuple[int, int]] = []
+    for a, b in sorted(spans):
+        if not out or a >= out[-1][1]:
+            out.append((a, b))
+    return out
+
+
+def test_days_fit_as_well_as_microseconds() -> None:
+    pile = Pile(0)
+    day = 86_400 * 10**9
+    pile.add(ROW, np.array([0, 3 * day]), np.array([day, 3 * day + 1_000]), 1)
+    boxes = pile.boxes()
+    start, stop = boxes.seconds()
+    assert boxes.unit_ns > 1_000
+    assert abs(stop[0] - 86_400) < 1e-3
+    assert abs(start[1] - 3 * 86_400) < 1e-3
+
+
+def test_nothing_is_no_picture() -> None:
+    boxes = Pile(0).boxes()
+    assert len(boxes) == 0
+    assert boxes.offsets.tolist() == [0]

@@ -1,0 +1,60 @@
+"""What runs in the browser: our own small script, the page's frame and its style.
+
+One script for the server, the static report and the notebook; it is never fetched, always inline.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+_HERE: Final = Path(__file__).parent
+#: In the order in which they need each other.
+_SCRIPTS: Final = (
+    "words", "boxes", "picture", "selection", "drawing", "story", "page", "app",
+)  # fmt: skip
+
+
+@cache
+def body() -> str:
+    """All our scripts as the body of a function that returns what callbacks use."""
+    scripts = ((_HERE / f"{name}.js").read_text("utf-8") for name in _SCRIPTS)
+    return '"use strict";\n' + "\n".join(scripts)
+
+
+def script() -> str:
+    """The same for a page, which puts it on the window as `stageprof`."""
+    return f"window.stageprof ??= (() => {{\n{body()}\n}})();"
+
+
+#: What a callback begins with: where no page holds the script (a notebook), the model `library` does.
+PRELUDE: Final = "const S = (window.stageprof ??= new Function(library.data.code[0])());\n"
+
+
+@cache
+def page_style() -> str:
+    """The style sheet of a page: colours of both themes, the frame, and what views are made of."""
+    return _sheet("theme") + _sheet("page") + _sheet("view")
+
+
+@cache
+def view_style() -> str:
+    """That of a view, which has a tree of its own; its colours are those of the page around it."""
+    return _sheet("view")
+
+
+@cache
+def notebook_style() -> str:
+    """That of a view that stands alone: with colours, by the theme of the system."""
+    return _sheet("theme").replace(":root", ":host") + _sheet("view")
+
+
+def _sheet(name: str) -> str:
+    return (_HERE / f"{name}.css").read_text("utf-8")
+
+
+@cache
+def frame() -> str:
+    """The page around the views, as a Jinja template."""
+    return (_HERE / "page.html").read_text("utf-8")

@@ -1,0 +1,50 @@
+// The one object that the page's callbacks speak to: a selection and drawings for each app shown.
+
+const apps = {};
+
+// An app by its name: several may be on one page of a notebook.
+function app(name, tables) {
+  if (!apps[name]) {
+    const selection = new Selection(prepared(tables()));
+    apps[name] = { name, selection, drawings: {}, boxes: {}, tables: selection.tables };
+  }
+  return apps[name];
+}
+
+function prepared(tables) {
+  const palettes = {};
+  for (const mode in tables.palettes) palettes[mode] = tables.palettes[mode].map(bgr);
+  return { ...tables, palettes };
+}
+
+// "#rrggbb" as the number 0xbbggrr, as canvas pixels have it in memory.
+function bgr(colour) {
+  const rgb = parseInt(colour.slice(1), 16);
+  return ((rgb & 255) << 16) | (rgb & 0xff00) | (rgb >> 16);
+}
+
+// The drawing of a figure; made when it is first asked for.
+function drawing(name, { figure, image, source, tables, stories, lines, told: panel }) {
+  const mine = app(name, () => JSON.parse(tables.data.tables[0]));
+  const boxes = (mine.boxes[source.id] ??= new Boxes(source.data));
+  return (mine.drawings[figure.id] ??= new Drawing({
+    figure, image, boxes, selection: mine.selection, stories: stories.data,
+    lines: lines.data.lines.map((text) => JSON.parse(text)), mode: lines.data.mode[0], told: panel,
+  }));
+}
+
+// Draw once for all that changed before the next frame.
+const waiting = new Set();
+function soon(drawing_) {
+  if (!waiting.size) {
+    requestAnimationFrame(() => {
+      const all = [...waiting];
+      waiting.clear();
+      all.forEach((d) => d.draw());
+    });
+  }
+  waiting.add(drawing_);
+}
+
+return { app, apps, drawing, soon, Boxes, Selection, Drawing, shares, paint, seconds, size, element,
+         listing, page };

@@ -1,0 +1,62 @@
+// Boxes in rows over time, as columns/boxes.py packs them; rows can grow while a run goes on.
+
+const COLUMNS = { start: Uint32Array, length: Uint32Array, step: Uint8Array, layer: Uint16Array,
+                  gil: Uint8Array, run: Int32Array };
+
+class Boxes {
+  constructor(data) {
+    this.unit = data.unit_ns[0] / 1e9;
+    this.rows = [];
+    for (let r = 0; r + 1 < data.offsets.length; r++) {
+      const [a, b] = [data.offsets[r], data.offsets[r + 1]];
+      const row = { n: b - a };
+      for (const name in COLUMNS) row[name] = data[name].subarray(a, b);
+      this.rows.push(row);
+    }
+    this.first = Array.from(data.offsets);
+  }
+
+  get count() {
+    return this.rows.reduce((sum, row) => sum + row.n, 0);
+  }
+
+  // Index of the first box of a row that ends after t (in units).
+  after(row, t) {
+    let [low, high] = [0, row.n];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (row.start[middle] + row.length[middle] > t) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  // Index of the box of a row that covers t, or the nearest within `slack` units; -1 if none.
+  at(row, t, slack) {
+    const i = this.after(row, t);
+    const distance = (j) => j < 0 || j >= row.n ? Infinity
+      : Math.max(row.start[j] - t, t - row.start[j] - row.length[j], 0);
+    const best = distance(i) <= distance(i - 1) ? i : i - 1;
+    return distance(best) <= slack ? best : -1;
+  }
+
+  // Add boxes at the ends of rows: {row: Uint32Array, and the columns}, in order within a row.
+  append(delta) {
+    for (let i = 0; i < delta.row.length; i++) {
+      const row = (this.rows[delta.row[i]] ??= { n: 0 });
+      for (const name in COLUMNS) {
+        row[name] = grown(row[name], row.n, COLUMNS[name]);
+        row[name][row.n] = delta[name][i];
+      }
+      row.n += 1;
+    }
+  }
+}
+
+function grown(array, n, Kind) {
+  if (array && n < array.length && array.byteLength === array.buffer.byteLength) return array;
+  if (array && n < array.length) return array.slice();  // a view of what was sent: never write there
+  const bigger = new Kind(Math.max(64, 2 * n));
+  if (array) bigger.set(array.subarray(0, n));
+  return bigger;
+}

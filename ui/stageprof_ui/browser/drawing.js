@@ -1,0 +1,175 @@
+// A Bokeh figure that shows boxes: draws them, names the one under the pointer, tells of a click.
+
+class Drawing {
+  constructor({ figure, image, boxes, selection, stories, lines, mode, told: panel }) {
+    Object.assign(this, { figure, image, boxes, selection, stories, mode, panel });
+    this.lines_ = lines;
+    this.arrange(lines[0]);
+    selection.listeners.add(() => soon(this));
+  }
+
+  // Put lines below each other, the first at the top; `total` is their height.
+  arrange(lines) {
+    const total = lines.reduce((sum, line) => sum + line.height, 0);
+    let top = total;
+    this.lines = lines.map((line, index) => {
+      const placed = { ...line, index, top, bottom: top - line.height };
+      top -= line.height;
+      return placed;
+    });
+    this.total = total;
+  }
+
+  // One line for each process, or one for each of its threads.
+  fold(folded) {
+    this.arrange(this.lines_[folded ? 1 : 0]);
+    this.figure.y_range.setv({ start: 0, end: Math.max(this.total, 0.01) });
+    this.figure.height = Math.min(900, Math.round(this.total * 22) + 50);
+    soon(this);
+  }
+
+  get window() {
+    const { start, end } = this.figure.x_range;
+    return [start / this.boxes.unit, end / this.boxes.unit];
+  }
+
+  draw() {
+    const { inner_width: width, inner_height: height, y_range: y } = this.figure;
+    const [x0, x1] = this.window;
+    if (!(width > 0 && height > 0 && x1 > x0)) return;
+    const view = {
+      boxes: this.boxes, lines: this.lines, groupOf: this.selection.grouping(this.mode),
+      chosen: this.selection.filter(), palette: this.selection.palette(this.mode),
+    };
+    const began = performance.now();
+    const pixels = paint(view, [x0, x1], [y.start, y.end], width, height);
+    const { start, end } = this.figure.x_range;
+    this.image.data = {
+      image: [ndarray(pixels, [height, width])], x: [start], y: [y.start],
+      dw: [end - start], dh: [y.end - y.start],
+    };
+    this.label();
+    this.drawn = { width, height, ms: performance.now() - began };
+    document.documentElement.dataset.stageprofDrawn = String(++drawings);
+  }
+
+  // Names of lines where there is room for them.
+  label() {
+    const { y_range: y, inner_height: height } = this.figure;
+    const axis = this.figure.left[0];
+    const perPixel = (y.end - y.start) / height;
+    const ticks = [], names = {};
+    let free = Infinity;
+    for (const line of this.lines) {
+      const middle = (line.top + line.bottom) / 2;
+      if (!line.label || middle > y.end || middle < y.start || free - middle < 13 * perPixel) continue;
+      ticks.push(middle);
+      names[middle] = line.label.length > 28 ? `${line.label.slice(0, 27)}…` : line.label;
+      free = middle;
+    }
+    axis.ticker.ticks = ticks;
+    axis.major_label_overrides = names;
+  }
+
+  // The line and the box at a point of the figure: {line, row, index}; index -1 between boxes.
+  under(x, y) {
+    const line = this.lines.find((l) => l.bottom <= y && y < l.top);
+    if (!line) return null;
+    const [x0, x1] = this.window;
+    const t = x / this.boxes.unit, slack = 2 * (x1 - x0) / this.figure.inner_width;
+    let found = { line, row: null, index: -1 }, nearest = Infinity;
+    for (const r of line.rows) {
+      const row = this.boxes.rows[r];
+      const index = row ? this.boxes.at(row, t, slack) : -1;
+      if (index < 0) continue;
+      const off = Math.max(row.start[index] - t, t - row.start[index] - row.length[index], 0);
+      if (off < nearest) [found, nearest] = [{ line, r, row, index }, off];
+    }
+    return found;
+  }
+
+  // What a box is, as pairs of name and value.
+  describe({ line, row, index }) {
+    if (index < 0) return [["", line.label]];
+    const { steps, layers } = this.selection.tables;
+    const step = steps[row.step[index]], layer = layers[row.layer[index]];
+    const unit = this.boxes.unit;
+    const out = [["", layer && layer.name ? layer.name : `${step.stage} ${step.name}`]];
+    const key = this.selection.keyOf(row.run[index]);
+    if (key) out.push(["task", key]);
+    if (layer && layer.line) out.push(["line", layer.line]);
+    if (layer && layer.name) out.push(["step", `${step.stage} ${step.name}`]);
+    if (row.gil[index]) out.push(["GIL wait", `about ${(row.gil[index] - 1) * 10} %`]);
+    out.push(["takes", seconds(row.length[index] * unit)]);
+    out.push(["from", seconds(row.start[index] * unit)]);
+    out.push(["on", line.label]);
+    return out;
+  }
+
+  hover(event) {
+    const found = this.inside(event) ? this.under(event.x, event.y) : null;
+    tip(found && found.index >= 0 ? this.describe(found) : null, event, this.figure);
+  }
+
+  // Back to the whole run, with nothing selected.
+  everything() {
+    this.selection.clear();
+    this.selection.change({});
+    const { bounds } = this.figure.x_range, margin = (bounds[1] - bounds[0]) / 22;
+    this.figure.x_range.setv({ start: bounds[0] + margin, end: bounds[1] - margin });
+  }
+
+  leave() {
+    tip(null);
+  }
+
+  // Tell of the task that was clicked.
+  tap(event) {
+    this.panel.text = told(this, this.inside(event) ? this.under(event.x, event.y) : null);
+  }
+
+  // Sum up what is in a rectangle.
+  rectangle({ geometry, final }) {
+    if (final && geometry.type === "rect") this.panel.text = sums(this.totals(geometry));
+  }
+
+  inside({ x, y }) {
+    const { x_range: a, y_range: b } = this.figure;
+    return a.start <= x && x <= a.end && b.start <= y && y <= b.end;
+  }
+
+  // Sums of the boxes in a rectangle: how many, busy seconds, and by group.
+  totals({ x0, x1, y0, y1 }) {
+    const unit = this.boxes.unit, [a, b] = [x0 / unit, x1 / unit];
+    const chosen = this.selection.filter();
+    let count = 0, busy = 0;
+    const by = new Map();
+    for (const line of this.lines) {
+      if (line.bottom >= y1 || line.top <= y0) continue;
+      for (const r of line.rows) {
+        const row = this.boxes.rows[r];
+        for (let i = row ? this.boxes.after(row, a) : 0; row && i < row.n && row.start[i] < b; i++) {
+          if (!chosen(row, i)) continue;
+          const part = Math.min(row.start[i] + row.length[i], b) - Math.max(row.start[i], a);
+          const name = this.selection.nameOf(row, i);
+          const sum = by.get(name) || [0, 0];
+          by.set(name, [sum[0] + 1, sum[1] + part * unit]);
+          count += 1;
+          busy += part * unit;
+        }
+      }
+    }
+    return { count, busy, by: [...by].sort((p, q) => q[1][1] - p[1][1]) };
+  }
+}
+
+let drawings = 0;
+
+function ndarray(pixels, shape) {
+  // Bokeh takes a typed array with a shape for an image.
+  const array = pixels;
+  array.shape = shape;
+  array.dtype = "uint32";
+  array.dimension = 2;
+  return array;
+}

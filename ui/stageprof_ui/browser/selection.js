@@ -1,0 +1,87 @@
+// What is selected, everywhere at once: a stage, layers, keys. Pictures listen and draw again.
+
+class Selection {
+  constructor(tables) {
+    this.tables = tables;  // {steps: [{stage, name}], layers: [{name, prefix, line, group}], ...}
+    this.listeners = new Set();
+    this.mode = "layer";
+    this.clear();
+  }
+
+  clear() {
+    this.stage = "";
+    this.layers = null;
+    this.runs = null;
+    this.text = "";
+  }
+
+  get empty() {
+    return !this.stage && !this.layers && !this.runs;
+  }
+
+  change(what) {
+    Object.assign(this, what);
+    for (const listener of this.listeners) listener(this);
+  }
+
+  // Search by key, layer, prefix or line of code.
+  search(text) {
+    const wanted = text.trim().toLowerCase();
+    if (!wanted) return this.change({ text: "", layers: null, runs: null });
+    const layers = new Set();
+    this.tables.layers.forEach((layer, i) => {
+      const all = `${layer.name}\n${layer.prefix}\n${layer.line}`.toLowerCase();
+      if (i > 0 && all.includes(wanted)) layers.add(i);
+    });
+    const runs = layers.size ? null : this.keyed(wanted);
+    this.change({ text, layers: layers.size ? layers : null, runs });
+  }
+
+  // Rows of the table of tasks whose key holds a text; null if the keys are not at hand.
+  keyed(wanted) {
+    const keys = this.tables.keys;
+    if (!keys) return new Set();
+    const found = new Set();
+    for (let i = 0; i < keys.length; i++) if (keys[i].toLowerCase().includes(wanted)) found.add(i);
+    return found;
+  }
+
+  // Whether a box is of what is selected; everything is if nothing is selected.
+  filter() {
+    const { stage, layers, runs } = this;
+    if (this.empty) return () => true;
+    const stages = this.tables.steps.map((step) => !stage || step.stage === stage);
+    return (row, i) => stages[row.step[i]]
+      && (!layers || layers.has(row.layer[i]))
+      && (!runs || runs.has(row.run[i]));
+  }
+
+  // Which group a box is drawn as, in the mode chosen.
+  grouping(mode = "") {
+    const { steps, layers, stages } = this.tables;
+    const compute = steps.findIndex((step) => step.name === "compute");
+    const byStage = Uint8Array.from(steps, (step) => stages.indexOf(step.stage));
+    const by = mode || this.mode;
+    if (by === "stage") return (row, i) => byStage[row.step[i]];
+    const other = this.tables.palettes[by].length - 1;
+    const byLayer = Uint8Array.from(layers, (layer) => layer.group);
+    const of = by === "gil" ? (row, i) => Math.ceil(row.gil[i] / 2)
+      : (row, i) => byLayer[row.layer[i]];
+    return (row, i) => row.step[i] === compute ? of(row, i) : other;
+  }
+
+  palette(mode = "") {
+    return this.tables.palettes[mode || this.mode];
+  }
+
+  // The key of a run, where keys are at hand.
+  keyOf(run) {
+    return run >= 0 && this.tables.keys ? this.tables.keys[run] ?? "" : "";
+  }
+
+  // What a box is summed up under: its layer, or its step where it is no task.
+  nameOf(row, i) {
+    const layer = this.tables.layers[row.layer[i]];
+    return layer && layer.name ? layer.name : this.tables.steps[row.step[i]].name || "idle";
+  }
+}

@@ -1,0 +1,68 @@
+// A task's own story through the stages, and the sums of a selected rectangle.
+
+// Columns of stories by run: ready-made differences in units, so that they pack well.
+function storyOf(drawing_, run, box) {
+  const { boxes, stories, selection } = drawing_;
+  const i = run;
+  if (!(i < stories.sent.length)) return null;
+  const unit = boxes.unit;
+  const at = (name) => stories[name][i] * unit;
+  const graph = selection.tables.graphs[stories.graph[i]];
+  return [
+    ...(graph ? graph.before.map(([stage, s]) => [stage, s, `its whole graph, ${graph.line || "line unknown"}`]) : []),
+    ["communication", at("sent"), "the scheduler's message to the worker"],
+    ["communication", at("fetched"), "its inputs on their way to the worker"],
+    ["execution", at("waited"), "ready, but every thread was busy"],
+    ["execution", box.length * unit, computed(at("cpu"), box.length * unit)],
+    ["scheduling", at("told"), "until the scheduler knew that it had ended"],
+  ];
+}
+
+function computed(cpu, whole) {
+  return cpu > 0 && whole > 0 ? `its function; CPU ${seconds(Math.min(cpu, whole))}` : "its function";
+}
+
+function storyTable(rows) {
+  const table = element("table", "", "sp-table"), most = Math.max(...rows.map((row) => row[1]), 1e-12);
+  for (const [stage, value, what] of rows) {
+    const line = element("tr"), bar = element("td"), fill = element("div", "", `sp-bar sp-${stage}`);
+    fill.style.width = `${Math.max(1, Math.round(120 * value / most))}px`;
+    bar.append(fill);
+    line.append(element("td", stage), bar, element("td", seconds(value), "sp-number"), element("td", what));
+    table.append(line);
+  }
+  return table;
+}
+
+// What a click tells of a box; "" if it is none.
+function told(drawing_, found) {
+  if (!found || found.index < 0) return "";
+  const box = { length: found.row.length[found.index] }, run = found.row.run[found.index];
+  const section = element("section", "", "sp-story");
+  section.append(listing(drawing_.describe(found)));
+  const rows = run >= 0 ? storyOf(drawing_, run, box) : null;
+  if (rows) section.append(storyTable(rows));
+  const needs = run >= 0 ? needsOf(drawing_, run) : [];
+  if (needs.length) section.append(element("p", `needs ${needs.length} results: ${needs.slice(0, 8).join(", ")}${needs.length > 8 ? ", …" : ""}`));
+  return section.outerHTML;
+}
+
+// Keys of the tasks whose results a run needed, as far as they were recorded.
+function needsOf({ stories, selection }, run) {
+  const { need_from: from, need } = stories;
+  if (!from || run + 1 >= from.length) return [];
+  return Array.from(need.slice(from[run], from[run + 1]), (on) => selection.keyOf(on) || `task ${on}`);
+}
+
+function sums({ count, busy, by }) {
+  if (!count) return "";
+  const section = element("section", "", "sp-story"), table = element("table", "", "sp-table");
+  section.append(element("p", `${count.toLocaleString("en")} boxes, ${seconds(busy)} busy`, "sp-heading"));
+  for (const [name, [n, s]] of by.slice(0, 8)) {
+    const line = element("tr");
+    line.append(element("td", name), element("td", n.toLocaleString("en"), "sp-number"), element("td", seconds(s), "sp-number"));
+    table.append(line);
+  }
+  section.append(table);
+  return section.outerHTML;
+}

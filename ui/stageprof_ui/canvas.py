@@ -1,0 +1,179 @@
+"""Bokeh figures whose content our own script draws: the same live, in a report and a notebook."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from bokeh.models import (
+    BoxSelectTool,
+    ColumnDataSource,
+    CustomJS,
+    Div,
+    FixedTicker,
+    PanTool,
+    Range1d,
+    ResetTool,
+    WheelZoomTool,
+)
+from bokeh.plotting import figure
+
+from stageprof_ui import browser
+from stageprof_ui.columns.boxes import Boxes
+from stageprof_ui.columns.tables import Tables
+from stageprof_ui.columns.timeline import Line
+
+#: Pixels of a line of full height, at least, and what the axis takes.
+_LINE_PX, _AXIS_PX = 22, 50
+#: Beyond this the lines get thinner instead.
+_HIGHEST_PX: Final = 900
+
+
+@dataclass(frozen=True)
+class Stock:
+    """What the figures of one app share: boxes, tables, the span of time that all show."""
+
+    #: of the app, for pages with several
+    name: str
+    source: ColumnDataSource
+    tables: ColumnDataSource
+    stories: ColumnDataSource
+    x_range: Range1d
+    #: our script, for pages that do not hold it
+    library: ColumnDataSource = field(
+        default_factory=lambda: ColumnDataSource(data={"code": [browser.body()]})
+    )
+    #: where the story of a task and the sums of a selection are told
+    story: Div = field(default_factory=lambda: _told("story"))
+
+    @classmethod
+    def of(
+        cls, name: str, boxes: Boxes, tables: Tables, stories: dict[str, Any], end_s: float
+    ) -> Stock:
+        """The stock of a recording."""
+        end = max(end_s, 1e-6)
+        return cls(
+            name,
+            ColumnDataSource(data=columns(boxes)),
+            ColumnDataSource(data={"tables": [json.dumps(asdict(tables))]}),
+            ColumnDataSource(data=stories),
+            Range1d(0, end, bounds=(-0.05 * end, 1.05 * end), name="time"),
+        )
+
+
+def columns(boxes: Boxes) -> dict[str, Any]:
+    """The columns that `browser/boxes.js` reads."""
+    names = ("start", "length", "step", "layer", "gil", "run", "offsets")
+    return {"unit_ns": [boxes.unit_ns]} | {name: getattr(boxes, name) for name in names}
+
+
+def _told(name: str) -> Div:
+    return Div(text="", name=name, sizing_mode="stretch_width", disable_math=True)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure and the way to speak to what draws it."""
+
+    plot: Any
+    _stock: Stock
+    _args: dict[str, Any]
+
+    def call(self, code: str, **more: Any) -> CustomJS:
+        """A callback in which `d` is the drawing (`browser/drawing.js`)."""
+        got = ", ".join(self._args)
+        head = f"const d = S.drawing({json.dumps(self._stock.name)}, {{{got}}});\n"
+        return CustomJS(args=self._args | more, code=browser.PRELUDE + head + code)
+
+
+def drawn(
+    stock: Stock,
+    lines: Sequence[Line],
+    *,
+    label: str,
+    folded: Sequence[Line] = (),
+    mode: str = "",
+    height: int = 0,
+) -> Drawn:
+    """A figure of some lines.
+
+    Args:
+        stock: what the figures of an app share.
+        lines: what to show, the first at the top.
+        label: what it shows, for those who cannot see it.
+        folded: other lines of the same, which `d.fold(true)` shows instead.
+        mode: "layer", "stage" or "gil" colours it so always; "" as the app's colours are chosen.
+        height: pixels; 0 is as high as the lines need.
+    """
+    total = max(sum(line.height for line in lines), 0.01)
+    plot = figure(
+        x_range=stock.x_range,
+        y_range=Range1d(0, total),
+        height=height or min(_HIGHEST_PX, round(total * _LINE_PX) + _AXIS_PX),
+        sizing_mode="stretch_width",
+        tools=[],
+        toolbar_location="above",
+        background_fill_alpha=0,
+        border_fill_alpha=0,
+        outline_line_alpha=0,
+        name=label,
+        output_backend="canvas",
+    )
+    image = ColumnDataSource(data={name: [] for name in ("image", "x", "y", "dw", "dh")})
+    plot.image_rgba("image", "x", "y", "dw", "dh", source=image)
+    _tools(plot)
+    _axes(plot)
+    whole = Drawn(plot, stock, _args(plot, stock, image, [lines, folded], mode))
+    _listen(whole)
+    return whole
+
+
+def _args(
+    plot: Any, stock: Stock, image: ColumnDataSource, both: Sequence[Sequence[Line]], mode: str
+) -> dict[str, Any]:
+    texts = [json.dumps([asdict(line) for line in lines]) for lines in both]
+    return {
+        "figure": plot,
+        "image": image,
+        "source": stock.source,
+        "tables": stock.tables,
+        "stories": stock.stories,
+        "lines": ColumnDataSource(data={"lines": texts, "mode": [mode, mode]}),
+        "told": stock.story,
+        "library": stock.library,
+    }
+
+
+def _listen(whole: Drawn) -> None:
+    plot, redraw = whole.plot, whole.call("S.soon(d);")
+    for model in (plot.x_range, plot.y_range):
+        model.js_on_change("start", redraw)
+        model.js_on_change("end", redraw)
+    for name in ("inner_width", "inner_height"):
+        plot.js_on_change(name, redraw)
+    plot.js_on_event("mousemove", whole.call("d.hover(cb_obj);"))
+    plot.js_on_event("mouseleave", whole.call("d.leave();"))
+    plot.js_on_event("tap", whole.call("d.tap(cb_obj);"))
+    plot.js_on_event("selectiongeometry", whole.call("d.rectangle(cb_obj);"))
+
+
+def _tools(plot: Any) -> None:
+    wheel, pan, box = (
+        WheelZoomTool(dimensions="width"),
+        PanTool(dimensions="width"),
+        BoxSelectTool(),
+    )
+    tall = WheelZoomTool(dimensions="height", modifiers={"shift": True})
+    plot.add_tools(pan, wheel, tall, box, ResetTool())
+    plot.toolbar.active_scroll, plot.toolbar.active_drag = wheel, pan
+    plot.toolbar.logo = None
+
+
+def _axes(plot: Any) -> None:
+    plot.yaxis.ticker = FixedTicker(ticks=[])
+    plot.yaxis.major_tick_line_alpha = plot.yaxis.axis_line_alpha = 0
+    plot.ygrid.visible = False
+    plot.xaxis.axis_label = "seconds since the start"
+    plot.xaxis.axis_label_text_font_style = "normal"

@@ -1,0 +1,124 @@
+"""What each task waited for, in columns that pack well; and what its whole graph took before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stageprof_collectors.computations import wall_between
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.text import safe
+from stageprof_runtime.stage import Stage
+
+#: Up to so many tasks their stories go to the browser.
+MOST: Final = 300_000
+#: Up to so many needs of tasks do.
+NEEDS: Final = 300_000
+#: What happens to a graph before its tasks.
+_BEFORE: Final = (
+    Stage.CONSTRUCTION,
+    Stage.OPTIMIZATION,
+    Stage.SERIALIZATION,
+    Stage.COMMUNICATION,
+    Stage.SCHEDULING,
+)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Of one graph the line that handed it over, and seconds by stage before its first task."""
+
+    line: str
+    before: Sequence[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class Stories:
+    """One entry per row of the table of tasks; all empty if they are too many.
+
+    Attributes:
+        sent: uint32 units from the scheduler's decision to the worker's hearing of it.
+        fetched: until its inputs were there.
+        waited: until a thread took it.
+        told: from its end until the scheduler knew.
+        cpu: CPU time of its function.
+        graph: int16, index of its graph; -1 if unknown.
+        need_from: uint32, one more than tasks: task i needed the results of the tasks
+            `need[need_from[i]:need_from[i + 1]]`; both empty if they are too many.
+        need: int32.
+    """
+
+    sent: NDArray[np.uint32]
+    fetched: NDArray[np.uint32]
+    waited: NDArray[np.uint32]
+    told: NDArray[np.uint32]
+    cpu: NDArray[np.uint32]
+    graph: NDArray[np.int16]
+    need_from: NDArray[np.uint32]
+    need: NDArray[np.int32]
+
+    def columns(self) -> dict[str, Any]:
+        """As `browser/story.js` reads them."""
+        return dict(vars(self))
+
+
+def stories(recording: Recording, unit_ns: int, *, most: int = MOST) -> Stories:
+    """The stories of all tasks, if they are not more than `most`."""
+    runs = recording.timeline.runs
+    n = len(runs["run"])
+    if n > most:
+        none = np.zeros(0, np.uint32)
+        graph, need = np.zeros(0, np.int16), np.zeros(0, np.int32)
+        return Stories(none, none, none, none, none, graph, none, need)
+
+    def units(ns: NDArray[np.int64]) -> NDArray[np.uint32]:
+        return np.clip(ns // unit_ns, 0, 2**32 - 1).astype(np.uint32)
+
+    ended = np.where(runs["finished"] > 0, runs["finished"] - runs["stop"], 0)
+    return Stories(
+        units(runs["received"] - runs["assigned"]),
+        units(runs["ready"] - runs["received"]),
+        units(runs["start"] - runs["ready"]),
+        units(ended),
+        units(runs["cpu"]),
+        _graphs(recording),
+        *_needs(recording),
+    )
+
+
+def _needs(recording: Recording) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
+    needs = recording.timeline.depends
+    if len(needs.on) > NEEDS:
+        return np.zeros(0, np.uint32), np.zeros(0, np.int32)
+    return needs.first.astype(np.uint32), needs.on.astype(np.int32)
+
+
+def _graphs(recording: Recording) -> NDArray[np.int16]:
+    """Index in `computations()` of each run's graph."""
+    owner = recording.owners
+    numbers = {(g.number, g.place): i for i, g in enumerate(recording.timeline.graphs)}
+    found = np.full(len(owner), -1, np.int64)
+    place = recording.timeline.runs["place"]
+    for (number, where), i in numbers.items():
+        found[(owner == number) & (place == where)] = i
+    return np.minimum(found, 2**15 - 1).astype(np.int16)
+
+
+def graphs(recording: Recording) -> list[Graph]:
+    """What of the wall time each graph took before its first task."""
+    rows = recording.computations()[["file", "line", "start_s", "first_task_s"]].to_dict("records")
+    return [_graph(recording, row) for row in rows]
+
+
+def _graph(recording: Recording, row: dict[Any, Any]) -> Graph:
+    line = f"{PurePath(row['file']).name}:{row['line']}" if row["file"] else ""
+    begin = recording.timeline.region.start + round(row["start_s"] * 1e9)
+    wait = row["first_task_s"]
+    took = wall_between(recording, begin, begin + round(wait * 1e9)) if wait == wait else {}
+    before = [(str(stage), took.get(f"{stage}_s", 0.0)) for stage in _BEFORE]
+    return Graph(safe(line, limit=200) if line else "", [part for part in before if part[1] > 0])

@@ -1,0 +1,252 @@
+"""What every process and thread did, as rows of boxes; and which rows each picture shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stageprof_collectors.intervals import innermost
+from stageprof_collectors.lane import Lane
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.timeline import Ints, present
+from stageprof_collectors.work import gil_share
+from stageprof_runtime.stage import STEP
+from stageprof_ui.columns.boxes import Boxes, Pile, Row
+
+_COMPUTE: Final = STEP["compute"]
+_TRANSFER: Final = STEP["data.transfer"]
+_SPILL: Final = (STEP["spill.write"], STEP["spill.read"])
+_WAIT: Final = STEP["wait.thread"]
+
+#: Kinds of rows that are threads which run tasks: what a worker's share is of.
+THREAD: Final = "thread"
+#: More layers than a byte pair can number are one.
+_LAYERS: Final = 2**16 - 1
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a picture: what it is called, and the rows that it adds up."""
+
+    label: str
+    rows: tuple[int, ...]
+    #: relative to that of a thread
+    height: float = 1.0
+    #: the process that it belongs to; lines of one can be folded into the first of them
+    parent: str = ""
+
+
+def boxes(recording: Recording) -> Boxes:
+    """All boxes of a recording: the path, the client, the scheduler, and each worker's."""
+    pile = Pile(recording.timeline.region.start)
+    roles = [place.role for place in recording.store.places]
+    _path(pile, recording)
+    for role in ("client", "scheduler"):
+        for place in (i for i, r in enumerate(roles) if r == role):
+            _process(pile, recording, place, role)
+    groups = recording.groups
+    layer, gil = np.minimum(groups.of_run, _LAYERS), _tenths(recording)
+    for place in _working(recording):
+        _worker(pile, recording, place, layer, gil)
+    _unseen(pile, recording, layer)
+    return pile.boxes([row.layer for row in groups.rows[: _LAYERS + 1]])
+
+
+# -- rows -----------------------------------------------------------------------------------------
+
+
+def _path(pile: Pile, recording: Recording) -> None:
+    """The critical path as a row of its own, and where it ran: a row for each role."""
+    steps = recording.path_steps
+    columns = [(s.start, s.stop, s.what.step, s.what.place, s.run) for s in steps]
+    start, stop, step, place, run = np.array(columns or [(0,) * 5][:0], np.int64).reshape(-1, 5).T
+    pile.add(Row("critical path", -1, "path"), start, stop, step, run=run)
+    roles = np.array([p.role for p in recording.store.places] or [""])
+    role = roles[np.clip(place, 0, len(roles) - 1)]
+    for name in ("client", "scheduler", "worker"):
+        mine = role == name
+        pile.add(Row(name, -1, "path here"), start[mine], stop[mine], step[mine], run=run[mine])
+
+
+def _process(pile: Pile, recording: Recording, place: int, role: str) -> None:
+    """A row for each thread of the client or the scheduler that did something."""
+    lanes, region = recording.lanes, recording.timeline.region
+    for thread in lanes.threads(place):
+        own = place == region.place and thread == region.thread
+        lane = lanes.exact(place, thread)
+        if own:  # what only the sampler saw goes under what is known exactly
+            lane = innermost([*lanes.sampled(place, thread), *lane])
+        label = f"{role}: your thread" if own and role == "client" else role
+        _lane(pile, Row(label, place, role), lane)
+
+
+def _worker(pile: Pile, recording: Recording, place: int, layer: Ints, gil: Ints) -> None:
+    """The rows of a worker: its threads, what it moved, spilled and loaded, and who waited."""
+    runs, lanes = recording.timeline.runs, recording.lanes
+    name = label_of(recording, place)
+    mine = np.flatnonzero(runs["wplace"] == place)
+    for i, thread in enumerate(present_threads(runs["thread"][mine])):
+        on = mine[runs["thread"][mine] == thread]
+        row = Row(f"{name}, thread {i + 1}", place, THREAD)
+        _thread(pile, row, recording, on, lanes.exact(place, thread), layer, gil)
+    _soft(pile, recording, Row(f"{name}, transfers", place, "transfer"), (_TRANSFER,))
+    _soft(pile, recording, Row(f"{name}, spilling", place, "spill"), _SPILL)
+    _lane(pile, Row(f"{name}, bytes", place, "bytes"), lanes.bytes_work(place))
+    _waiting(pile, Row(f"{name}, waiting for a thread", place, "waiting"), recording, mine)
+
+
+def _thread(
+    pile: Pile, row: Row, recording: Recording, on: Ints, lane: Lane, layer: Ints, gil: Ints
+) -> None:
+    """Tasks of one thread, and between them what else it did for them."""
+    runs = recording.timeline.runs
+    on = on[np.argsort(runs["start"][on], kind="stable")]
+    start, stop = runs["start"][on], runs["stop"][on]
+    extra = np.array([(a, b, w.step) for a, b, w in lane], np.int64).reshape(-1, 3)
+    extra = extra[~_within(extra, start, stop)]
+    none = np.full(len(extra), 0, np.int64)
+    pile.add(
+        row,
+        np.append(start, extra[:, 0]),
+        np.append(stop, extra[:, 1]),
+        np.append(np.full(len(on), _COMPUTE), extra[:, 2]),
+        layer=np.append(layer[on], none),
+        gil=np.append(gil[on], none),
+        run=np.append(on, none - 1),
+    )
+
+
+def _within(extra: Ints, start: Ints, stop: Ints) -> NDArray[np.bool_]:
+    """Which segments overlap one of some intervals in order."""
+    if not len(start):
+        return np.zeros(len(extra), np.bool_)
+    before = np.searchsorted(start, extra[:, 1], side="left") - 1
+    return (before >= 0) & (stop[np.maximum(before, 0)] > extra[:, 0])
+
+
+def _soft(pile: Pile, recording: Recording, row: Row, steps: tuple[int, ...]) -> None:
+    spans = recording.timeline.spans
+    mine = (spans["place"] == row.place) & np.isin(spans["step"], steps)
+    pile.add_overlapping(row, spans["start"][mine], spans["stop"][mine], spans["step"][mine])
+
+
+def _waiting(pile: Pile, row: Row, recording: Recording, mine: Ints) -> None:
+    """When at least one task that was ready waited for a thread."""
+    runs = recording.timeline.runs
+    start, stop = runs["ready"][mine], runs["start"][mine]
+    long = stop > start
+    start, stop = union(start[long], stop[long])
+    if len(start):
+        pile.add(row, start, stop, _WAIT)
+
+
+def _unseen(pile: Pile, recording: Recording, layer: Ints) -> None:
+    """Tasks of workers that were not instrumented, by what the scheduler saw of them."""
+    runs = recording.timeline.runs
+    unseen = np.flatnonzero(runs["wplace"] < 0)
+    for worker in present(runs["worker"][unseen]):
+        mine = unseen[runs["worker"][unseen] == worker]
+        name = recording.store.strings[worker] or "tasks not seen"
+        steps = np.full(len(mine), _COMPUTE, np.int64)
+        pile.add_overlapping(
+            Row(f"{name} (not instrumented)", -1, THREAD),
+            runs["start"][mine],
+            runs["stop"][mine],
+            steps,
+        )
+    del layer
+
+
+def _lane(pile: Pile, row: Row, lane: Lane) -> None:
+    if lane:
+        start, stop, step = np.array([(a, b, w.step) for a, b, w in lane], np.int64).T
+        pile.add(row, start, stop, step)
+
+
+def union(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
+    """The instants that at least one of some intervals covers, as disjoint intervals in order."""
+    order = np.argsort(start, kind="stable")
+    a, b = start[order], np.maximum.accumulate(stop[order]) if len(start) else stop
+    first = np.append(True, a[1:] > b[:-1])[: len(a)]
+    heads = np.flatnonzero(first)
+    ends = np.append(heads[1:] - 1, len(a) - 1) if len(a) else heads
+    return a[heads], b[ends]
+
+
+def _tenths(recording: Recording) -> Ints:
+    """For each run the tenth of its time spent waiting for the GIL, plus 1; 0 where unknown."""
+    share = gil_share(recording.timeline)
+    if share is None:
+        return np.zeros(len(recording.timeline.runs["run"]), np.int64)
+    return np.clip((share * 10).astype(np.int64), 0, 9) + 1
+
+
+def _working(recording: Recording) -> list[int]:
+    """Places that run tasks: workers, and where a local scheduler's threads or processes are."""
+    ran = set(present(recording.timeline.runs["wplace"]))
+    workers = {i for i, p in enumerate(recording.store.places) if p.role == "worker"}
+    return sorted(ran | workers)
+
+
+def present_threads(threads: Ints) -> list[int]:
+    """The different threads in the order of their first task."""
+    different, first = np.unique(threads, return_index=True)
+    found: list[int] = different[np.argsort(first)].tolist()
+    return found
+
+
+def label_of(recording: Recording, place: int) -> str:
+    """What a process is called: a worker's name where it has one, else its address."""
+    where = recording.store.places[place]
+    if where.role != "worker":
+        return where.role
+    known = recording.worker_names.get(where.name, "")
+    return f"worker {known}" if known else where.name
+
+
+# -- lines ----------------------------------------------------------------------------------------
+
+
+def lines(found: Boxes) -> list[Line]:
+    """The lines of the timeline: one per row, the thin ones for what is not a thread."""
+    out = []
+    for i, row in enumerate(found.rows):
+        if row.kind in ("path", "path here", "client", "scheduler"):
+            continue
+        height = 1.0 if row.kind == THREAD else 0.5
+        out.append(Line(row.label, (i,), height, row.label.partition(",")[0]))
+    return out
+
+
+def folded(found: Boxes) -> list[Line]:
+    """One line per process: all its threads together."""
+    by_parent: dict[str, list[int]] = {}
+    for i, row in enumerate(found.rows):
+        if row.kind == THREAD:
+            by_parent.setdefault(row.label.partition(",")[0], []).append(i)
+    return [Line(name, tuple(rows), 1.0, name) for name, rows in by_parent.items()]
+
+
+def waterfall(found: Boxes) -> list[Line]:
+    """The lines of the overview: the path; client, scheduler and workers, each with its path."""
+    return list(_waterfall(found))
+
+
+def _waterfall(found: Boxes) -> Iterator[Line]:
+    kinds: dict[str, list[int]] = {}
+    for i, row in enumerate(found.rows):
+        name = f"here {row.label}" if row.kind == "path here" else row.kind
+        kinds.setdefault(name, []).append(i)
+    for label, kind, role in (
+        ("critical path", "path", ""),
+        ("client", "client", "client"),
+        ("scheduler", "scheduler", "scheduler"),
+        ("workers", THREAD, "worker"),
+    ):
+        yield Line(label, tuple(kinds.get(kind, ())))
+        if role:
+            yield Line("", tuple(kinds.get(f"here {role}", ())), 0.25, "path")

@@ -1,0 +1,83 @@
+"""The static report: all pages but the live one in a single file that asks for nothing."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from bokeh.document import Document
+from bokeh.models import ImportedStyleSheet, InlineStyleSheet
+from bokeh.resources import INLINE
+from panel.io.save import save
+
+from stageprof_runtime.errors import RecordingNotWritable
+from stageprof_ui.app import page
+from stageprof_ui.store import Store
+
+#: What the page may do: run its own scripts (Bokeh makes functions of callbacks: `unsafe-eval`),
+#: style itself, show pictures that it holds. It may not ask anybody for anything.
+_POLICY: Final = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
+    "img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'; object-src 'none'"
+)
+_ICONS: Final = re.compile(r"<link[^>]*rel=\"(?:icon|apple-touch-icon|manifest)\"[^>]*>")
+
+
+def write(store: Store, path: str | os.PathLike[str]) -> Path:
+    """Write the report of a recording.
+
+    Raises:
+        RecordingNotWritable: `path` cannot be written.
+    """
+    target = Path(path)
+    try:
+        target.write_text(text(store), "utf-8")
+    except OSError as error:
+        raise RecordingNotWritable(
+            f"the report cannot be written to {path} ({error.strerror or error})",
+            expected="a path in a folder that exists and is yours",
+            do="choose another with -o",
+        ) from error
+    return target
+
+
+def text(store: Store) -> str:
+    """The report as HTML."""
+    document = page(store, policy=_POLICY).server_doc(Document())
+    _inlined(document)
+    out = io.StringIO()
+    save(
+        document,
+        out,
+        resources=INLINE,
+        template=document.template,
+        template_variables=document.template_variables,
+    )
+    return _ICONS.sub("", out.getvalue())
+
+
+def _inlined(document: Any) -> None:
+    """Style sheets of Panel's that would be fetched become part of the page."""
+    for model in document.models:
+        sheets = getattr(model, "stylesheets", None)
+        if sheets:
+            model.stylesheets = [_inline(sheet) for sheet in sheets]
+
+
+def _inline(sheet: Any) -> Any:
+    if not isinstance(sheet, ImportedStyleSheet):
+        return sheet
+    return InlineStyleSheet(css=_bundled(sheet.url))
+
+
+def _bundled(url: str) -> str:
+    """The text of a style sheet of Panel's, from the installed package."""
+    import panel
+
+    name = re.sub(r"^.*?(?=dist/|bundled/|css/)", "", url.partition("?")[0])
+    dist = Path(panel.__file__).parent / "dist"
+    found = [p for p in (dist.parent / name, dist / name) if p.is_file()]
+    return found[0].read_text("utf-8") if found else ""

@@ -1,0 +1,66 @@
+"""Serves the app on this machine only, to whoever has the token that it prints."""
+
+from __future__ import annotations
+
+import errno
+import secrets
+import threading
+import webbrowser
+from collections.abc import Callable
+from typing import Any, Final
+
+from panel.io.server import get_server
+
+from stageprof_runtime.errors import UsageError
+from stageprof_ui.guard import guard
+
+ADDRESS: Final = "127.0.0.1"
+
+
+class App:
+    """The app on a port of this machine.
+
+    Args:
+        page: makes the page for each browser that opens it.
+        port: where; 0 takes a free one.
+
+    Raises:
+        UsageError: the port is in use.
+    """
+
+    def __init__(self, page: Callable[[], Any], port: int = 0) -> None:
+        self._token = secrets.token_urlsafe(24)
+        try:
+            self._server = get_server(
+                {"/": page}, port=port, address=ADDRESS, start=False, show=False,
+                websocket_origin=None, title="stageprof",
+            )  # fmt: skip
+        except OSError as error:
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise
+            raise UsageError(
+                f"port {port} cannot be used ({error.strerror})",
+                expected="a free one",
+                do="choose another with --port, or leave it out",
+            ) from error
+        self.port: int = self._server.port
+        guard(self._server._tornado, self._token, self.port)
+
+    @property
+    def url(self) -> str:
+        """The address to open, with the token."""
+        return f"http://{ADDRESS}:{self.port}/?token={self._token}"
+
+    def run(self, *, browser: bool = False) -> None:
+        """Serve until `stop` or Ctrl-C."""
+        self._server.start()
+        if browser:
+            threading.Thread(target=webbrowser.open, args=(self.url,), daemon=True).start()
+        try:
+            self._server.io_loop.start()
+        finally:
+            self._server.stop()
+
+    def stop(self) -> None:
+        """End `run`, from any thread."""
+        self._server.io_loop.add_callback(self._server.io_loop.stop)

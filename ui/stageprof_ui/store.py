@@ -1,0 +1,53 @@
+"""What all pages of one app share: the recording, and what was made of it once."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cached_property
+from typing import Final
+
+import param
+
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.settings import DEFAULTS, Settings
+from stageprof_collectors.summary import Summary, summarize
+from stageprof_ui.canvas import Stock
+from stageprof_ui.columns import boxes, story, tables, timeline
+
+_NUMBERS: Final = itertools.count(1)
+
+
+class Store(param.Parameterized):
+    """A recording and its pictures' data; made when a page asks for them."""
+
+    recording: Recording = param.ClassSelector(class_=Recording, constant=True)
+    settings: Settings = param.ClassSelector(class_=Settings, default=DEFAULTS, constant=True)
+
+    def __init__(self, recording: Recording, settings: Settings = DEFAULTS) -> None:
+        super().__init__(recording=recording, settings=settings)
+        self._name = f"app {next(_NUMBERS)}"
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The facts that every face says first."""
+        return summarize(self.recording, self.settings)
+
+    @cached_property
+    def boxes(self) -> boxes.Boxes:
+        """What every process and thread did."""
+        return timeline.boxes(self.recording)
+
+    @cached_property
+    def tables(self) -> tables.Tables:
+        """What names and colours them."""
+        return tables.tables(self.recording, self.boxes)
+
+    @cached_property
+    def stories(self) -> story.Stories:
+        """What each task waited for."""
+        return story.stories(self.recording, self.boxes.unit_ns)
+
+    def stock(self) -> Stock:
+        """What the figures of one session share; models belong to one document."""
+        data = self.stories.columns()
+        return Stock.of(self._name, self.boxes, self.tables, data, self.recording.wall)

@@ -1,0 +1,49 @@
+"""The time line: a row for each worker thread, and what happened to its tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import panel as pn
+from bokeh.models import Button, RadioButtonGroup, TextInput, Toggle
+
+from stageprof_ui.canvas import Drawn, Stock, drawn
+from stageprof_ui.columns import timeline
+from stageprof_ui.store import Store
+from stageprof_ui.views.html import html
+
+#: Above this many lines processes are folded at first.
+_FOLDED_ABOVE = 40
+_MODES = ("layer", "stage", "gil")
+
+
+def view(store: Store, stock: Stock) -> pn.Column:
+    """Controls, the rows, and the story of what was clicked."""
+    lines, folded = timeline.lines(store.boxes), timeline.folded(store.boxes)
+    if not lines:
+        return pn.Column(html("empty", {"text": "No task ran in this recording."}))
+    fold = len(lines) > _FOLDED_ABOVE
+    shown = (folded, lines) if fold else (lines, folded)
+    whole = drawn(stock, shown[0], folded=shown[1], label="Tasks of each worker thread over time")
+    return pn.Column(
+        html("timeline", {"left_out": store.boxes.left_out, "boxes": len(store.boxes)}),
+        _controls(stock, whole, fold=fold),
+        whole.plot,
+        stock.story,
+        sizing_mode="stretch_width",
+    )
+
+
+def _controls(stock: Stock, whole: Drawn, *, fold: bool) -> Any:
+    search = TextInput(placeholder="key, layer or file:line", title="Find", width=260)
+    search.js_on_change("value_input", whole.call("d.selection.search(cb_obj.value_input);"))
+    colours = RadioButtonGroup(labels=["layer", "stage", "GIL wait"], active=0)
+    modes = list(_MODES)
+    chosen = whole.call("d.selection.change({mode: modes[cb_obj.active]});", modes=modes)
+    colours.js_on_change("active", chosen)
+    folding = Toggle(label="one row per process", active=fold)
+    folding.js_on_change("active", whole.call(f"d.fold(cb_obj.active !== {str(fold).lower()});"))
+    clear = Button(label="show everything")
+    clear.js_on_click(whole.call("d.everything();"))
+    del stock
+    return pn.FlexBox(search, colours, folding, clear, align_items="end", gap="10px")
