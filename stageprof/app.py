@@ -25,8 +25,8 @@ def store(recording: Recording) -> Store:
     """
     try:
         import bokeh  # noqa: F401
-        import holoviews  # noqa: F401
-        import panel  # noqa: F401
+        import holoviews  # noqa: F401, ICN001
+        import panel  # noqa: F401, ICN001
     except ImportError as error:
         raise UsageError(
             f"the app needs {error.name or 'Panel'}, which is not installed",

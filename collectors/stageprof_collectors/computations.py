@@ -22,7 +22,7 @@ def computations(recording: Recording) -> pd.DataFrame:
     submitted_s, first_task_s (from the call to the first task's start), stop_s, duration_s,
     tasks (run for it), graph_tasks, wanted, graph_bytes, and `<stage>_s` for the eight lines.
     """
-    owner = _graph_of_runs(recording.timeline.runs)
+    owner = recording.owners
     rows = [_row(recording, graph, owner) for graph in recording.timeline.graphs]
     return pd.DataFrame(rows, columns=_COLUMNS)
 
@@ -77,7 +77,7 @@ def _dumped(timeline: Timeline, graph: Graph) -> int:
     return int(np.maximum(spans["nbytes"][mine], 0).sum())
 
 
-def _graph_of_runs(runs: dict[str, Ints]) -> Ints:
+def graph_of_runs(runs: dict[str, Ints]) -> Ints:
     """Number of the graph that led to each run, through the runs that led to it; -1 if unknown."""
     index: dict[tuple[int, int], int] = {}
     owner = np.full(len(runs["run"]), -1, np.int64)
@@ -96,4 +96,4 @@ def _graph_of_runs(runs: dict[str, Ints]) -> Ints:
     return owner
 
 
-__all__ = ["LOCAL", "computations", "wall_between"]
+__all__ = ["LOCAL", "computations", "graph_of_runs", "wall_between"]

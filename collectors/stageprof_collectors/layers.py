@@ -31,7 +31,7 @@ _LINE_COLUMNS: Final = ["file", "line", "layers", "tasks", *_SECONDS, "bytes"]
 
 def layers(recording: Recording) -> pd.DataFrame:
     """See `Recording.layers`."""
-    groups = Groups(recording)
+    groups = recording.groups
     blame = Blame(recording.timeline, recording.lanes, groups)
     columns = _on_path(recording, blame)
     for stage in SIX:

@@ -14,13 +14,14 @@ import pandas as pd
 
 from stageprof_collectors import places, region, work
 from stageprof_collectors.account import Account
-from stageprof_collectors.computations import computations
+from stageprof_collectors.computations import computations, graph_of_runs
 from stageprof_collectors.coverage import coverage
 from stageprof_collectors.crowd import Crowds
 from stageprof_collectors.diagnosis import Diagnosis, diagnose
 from stageprof_collectors.finding import Finding
 from stageprof_collectors.findings import findings_frame
 from stageprof_collectors.garbage import no_collection
+from stageprof_collectors.groups import Groups
 from stageprof_collectors.incidents import Incidents
 from stageprof_collectors.innocence import innocents
 from stageprof_collectors.lane import Lanes
@@ -33,7 +34,7 @@ from stageprof_collectors.replay import Replay
 from stageprof_collectors.settings import DEFAULTS, Settings
 from stageprof_collectors.store import Store
 from stageprof_collectors.tasks import tasks
-from stageprof_collectors.timeline import Timeline
+from stageprof_collectors.timeline import Ints, Timeline
 from stageprof_runtime.stage import Stage, stage_of, step_name
 
 
@@ -95,6 +96,16 @@ class Recording:
     def crowds(self) -> Crowds:
         """Runs by what they are where their number matters."""
         return Crowds(self)
+
+    @cached_property
+    def groups(self) -> Groups:
+        """Which layer and line each run belongs to."""
+        return Groups(self)
+
+    @cached_property
+    def owners(self) -> Ints:
+        """Number of the graph that led to each run, at its scheduler; -1 if unknown."""
+        return graph_of_runs(self.timeline.runs)
 
     @cached_property
     def memory(self) -> Memory:

@@ -36,6 +36,9 @@ class Ring:
         self._stacks: dict[tuple[str, str, str, str], list[int]] = {}
         self.append = self._rows.append
 
+    def __len__(self) -> int:
+        return len(self._rows)
+
     def room(self) -> int:
         """How many rows fit until the oldest has to go."""
         return max(0, self.capacity - len(self._rows))

@@ -58,15 +58,16 @@ _HANDING_OVER = frozenset(
 )  # fmt: skip
 
 _NONE, _DASK, _USER, _OUTSIDE, _HANDS_OVER = 0, -1, -2, -3, -4
-_codes: dict[CodeType, int] = {}
+#: By identity, for hashing code reads all of it; the code is kept, so that its number stays its.
+_codes: dict[int, tuple[int, CodeType]] = {}
 
 
 def _seen(code: CodeType) -> int:
     """A step, or `_DASK`, `_USER` or `_NONE`, for one frame's code."""
-    known = _codes.get(code)
+    known = _codes.get(id(code))
     if known is None:
-        known = _codes[code] = _judge(code)
-    return known
+        known = _codes[id(code)] = _judge(code), code
+    return known[0]
 
 
 def _judge(code: CodeType) -> int:  # noqa: C901, PLR0911 (a table of rules, read from above)

@@ -1,8 +1,9 @@
-"""The shipper: a thread that empties a ring into batches ten times a second.
+"""The shipper: a thread that empties a ring into batches, at most ten times a second.
 
 Hooks append and return; packing happens here, and what a batch is handed to is its only way
-out. Every half second it samples the process and asks its server's loop for its lag and for a
-round trip to the next clock.
+out. A message costs its sender, the scheduler and its receiver about a millisecond together, so a
+few rows wait for more. Every half second what is there goes, the process is sampled and its
+server's loop asked for its lag and for a round trip to the next clock.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from stageprof_runtime.system import EVERY_S
 PERIOD_S = 0.1
 #: Of so many rounds one samples the process and sends sums of short spans.
 ROUNDS = round(EVERY_S / PERIOD_S)
+#: Rows that are worth a message before the half second is over.
+ENOUGH = 1_000
 #: Rows of one batch; more rows make more batches, so that none grows without bound.
 ROWS = 20_000
 
@@ -47,6 +50,7 @@ class Shipper:
         self._send = send
         self._watch = Watch(f"{place.role}.ship")
         self._seq = 0
+        self._phase = 0
         self._unsent: dict[str, int] = {}
         self._told: set[str] = set()
         self._packing = threading.Lock()
@@ -89,15 +93,19 @@ class Shipper:
         if every:
             for job in self.every:
                 attempt(self._watch, job)
-        if self.ready():
+        if (every or self._worth()) and self.ready():
             for batch in self._batches(every=every):
                 self._send(batch)
+
+    def _worth(self) -> bool:
+        """Whether many rows wait, or a long step has begun or ended, which the live view shows."""
+        return len(self.ring) >= ENOUGH or phase.get(self.place.role, 0) != self._phase
 
     def _pack(self, rows: list[Any]) -> bytes | None:
         seq, self._seq = self._seq, self._seq + 1
         watches = [watch for watch in list(self.watches.values()) if watch.calls]
         cost = {watch.name: [watch.calls, watch.spent_ns] for watch in watches} | self.cost
-        now = phase.get(self.place.role, 0)
+        now = self._phase = phase.get(self.place.role, 0)
         drops, counts = self._drops(), self.counts
         try:
             return pack(

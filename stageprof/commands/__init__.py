@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import click
 
+from stageprof.commands.app import app
 from stageprof.commands.attach import attach
 from stageprof.commands.check import check
 from stageprof.commands.demo import demo
 from stageprof.commands.export import export
 from stageprof.commands.inspect import inspect
+from stageprof.commands.report import report
 from stageprof.commands.run import run
 from stageprof.commands.show import show
 
 #: Every command; `stageprof --help` lists them.
-COMMANDS: tuple[click.Command, ...] = (run, show, check, attach, export, inspect, demo)
+COMMANDS: tuple[click.Command, ...] = (
+    run, show, report, app, check, attach, export, inspect, demo,
+)  # fmt: skip

@@ -51,10 +51,9 @@ def test_a_slow_hook_on_the_scheduler_is_put_away_within_two_seconds() -> None:
             started = time.perf_counter()
             client.gather(client.map(inc, range(1_000), pure=False))
             afterwards = time.perf_counter() - started
-        assert prof.recording.coverage()["disabled"] == [
-            "scheduler.transition: sampled",
-            "scheduler.transition: over its time budget",
-        ]
+        *before, last = prof.recording.coverage()["disabled"]
+        assert before in ([], ["scheduler.transition: sampled"])
+        assert last == "scheduler.transition: over its time budget"
     assert first < plain + 2
     assert afterwards < plain * 1.5 + 0.3
 

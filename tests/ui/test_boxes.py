@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ def test_no_two_of_one_level_overlap_and_what_has_no_room_is_counted(
     level, left = levels([a for a, _ in spans], [b for _, b in spans])
     for i in range(SUBROWS):
         mine = sorted(s for s, at in zip(spans, level, strict=True) if at == i)
-        assert all(a[1] <= b[0] for a, b in zip(mine, mine[1:], strict=False))
+        assert all(a[1] <= b[0] for a, b in pairwise(mine))
     assert left == int((level < 0).sum())
 
 

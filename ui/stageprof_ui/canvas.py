@@ -64,9 +64,9 @@ class Stock:
 
 
 def columns(boxes: Boxes) -> dict[str, Any]:
-    """The columns that `browser/boxes.js` reads."""
+    """What `browser/boxes.js` reads: one row, each cell of which is an array."""
     names = ("start", "length", "step", "layer", "gil", "run", "offsets")
-    return {"unit_ns": [boxes.unit_ns]} | {name: getattr(boxes, name) for name in names}
+    return {"unit_ns": [boxes.unit_ns]} | {name: [getattr(boxes, name)] for name in names}
 
 
 def _told(name: str) -> Div:

@@ -18,7 +18,7 @@ from tornado.web import OutputTransform, RequestHandler
 #: Sent with every answer.
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": (
-        "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
+        "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; "
         "script-src-attr 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
         "font-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'none'; "
         "frame-ancestors 'none'"
@@ -83,7 +83,11 @@ def guard(application: Any, token: str, port: int) -> None:
 def _headed() -> Callable[[HTTPServerRequest], OutputTransform]:
     class Headed(OutputTransform):
         def transform_first_chunk(
-            self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool
+            self,
+            status_code: int,
+            headers: HTTPHeaders,
+            chunk: bytes,
+            finishing: bool,  # noqa: ARG002, FBT001
         ) -> tuple[int, HTTPHeaders, bytes]:
             for name, value in HEADERS.items():
                 headers[name] = value

@@ -23,8 +23,8 @@ STAGE_COLOURS: Final[dict[Stage, str]] = {
     Stage.UNEXPLAINED: "#777777",
 }
 
-#: Colours of the layers with most seconds, from Paul Tol's "bright" and "muted" schemes, which people who see few
-#: colours can tell apart (https://sronpersonalpages.nl/~pault/); the last is all other layers'.
+#: Colours of the layers with most seconds, from Paul Tol's "bright" and "muted" schemes, which
+#: people who see few colours can tell apart; the last is all other layers'.
 LAYER_COLOURS: Final = (
     "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377",
     "#cc6677", "#44aa99", "#999933", "#88ccee", "#ddcc77", "#8c8c8c",

@@ -20,7 +20,8 @@ from stageprof_ui.store import Store
 #: What the page may do: run its own scripts (Bokeh makes functions of callbacks: `unsafe-eval`),
 #: style itself, show pictures that it holds. It may not ask anybody for anything.
 _POLICY: Final = (
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:; "
+    "style-src 'unsafe-inline'; "
     "img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'; object-src 'none'"
 )
 _ICONS: Final = re.compile(r"<link[^>]*rel=\"(?:icon|apple-touch-icon|manifest)\"[^>]*>")
@@ -75,9 +76,9 @@ def _inline(sheet: Any) -> Any:
 
 def _bundled(url: str) -> str:
     """The text of a style sheet of Panel's, from the installed package."""
-    import panel
+    import panel as pn
 
     name = re.sub(r"^.*?(?=dist/|bundled/|css/)", "", url.partition("?")[0])
-    dist = Path(panel.__file__).parent / "dist"
+    dist = Path(pn.__file__).parent / "dist"
     found = [p for p in (dist.parent / name, dist / name) if p.is_file()]
     return found[0].read_text("utf-8") if found else ""

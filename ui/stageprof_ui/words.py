@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from stageprof_collectors.text import safe
 
@@ -19,7 +20,18 @@ _MOST: Final = 2000
 @cache
 def _templates() -> Environment:
     loader = PackageLoader("stageprof_ui", "templates")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    made.filters["ticked"] = ticked
+    return made
+
+
+def ticked(sentence: str) -> Markup:
+    """A sentence whose words between backticks are code; all of it escaped."""
+    parts = [escape(part) for part in sentence.split("`")]
+    if len(parts) % 2 == 0:  # one backtick is left over: none of them means code
+        return Markup("`").join(parts)
+    code_ = (Markup("<code>{}</code>").format(p) if i % 2 else p for i, p in enumerate(parts))
+    return Markup("").join(code_)
 
 
 def html(template: str, **facts: Any) -> str:

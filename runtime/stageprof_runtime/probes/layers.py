@@ -57,10 +57,8 @@ class Lines:
 
     def made(self, name: object, line: Line) -> None:
         """A layer, expression or key of this name was made at this line."""
-        if not line[0] or not isinstance(name, str):
+        if not line[0] or not isinstance(name, str) or self.known(name):
             return
-        if name in self._name or name in self._first:
-            return  # made again of the same parts: persisting, rebuilding, rewriting
         prefix = prefix_of(name)
         known = self._prefix.setdefault(prefix, line)
         if known is line:
@@ -70,6 +68,10 @@ class Lines:
         elif known != line and len(self._name) < MOST:
             self._name[name] = line
             self._emit.row("client", (LINE, name, *line, 0))
+
+    def known(self, name: str) -> bool:
+        """Whether it is made again of the same parts: by persisting, rebuilding, rewriting."""
+        return name in self._first or name in self._name
 
     def of(self, name: str) -> Line:
         """The line that made a name; ("", 0) if unknown."""
@@ -150,9 +152,11 @@ def _expr(lines: Lines, raw: Any) -> Any:
 
     def made(cls: type, *args: Any, **kwargs: Any) -> Any:
         expr = new(cls, *args, **kwargs)
-        frame = sys._getframe(1)
-        line = _origin(lines, frame) if inside.optimizing else user_line(frame)
-        lines.made(expr._name, line)
+        name = expr._name
+        if not lines.known(name):
+            frame = sys._getframe(1)
+            line = _origin(lines, frame) if inside.optimizing else user_line(frame)
+            lines.made(name, line)
         return expr
 
     return staticmethod(made)

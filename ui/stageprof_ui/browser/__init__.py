@@ -28,7 +28,7 @@ def script() -> str:
     return f"window.stageprof ??= (() => {{\n{body()}\n}})();"
 
 
-#: What a callback begins with: where no page holds the script (a notebook), the model `library` does.
+#: What a callback begins with: where no page holds the script (a notebook), `library` does.
 PRELUDE: Final = "const S = (window.stageprof ??= new Function(library.data.code[0])());\n"
 
 

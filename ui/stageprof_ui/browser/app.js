@@ -28,7 +28,7 @@ function drawing(name, { figure, image, source, tables, stories, lines, told: pa
   const mine = app(name, () => JSON.parse(tables.data.tables[0]));
   const boxes = (mine.boxes[source.id] ??= new Boxes(source.data));
   return (mine.drawings[figure.id] ??= new Drawing({
-    figure, image, boxes, selection: mine.selection, stories: stories.data,
+    figure, image, boxes, selection: mine.selection, stories: cells(stories.data),
     lines: lines.data.lines.map((text) => JSON.parse(text)), mode: lines.data.mode[0], told: panel,
   }));
 }

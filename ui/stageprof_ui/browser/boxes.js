@@ -3,14 +3,25 @@
 const COLUMNS = { start: Uint32Array, length: Uint32Array, step: Uint8Array, layer: Uint16Array,
                   gil: Uint8Array, run: Int32Array };
 
+// What a source of one row holds, each cell by its name.
+function cells(source) {
+  return Object.fromEntries(Object.entries(source).map(([name, column]) => [name, column[0]]));
+}
+
+// Bokeh's arrays are a class of their own, whose parts would be copies of its beginning.
+function plain(array, Kind) {
+  return new Kind(array.buffer, array.byteOffset, array.length);
+}
+
 class Boxes {
-  constructor(data) {
-    this.unit = data.unit_ns[0] / 1e9;
+  constructor(source) {
+    const data = cells(source);
+    this.unit = data.unit_ns / 1e9;
     this.rows = [];
     for (let r = 0; r + 1 < data.offsets.length; r++) {
       const [a, b] = [data.offsets[r], data.offsets[r + 1]];
       const row = { n: b - a };
-      for (const name in COLUMNS) row[name] = data[name].subarray(a, b);
+      for (const name in COLUMNS) row[name] = plain(data[name], COLUMNS[name]).subarray(a, b);
       this.rows.push(row);
     }
     this.first = Array.from(data.offsets);

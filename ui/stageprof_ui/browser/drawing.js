@@ -58,13 +58,13 @@ class Drawing {
     const { y_range: y, inner_height: height } = this.figure;
     const axis = this.figure.left[0];
     const perPixel = (y.end - y.start) / height;
-    const ticks = [], names = {};
+    const ticks = [], names = new Map();
     let free = Infinity;
     for (const line of this.lines) {
       const middle = (line.top + line.bottom) / 2;
       if (!line.label || middle > y.end || middle < y.start || free - middle < 13 * perPixel) continue;
       ticks.push(middle);
-      names[middle] = line.label.length > 28 ? `${line.label.slice(0, 27)}…` : line.label;
+      names.set(middle, line.label.length > 34 ? `${line.label.slice(0, 33)}…` : line.label);
       free = middle;
     }
     axis.ticker.ticks = ticks;

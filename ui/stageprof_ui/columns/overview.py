@@ -114,7 +114,7 @@ def where(recording: Recording, found: Finding) -> dict[str, Any]:
 
 def _matches(row: Any, of: Any) -> bool:
     if of.layer:
-        return bool(row.layer == of.layer or row.prefix == of.layer)
+        return of.layer in (row.layer, row.prefix)
     if of.prefix:
         return bool(row.prefix == of.prefix)
     return bool(of.file) and (row.file, row.line) == (of.file, of.line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -63,8 +64,8 @@ class Stories:
     need: NDArray[np.int32]
 
     def columns(self) -> dict[str, Any]:
-        """As `browser/story.js` reads them."""
-        return dict(vars(self))
+        """As `browser/story.js` reads them: one row, each cell of which is an array."""
+        return {name: [column] for name, column in vars(self).items()}
 
 
 def stories(recording: Recording, unit_ns: int, *, most: int = MOST) -> Stories:
@@ -119,6 +120,6 @@ def _graph(recording: Recording, row: dict[Any, Any]) -> Graph:
     line = f"{PurePath(row['file']).name}:{row['line']}" if row["file"] else ""
     begin = recording.timeline.region.start + round(row["start_s"] * 1e9)
     wait = row["first_task_s"]
-    took = wall_between(recording, begin, begin + round(wait * 1e9)) if wait == wait else {}
+    took = wall_between(recording, begin, begin + round(wait * 1e9)) if math.isfinite(wait) else {}
     before = [(str(stage), took.get(f"{stage}_s", 0.0)) for stage in _BEFORE]
     return Graph(safe(line, limit=200) if line else "", [part for part in before if part[1] > 0])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from stageprof_collectors.intervals import innermost
 from stageprof_collectors.lane import Lane
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.text import safe
 from stageprof_collectors.timeline import Ints, present
 from stageprof_collectors.work import gil_share
 from stageprof_runtime.stage import STEP
@@ -52,7 +53,7 @@ def boxes(recording: Recording) -> Boxes:
     layer, gil = np.minimum(groups.of_run, _LAYERS), _tenths(recording)
     for place in _working(recording):
         _worker(pile, recording, place, layer, gil)
-    _unseen(pile, recording, layer)
+    _unseen(pile, recording)
     return pile.boxes([row.layer for row in groups.rows[: _LAYERS + 1]])
 
 
@@ -144,7 +145,7 @@ def _waiting(pile: Pile, row: Row, recording: Recording, mine: Ints) -> None:
         pile.add(row, start, stop, _WAIT)
 
 
-def _unseen(pile: Pile, recording: Recording, layer: Ints) -> None:
+def _unseen(pile: Pile, recording: Recording) -> None:
     """Tasks of workers that were not instrumented, by what the scheduler saw of them."""
     runs = recording.timeline.runs
     unseen = np.flatnonzero(runs["wplace"] < 0)
@@ -158,7 +159,6 @@ def _unseen(pile: Pile, recording: Recording, layer: Ints) -> None:
             runs["stop"][mine],
             steps,
         )
-    del layer
 
 
 def _lane(pile: Pile, row: Row, lane: Lane) -> None:
@@ -204,8 +204,13 @@ def label_of(recording: Recording, place: int) -> str:
     where = recording.store.places[place]
     if where.role != "worker":
         return where.role
-    known = recording.worker_names.get(where.name, "")
-    return f"worker {known}" if known else where.name
+    known = _names(recording).get(where.name, "")
+    return safe(f"worker {known}" if known else where.name)
+
+
+def _names(recording: Recording) -> dict[str, str]:
+    frame = recording.workers()
+    return dict(zip(frame["worker"], frame["name"], strict=True))
 
 
 # -- lines ----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 import panel as pn
 from bokeh.models import Button, RadioButtonGroup, TextInput, Toggle
 
+from stageprof_ui import browser
 from stageprof_ui.canvas import Drawn, Stock, drawn
 from stageprof_ui.columns import timeline
 from stageprof_ui.store import Store
@@ -27,23 +28,25 @@ def view(store: Store, stock: Stock) -> pn.Column:
     whole = drawn(stock, shown[0], folded=shown[1], label="Tasks of each worker thread over time")
     return pn.Column(
         html("timeline", {"left_out": store.boxes.left_out, "boxes": len(store.boxes)}),
-        _controls(stock, whole, fold=fold),
+        _controls(whole, fold=fold),
         whole.plot,
         stock.story,
         sizing_mode="stretch_width",
     )
 
 
-def _controls(stock: Stock, whole: Drawn, *, fold: bool) -> Any:
-    search = TextInput(placeholder="key, layer or file:line", title="Find", width=260)
+def _controls(whole: Drawn, *, fold: bool) -> Any:
+    sheets = [browser.view_style()]
+    search = TextInput(
+        placeholder="key, layer or file:line", title="Find", width=260, stylesheets=sheets
+    )
     search.js_on_change("value_input", whole.call("d.selection.search(cb_obj.value_input);"))
-    colours = RadioButtonGroup(labels=["layer", "stage", "GIL wait"], active=0)
+    colours = RadioButtonGroup(labels=["layer", "stage", "GIL wait"], active=0, stylesheets=sheets)
     modes = list(_MODES)
     chosen = whole.call("d.selection.change({mode: modes[cb_obj.active]});", modes=modes)
     colours.js_on_change("active", chosen)
-    folding = Toggle(label="one row per process", active=fold)
+    folding = Toggle(label="one row per process", active=fold, stylesheets=sheets)
     folding.js_on_change("active", whole.call(f"d.fold(cb_obj.active !== {str(fold).lower()});"))
-    clear = Button(label="show everything")
+    clear = Button(label="show everything", stylesheets=sheets)
     clear.js_on_click(whole.call("d.everything();"))
-    del stock
     return pn.FlexBox(search, colours, folding, clear, align_items="end", gap="10px")
