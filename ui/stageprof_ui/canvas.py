@@ -11,13 +11,13 @@ from bokeh.models import (
     BoxSelectTool,
     ColumnDataSource,
     CustomJS,
-    Div,
     FixedTicker,
     PanTool,
     Range1d,
     ResetTool,
     WheelZoomTool,
 )
+from bokeh.models.widgets import Div
 from bokeh.plotting import figure
 
 from stageprof_ui import browser
@@ -59,7 +59,7 @@ class Stock:
             ColumnDataSource(data=columns(boxes)),
             ColumnDataSource(data={"tables": [json.dumps(asdict(tables))]}),
             ColumnDataSource(data=stories),
-            Range1d(0, end, bounds=(-0.05 * end, 1.05 * end), name="time"),
+            Range1d(start=0, end=end, bounds=(-0.05 * end, 1.05 * end)),
         )
 
 
@@ -110,10 +110,9 @@ def drawn(
     total = max(sum(line.height for line in lines), 0.01)
     plot = figure(
         x_range=stock.x_range,
-        y_range=Range1d(0, total),
+        y_range=Range1d(start=0, end=total),
         height=height or min(_HIGHEST_PX, round(total * _LINE_PX) + _AXIS_PX),
         sizing_mode="stretch_width",
-        tools=[],
         toolbar_location="above",
         background_fill_alpha=0,
         border_fill_alpha=0,
@@ -166,7 +165,7 @@ def _tools(plot: Any) -> None:
         BoxSelectTool(),
     )
     tall = WheelZoomTool(dimensions="height", modifiers={"shift": True})
-    plot.add_tools(pan, wheel, tall, box, ResetTool())
+    plot.toolbar.tools = [pan, wheel, tall, box, ResetTool()]
     plot.toolbar.active_scroll, plot.toolbar.active_drag = wheel, pan
     plot.toolbar.logo = None
 

@@ -43,7 +43,7 @@ class App:
                 expected="a free one",
                 do="choose another with --port, or leave it out",
             ) from error
-        self.port: int = self._server.port
+        self.port = int(self._server.port or 0)
         guard(self._server._tornado, self._token, self.port)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import param
 
@@ -20,11 +20,12 @@ _NUMBERS: Final = itertools.count(1)
 class Store(param.Parameterized):
     """A recording and its pictures' data; made when a page asks for them."""
 
-    recording: Recording = param.ClassSelector(class_=Recording, constant=True)
-    settings: Settings = param.ClassSelector(class_=Settings, default=DEFAULTS, constant=True)
+    #: a `Recording`; param types its own fields
+    recording: Any = param.ClassSelector(class_=Recording, constant=True, allow_None=False)
+    settings: Any = param.ClassSelector(class_=Settings, default=DEFAULTS, constant=True)
 
     def __init__(self, recording: Recording, settings: Settings = DEFAULTS) -> None:
-        super().__init__(recording=recording, settings=settings)
+        super().__init__(recording=recording, settings=settings)  # type: ignore[no-untyped-call]
         self._name = f"app {next(_NUMBERS)}"
 
     @cached_property

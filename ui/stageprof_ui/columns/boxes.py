@@ -149,7 +149,8 @@ def _cut(first: Ints, last: Ints, offsets: NDArray[np.uint32]) -> Ints:
     follows = np.append(first[1:], _MOST)
     ends = offsets[1:].astype(np.int64) - 1
     follows[ends[(ends >= 0) & (ends < len(first))]] = _MOST
-    return np.maximum(np.minimum(last, follows), first)
+    cut: Ints = np.maximum(np.minimum(last, follows), first)
+    return cut
 
 
 def levels(start: Iterable[int], stop: Iterable[int]) -> tuple[Ints, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import panel as pn
-from bokeh.models import Button, RadioButtonGroup, TextInput, Toggle
+from bokeh.models.widgets import Button, RadioButtonGroup, TextInput, Toggle
 
 from stageprof_ui import browser
 from stageprof_ui.canvas import Drawn, Stock, drawn
@@ -36,7 +36,7 @@ def view(store: Store, stock: Stock) -> pn.Column:
 
 
 def _controls(whole: Drawn, *, fold: bool) -> Any:
-    sheets = [browser.view_style()]
+    sheets: list[Any] = [browser.view_style()]
     search = TextInput(
         placeholder="key, layer or file:line", title="Find", width=260, stylesheets=sheets
     )
