@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test nightly bench calibration clean
+.PHONY: help demo test nightly bench browser calibration clean
 
 VENV := .venv
 OLDEST := .venv-oldest
@@ -17,7 +17,7 @@ help: ## list the targets
 demo: $(VENV)/.base ## profile a real computation; leaves the recording demo.stageprof
 	@$(VENV)/bin/stageprof demo
 
-test: $(VENV)/.dev $(OLDEST)/.test ## check style, types and imports, then run the quick tests
+test: $(VENV)/.dev $(OLDEST)/.test browser ## check style, types and imports, then run the quick tests
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy --strict
@@ -27,13 +27,23 @@ test: $(VENV)/.dev $(OLDEST)/.test ## check style, types and imports, then run t
 	@echo "== quick tests; those marked nightly are LEFT OUT (deselected below): make nightly"
 	$(VENV)/bin/python -m pytest -m "not nightly"
 
-nightly: $(VENV)/.dev ## run the tests that are too slow for make test
+nightly: $(VENV)/.dev browser ## run the tests that are too slow for make test
 	$(VENV)/bin/python -m pytest -m nightly --timeout=3600
 
 bench: $(VENV)/.bench ## measure overhead and the reading of a million tasks
 	@for script in benchmarks/overhead.py benchmarks/million.py; do \
 	    echo "== $$script"; $(VENV)/bin/python "$$script" || exit 1; \
 	done
+
+# The tests of the app look at it in Chromium, which Debian packages.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null && exit 0; \
+	if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	    echo "== installing Chromium for the tests of the app"; \
+	    { apt-get install -y -qq chromium || { apt-get update -qq && apt-get install -y -qq chromium; }; } \
+	        >/dev/null 2>&1 && exit 0; \
+	fi; \
+	echo "== NO CHROMIUM: the tests of the app in a browser are SKIPPED; install it to run them"
 
 calibration: $(VENV)/.dev ## compare predicted savings with measured ones; writes docs/calibration.md
 	$(VENV)/bin/python benchmarks/calibration.py --rounds 3 --write docs/calibration.md

@@ -7,7 +7,8 @@ the most could be that any change saves. A rule that fails is noted; it never st
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 NOTHING: Final = "nothing-to-fix"
 #: Findings taken from one rule: nobody reads more, and a rule that never ends must end.
 MOST: Final = 1000
+
+#: Share of the best saving of a cause that is about as much.
+ABOUT: Final = 0.7
 
 #: Called before each rule with how many are done, how many there are, and its id.
 Progress = Callable[[int, int, str], None]
@@ -101,7 +105,7 @@ class _Round:
         for done, rule in enumerate(self._rules.values()):
             progress(done, len(self._rules), rule.id)
             found += self._ask(rule)
-        ranked = sorted(_merged(found), key=_rank)
+        ranked = sorted(_merged(found, self._rules), key=_rank)
         if self._last is not None and all(f.severity == Severity.NOTE for f in ranked):
             ranked += [replace(f, severity=Severity.NOTE) for f in self._ask(self._last)]
         return Diagnosis(tuple(ranked), tuple(self._failed), tuple(sorted(self._settings.off)))
@@ -133,15 +137,26 @@ class _Round:
         return replace(found, severity=severity(found.saving_s, wall, self._settings.shares))
 
 
-def _merged(found: Iterable[Finding]) -> Iterator[Finding]:
+def _merged(found: Iterable[Finding], rules: Mapping[str, Rule]) -> Iterator[Finding]:
     """Of the findings with one cause the best; those that name no cause are all kept."""
-    best: dict[str, Finding] = {}
+    causes: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in sorted(found, key=_rank):
         if not finding.cause:
             yield finding
         else:
-            best.setdefault(finding.cause, finding)
-    yield from best.values()
+            causes[finding.cause].append(finding)
+    for same in causes.values():
+        yield _most_precise(same, rules)
+
+
+def _most_precise(same: list[Finding], rules: Mapping[str, Rule]) -> Finding:
+    """The best, unless another says the same more precisely and saves about as much."""
+    best = same[0]
+    enough = ABOUT * sum(best.saving_s)
+    precise = (
+        f for f in same if best.rule in rules[f.rule].instead_of and sum(f.saving_s) >= enough
+    )
+    return next(precise, best)
 
 
 def _rank(finding: Finding) -> tuple[float, float, str, str]:

@@ -102,12 +102,12 @@ def _made(lines: Lines, name: str) -> Line:
     return UNKNOWN
 
 
-def squared(recording: Recording, layer: str) -> bool:
-    """Whether a layer exchanges by tasks on a cluster: its tasks grow with the square of pieces."""
-    found = kind(layer)
-    if found is None or found[0] != Method.TASKS:
-        return False
-    return bool((recording.timeline.runs["run"] < LOCAL).any())
+def squared(recording: Recording, rows: Ints) -> bool:
+    """Whether most of some runs exchange by tasks on a cluster: they are the square of pieces."""
+    groups, local = recording.groups, recording.timeline.runs["run"][rows] >= LOCAL
+    kinds = [kind(row.layer) for row in groups.rows]
+    tasks = np.array([found is not None and found[0] == Method.TASKS for found in kinds])
+    return bool((tasks[groups.of_run[rows]] & ~local).sum() * 2 > len(rows))
 
 
 def kind(layer: str) -> tuple[Method, bool] | None:

@@ -38,3 +38,6 @@ class Rule:
     #: pure: the same recording and limits give the same findings, in any order
     find: Callable[[Recording, Limits], Iterable[Finding]]
     limits: Mapping[str, Limit] = field(default_factory=dict)
+    #: ids of rules that say the same in more general words: of one cause, this rule's finding is
+    #: shown instead of theirs where it saves about as much
+    instead_of: frozenset[str] = frozenset()

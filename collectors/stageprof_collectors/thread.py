@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.timeline import Ints, Timeline
 
+#: Where only a worker's loop saw a run end, it ends as late as the loop heard of it; its thread may
+#: have begun the next meanwhile, and is no other thread for that.
+SLACK_NS: Final = 5_000_000
 #: More threads than any cluster has that one scheduler serves; a damaged recording may claim more.
 MOST: Final = 100_000
 
@@ -74,7 +77,7 @@ def _taken(order: Ints, pool: Ints, start: Ints, stop: Ints, heaps: list[list[in
             taken.append(-1)
             continue
         heap = heaps[p]
-        if not heap or heap[0] > begun:
+        if not heap or heap[0] > begun + SLACK_NS:
             taken.append(-1)
             heappush(heap, ended)
         else:

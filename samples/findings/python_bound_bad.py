@@ -1,6 +1,6 @@
 """Finding: python-bound.
 
-Looks for the numbers below a limit whose Collatz sequence is longest, step by step in Python.
+Adds up the numbers below a limit that their own digit sum divides, digit by digit in Python.
 """
 
 from __future__ import annotations
@@ -8,29 +8,26 @@ from __future__ import annotations
 from dask import delayed
 from distributed import Client, LocalCluster
 
-PARTS, NUMBERS = 16, 15_000
+PARTS, NUMBERS = 16, 700_000
 
 
-def longest(first: int) -> tuple[int, int]:
-    """Steps of the longest sequence that begins in a range of numbers, and where it begins."""
-    most, best = 0, 0
-    for start in range(first, first + NUMBERS):
-        number, steps = start, 0
-        while number != 1:
-            if number % 2:
-                number = 3 * number + 1
-            else:
-                number //= 2
-            steps += 1
-        if steps > most:
-            most, best = steps, start
-    return most, best
+def divided(first: int) -> int:
+    """The sum of the numbers of a range that their digit sum divides."""
+    total = 0
+    for number in range(first, first + NUMBERS):
+        digits, rest = 0, number
+        while rest:
+            digits += rest % 10
+            rest //= 10
+        if number % digits == 0:
+            total += number
+    return total
 
 
 def main() -> None:
-    """The longest of all."""
-    parts = [delayed(longest)(1 + part * NUMBERS) for part in range(PARTS)]
-    print(delayed(max)(parts).compute())
+    """The sum over all ranges."""
+    parts = [delayed(divided)(1 + part * NUMBERS) for part in range(PARTS)]
+    print(delayed(sum)(parts).compute())
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ MAPS, SIDE = 160, 1_400
 
 @delayed
 def canvas(_number: int) -> np.ndarray:
-    """An empty canvas of 16 MB."""
-    return np.zeros((SIDE, SIDE))
+    """A white canvas of 16 MB."""
+    return np.full((SIDE, SIDE), 255.0)
 
 
 @delayed

@@ -47,6 +47,17 @@ def test_of_equal_savings_of_one_cause_the_costlier_stays(only: Only) -> None:
     assert ids(diagnose(made())) == ["b"]
 
 
+@pytest.mark.parametrize(("saving", "shown"), [(4.0, "precise"), (3.0, "broad")])
+def test_the_more_precise_of_one_cause_is_shown_if_it_saves_about_as_much(
+    saving: float, shown: str, only: Only
+) -> None:
+    """A rule says which rules it says more precisely; one that saves far less stays behind."""
+    broad, precise = found("broad", 5.0, cause="x"), found("precise", saving, cause="x")
+    better = replace(rule("precise", [precise]), instead_of=frozenset({"broad"}))
+    only(rule("broad", [broad]), better)
+    assert ids(diagnose(made())) == [shown]
+
+
 def test_findings_without_a_cause_are_all_kept(only: Only) -> None:
     only(rule("a", [found("a", 4.0), found("a", 4.0)]))
     assert ids(diagnose(made())) == ["a", "a"]

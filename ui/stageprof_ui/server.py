@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import secrets
+import socket
 import threading
 import webbrowser
 from collections.abc import Callable
@@ -30,19 +30,10 @@ class App:
 
     def __init__(self, page: Callable[[], Any], port: int = 0) -> None:
         self._token = secrets.token_urlsafe(24)
-        try:
-            self._server = get_server(
-                {"/": page}, port=port, address=ADDRESS, start=False, show=False,
-                websocket_origin=None, title="stageprof",
-            )  # fmt: skip
-        except OSError as error:
-            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-                raise
-            raise UsageError(
-                f"port {port} cannot be used ({error.strerror})",
-                expected="a free one",
-                do="choose another with --port, or leave it out",
-            ) from error
+        _free(port)
+        self._server = get_server(
+            {"/": page}, port=port, address=ADDRESS, start=False, show=False, title="stageprof"
+        )
         self.port = int(self._server.port or 0)
         guard(self._server._tornado, self._token, self.port)
 
@@ -64,3 +55,21 @@ class App:
     def stop(self) -> None:
         """End `run`, from any thread."""
         self._server.io_loop.add_callback(self._server.io_loop.stop)
+
+
+def _free(port: int) -> None:
+    """Nothing if a port can be had; asked before the server is made, which would leave much behind.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((ADDRESS, port))
+        except OSError as error:
+            raise UsageError(
+                f"port {port} cannot be used ({error.strerror})",
+                expected="a free one",
+                do="choose another with --port, or leave it out",
+            ) from error

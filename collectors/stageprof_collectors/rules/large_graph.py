@@ -51,7 +51,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     crowd = crowds.of(Kind.CHUNKS)
     if crowd is None or len(crowd.rows) < limits["tasks"]:
         return
-    if squared(recording, crowd.main.layer):  # the way of shuffling is what is to be changed
+    if squared(recording, crowd.rows):  # the way of shuffling is what is to be changed
         return
     overhead = Overhead(recording, crowd)
     if overhead.seconds < limits["share"] * recording.wall:

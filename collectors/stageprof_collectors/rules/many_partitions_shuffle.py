@@ -88,6 +88,7 @@ RULE = Rule(
     stage=Stage.COMMUNICATION,
     summary="The same data are shuffled more than once.",
     find=find,
+    instead_of=frozenset({"repeated-compute"}),
     limits={
         "share": Limit(0.02, "of the wall time on the critical path: less is not worth the memory"),
     },

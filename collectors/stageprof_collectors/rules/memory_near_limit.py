@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 
+#: Seconds: the shortest pause that Dask makes.
+_PAUSE_S: Final = 0.1
 #: By what factor sizes have to be wrong for that to be the cause, as in sizeof-wrong.
 OFF: Final = 2.0
 
@@ -45,6 +47,10 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     found = sizing(recording) if over else None
     if found is None:
         return
+    spilling = shortage.seconds_of(recording.incidents.spilling)
+    paused = shortage.seconds_of(shortage.paused(recording))
+    if spilling > limits["spilling"] * max(paused, _PAUSE_S):
+        return  # that is spilling, which says so itself
     worst, wall = max(over, key=lambda n: n.reached * n.fraction), recording.wall
     several = _several(recording, limits["share"] * wall)
     trouble = shortage.both(recording) if several else {}
@@ -62,8 +68,8 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         evidence={
             "workers_near": len(over),
             "reached": worst.reached,
-            "spilling_s": shortage.seconds_of(recording.incidents.spilling),
-            "paused_s": shortage.seconds_of(shortage.paused(recording)),
+            "spilling_s": spilling,
+            "paused_s": paused,
             **shortage.sizes(found),
         },
         cost_s=cost,
@@ -106,6 +112,7 @@ RULE = Rule(
     summary="Workers' memory came close to what they may take, or went beyond.",
     find=find,
     limits={
+        "spilling": Limit(4.0, "times as long as workers were paused: then `spilling` says more"),
         "reached": Limit(
             0.95, "of a threshold: within 5 % of it the next larger chunk of data crosses it"
         ),

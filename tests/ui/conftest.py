@@ -1,0 +1,106 @@
+"""A real browser, and recordings to show in it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import clusters
+from benchmarks.generate import generate
+from stageprof.app import written
+from stageprof_collectors.recording import Recording
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+#: Where Debian puts it, and what others call it.
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
+
+#: Nothing is asked of anybody but this machine: no updates, no background requests.
+QUIET = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+)  # fmt: skip
+
+Page = Any
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Headless Chromium, started once; its processes may stay from test to test."""
+    if not CHROMIUM:
+        pytest.skip("NO BROWSER: install Chromium (Debian: apt-get install chromium)")
+    before = {p.pid for p in psutil.Process().children()}
+    with sync_api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
+        clusters.shared.update(p.pid for p in psutil.Process().children() if p.pid not in before)
+        yield opened
+        opened.close()
+
+
+class Watched:
+    """A page that fails its test if it asks outside, logs an error or raises one."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.wrong: list[str] = []
+        page.on("pageerror", lambda error: self.wrong.append(f"raised {error}"))
+        page.on("console", lambda m: m.type == "error" and self.wrong.append(f"logged {m.text}"))
+        page.on("request", self._asked)
+
+    def _asked(self, request: Any) -> None:
+        if not request.url.startswith(
+            ("http://127.0.0.1", "ws://127.0.0.1", "file:", "data:", "blob:")
+        ):
+            self.wrong.append(f"asked {request.url}")
+
+    def open(self, url: str) -> Page:
+        """The page at a URL, once it has drawn something."""
+        self.page.goto(url)
+        self.page.wait_for_function("document.documentElement.dataset.stageprofDrawn > 0")
+        return self.page
+
+
+@pytest.fixture
+def watched(browser: Any) -> Iterator[Watched]:
+    """A page of its own; what went wrong in it fails the test."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(30_000)
+    found = Watched(context.new_page())
+    yield found
+    context.close()
+    assert found.wrong == []
+
+
+@pytest.fixture(scope="session")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """Recordings of so many tasks, each made once."""
+    folder = tmp_path_factory.mktemp("generated")
+
+    def make(tasks: int) -> Path:
+        path = folder / f"{tasks}.stageprof"
+        if not path.exists():
+            generate(path, tasks=tasks, workers=4, threads=2, layers=4, seed=1)
+        return path
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def reported(generated: Callable[[int], Path]) -> Callable[[int], str]:
+    """Static reports of such recordings, as file: URLs."""
+
+    def make(tasks: int) -> str:
+        recording = generated(tasks)
+        page = recording.with_suffix(".html")
+        if not page.exists():
+            written(Recording.open(recording), page)
+        return page.as_uri()
+
+    return make
