@@ -25,7 +25,9 @@ test: $(VENV)/.dev $(OLDEST)/.test browser ## check style, types and imports, th
 	@echo "== smoke tests on the oldest supported release of dask and distributed; no other test runs there"
 	$(OLDEST)/bin/python -m pytest -q -m "smoke and not nightly"
 	@echo "== quick tests; those marked nightly are LEFT OUT (deselected below): make nightly"
-	$(VENV)/bin/python -m pytest -m "not nightly"
+	$(VENV)/bin/python -m pytest -q -n 2 --dist loadfile -m "not nightly and not alone"
+	@echo "== those that measure time or memory, one by one"
+	$(VENV)/bin/python -m pytest -m "alone and not nightly"
 
 nightly: $(VENV)/.dev browser ## run the tests that are too slow for make test
 	$(VENV)/bin/python -m pytest -m nightly --timeout=3600

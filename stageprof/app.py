@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from stageprof.attach import Attachment
 from stageprof.configuration import settings_to_show
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.settings import Settings
 from stageprof_runtime.errors import UsageError
 
 if TYPE_CHECKING:
+    from panel.viewable import Viewable
+
     from stageprof_ui.server import App
     from stageprof_ui.store import Store
 
 
 def store(recording: Recording) -> Store:
     """What the pages of a recording are made from, with the user's settings.
+
+    Raises:
+        UsageError: Panel and what it draws with are not installed.
+    """
+    settings = _settings()
+    from stageprof_ui.store import Store
+
+    return Store(recording, settings)
+
+
+def _settings() -> Settings:
+    """The user's settings, once it is known that the app can be shown at all.
 
     Raises:
         UsageError: Panel and what it draws with are not installed.
@@ -33,10 +51,19 @@ def store(recording: Recording) -> Store:
             expected="Panel, HoloViews and Bokeh",
             do="pip install 'stageprof[ui]'",
         ) from error
-    from stageprof_ui.store import Store
+    return settings_to_show()[0]
 
-    settings, _ = settings_to_show()
-    return Store(recording, settings)
+
+def embedded(recording: Recording) -> Viewable:
+    """All pages of a recording as a Panel object.
+
+    Raises:
+        UsageError: the packages for it are not installed.
+    """
+    made = store(recording)
+    from stageprof_ui import app
+
+    return app.embedded(made)
 
 
 def written(recording: Recording, path: str | os.PathLike[str]) -> None:
@@ -62,6 +89,72 @@ def served(recording: Recording, *, port: int = 0) -> App:
     from stageprof_ui.server import App
 
     return App(lambda: page(made), port)
+
+
+def compared(recordings: Sequence[Recording], *, port: int = 0) -> App:
+    """The app of several recordings, the first of which the others are compared with.
+
+    `/?recording=2` shows the pages of the second.
+
+    Raises:
+        UsageError: as `served`.
+    """
+    made = [store(recording) for recording in recordings]
+    from stageprof_ui.app import asked, comparison
+    from stageprof_ui.server import App
+
+    numbers = {str(i + 1): i for i in range(len(made))}
+    return App(lambda: comparison(made, numbers.get(asked(), 0)), port)
+
+
+@contextmanager
+def listed(folder: str, *, port: int = 0) -> Iterator[App]:
+    """The app of a folder: a list of its recordings, and the pages of each.
+
+    Raises:
+        UsageError: as `served`, or the folder cannot be read.
+    """
+    settings = _settings()
+    from stageprof_ui.app import asked, page, recordings, refusal
+    from stageprof_ui.server import App
+    from stageprof_ui.shelf import Shelf
+
+    def made() -> Any:
+        if not (name := asked()):
+            return recordings(shelf)
+        try:
+            return page(shelf.store(name), back=True)
+        except Exception as error:  # the file may come from anybody
+            return refusal(str(error) or type(error).__name__)
+
+    with Shelf(folder, settings) as shelf:
+        yield App(made, port)
+
+
+@contextmanager
+def following(address: str, *, port: int = 0) -> Iterator[App]:
+    """The app of a running cluster, which is recorded while its pages are looked at.
+
+    Raises:
+        UsageError: as `served`.
+        ClusterError: no scheduler answers there, or it lets no plugin in.
+    """
+    settings = _settings()
+    from stageprof_ui.app import following as pages
+    from stageprof_ui.live import Run
+    from stageprof_ui.server import App
+
+    with Attachment(address, None) as attachment:
+        run = Run(
+            attachment.collector,
+            alive=lambda: attachment.alive,
+            end=attachment.end,
+            settings=settings,
+        )
+        with run:
+            yield App(lambda: pages(run), port)
+        if not run.saved:
+            click.echo("stageprof: what was recorded was not saved", err=True)
 
 
 def show(app: App, *, browser: bool) -> None:

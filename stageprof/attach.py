@@ -27,14 +27,14 @@ class Attachment:
 
     Args:
         address: of the scheduler, as `tcp://10.0.0.1:8786`.
-        path: the recording.
+        path: the recording; None keeps it in memory, for `collector.save`.
 
     Raises:
         RecordingNotWritable: `path` cannot be written.
         ClusterError: no scheduler answers there, or it lets no plugin in.
     """
 
-    def __init__(self, address: str, path: str | os.PathLike[str]) -> None:
+    def __init__(self, address: str, path: str | os.PathLike[str] | None) -> None:
         self.address = address
         self._path = path
         self._recording: Recording | None = None
@@ -49,12 +49,12 @@ class Attachment:
         return self
 
     def _begin(self) -> None:
-        self._collector = Collector(self._path, f"Cluster at {self.address}")
-        self._session = Session(self._collector.take)
+        self.collector = Collector(self._path, f"Cluster at {self.address}", savable=True)
+        self._session = Session(self.collector.take)
         try:
             self._session.start(self._client, region=False)
         except BaseException:
-            self._collector.close()
+            self.collector.close()
             raise
 
     def __exit__(
@@ -63,16 +63,22 @@ class Attachment:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Stop recording and leave the cluster; a second call does nothing."""
+        if self._recording is not None:
+            return
         try:
             self._session.stop()
         finally:
-            self._recording = Recording.of(self._collector.close())
+            self._recording = Recording.of(self.collector.close())
             self._client.close()
 
     @property
     def live(self) -> Live:
         """How far the cluster is."""
-        return self._collector.live
+        return self.collector.live
 
     @property
     def alive(self) -> bool:
@@ -81,7 +87,7 @@ class Attachment:
 
     @property
     def recording(self) -> Recording:
-        """What was recorded; there once the block was left."""
+        """What was recorded; there once the block was left, or `end` called."""
         if self._recording is None:
             raise UsageError("the cluster is still being recorded", do="leave the block first")
         return self._recording

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
 import pandas as pd
 
 import stageprof_collectors.recording as collected
 from stageprof.configuration import Given, settings_of, settings_to_show
 from stageprof_collectors.finding import Finding
+
+if TYPE_CHECKING:
+    from panel.viewable import Viewable
 from stageprof_collectors.summary import Summary, summarize
 
 
@@ -47,6 +53,41 @@ class Recording(collected.Recording):
     def innocence(self, settings: Given = None) -> list[str]:
         """A sentence for each popular suspect that costs little, with its bound."""
         return super().innocence(settings_of(settings))
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write all pages of the app as one HTML file that needs no server and no network.
+
+        Raises:
+            UsageError: the packages of `stageprof[ui]` are not installed, or `path` cannot be
+                written.
+        """
+        from stageprof import app
+
+        app.written(self, path)
+
+    def show(self, *, port: int = 0, browser: bool = True) -> None:
+        """Serve the app to this machine's browser until Ctrl-C.
+
+        Args:
+            port: where; 0 takes a free one.
+            browser: open the default one.
+
+        Raises:
+            UsageError: the packages of `stageprof[ui]` are not installed, or the port is in use.
+        """
+        from stageprof import app
+
+        app.show(app.served(self, port=port), browser=browser)
+
+    def app(self) -> Viewable:
+        """All pages as a Panel object, for a notebook.
+
+        Raises:
+            UsageError: the packages of `stageprof[ui]` are not installed.
+        """
+        from stageprof import app
+
+        return app.embedded(self)
 
     def __str__(self) -> str:
         from stageprof.renderers import terminal

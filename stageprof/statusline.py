@@ -18,7 +18,6 @@ from rich.cells import set_cell_size
 
 from stageprof_collectors.collector import Live
 from stageprof_collectors.quantity import seconds
-from stageprof_runtime.stage import Stage, stage_of
 from stageprof_ui.palette import STAGE_COLOURS
 
 #: Seconds between two looks.
@@ -108,7 +107,7 @@ def _reserve(size: os.terminal_size) -> str:
 
 def rendered(live: Live, elapsed: float, columns: int) -> str:
     """The line itself, no wider than the terminal, coloured unless NO_COLOR is set."""
-    stage = current(live)
+    stage = live.stage
     known, _, done = live.tasks
     tasks = f"   {done:,} of {known:,} tasks" if known else ""
     plain = f"stageprof  {stage:<14}{seconds(elapsed):>10}{tasks}"
@@ -117,16 +116,3 @@ def rendered(live: Live, elapsed: float, columns: int) -> str:
         return line
     red, green, blue = (int(STAGE_COLOURS[stage][i : i + 2], 16) for i in (1, 3, 5))
     return f"\x1b[38;2;{red};{green};{blue}m{line}\x1b[0m"
-
-
-def current(live: Live) -> Stage:
-    """The stage that most likely holds the caller up now."""
-    now = {place.partition(" ")[0]: step for place, step in dict(live.now).items() if step}
-    known, assigned, done = live.tasks
-    if "client" in now:
-        return stage_of(now["client"])
-    if assigned > done:
-        return Stage.EXECUTION
-    if "scheduler" in now:
-        return stage_of(now["scheduler"])
-    return Stage.SCHEDULING if known > done else Stage.OUTSIDE

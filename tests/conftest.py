@@ -31,11 +31,20 @@ NOISY = (
 )  # fmt: skip
 
 
+#: Tests that measure time or memory or have a browser: nothing else runs beside them.
+ALONE = (
+    "ground_truth", "runtime", "test_samples", "replay", "layers", "test_hostile", "test_clean",
+    "/ui/",
+)  # fmt: skip
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark noisy tests to be tried again."""
+    """Mark noisy tests to be tried again, and those that run alone."""
     for item in items:
         if any(part in str(item.path) for part in NOISY):
             item.add_marker(pytest.mark.flaky(reruns=2))
+        if any(part in str(item.path) for part in ALONE):
+            item.add_marker(pytest.mark.alone)
 
 
 @pytest.fixture(autouse=True)

@@ -26,6 +26,8 @@ from stageprof_collectors.file import Writer
 from stageprof_collectors.merge import merge
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.store import Store
+from stageprof_runtime.errors import RecordingNotWritable, UsageError
+from stageprof_runtime.stage import Stage, stage_of
 from stageprof_runtime.version import __version__
 
 logger = logging.getLogger("stageprof")
@@ -55,8 +57,22 @@ class Live:
     @property
     def tasks(self) -> tuple[int, int, int]:
         """Tasks known, assigned and finished, over all schedulers."""
-        sums = [sum(column) for column in zip(*self.counts.values(), strict=True)] or [0, 0, 0]
+        counts = list(self.counts.values())  # another thread may add a place meanwhile
+        sums = [sum(column) for column in zip(*counts, strict=True)] or [0, 0, 0]
         return sums[0], sums[1], sums[2]
+
+    @property
+    def stage(self) -> Stage:
+        """The stage that most likely holds the caller up now."""
+        now = {place.partition(" ")[0]: step for place, step in dict(self.now).items() if step}
+        known, assigned, done = self.tasks
+        if "client" in now:
+            return stage_of(now["client"])
+        if assigned > done:
+            return Stage.EXECUTION
+        if "scheduler" in now:
+            return stage_of(now["scheduler"])
+        return Stage.SCHEDULING if known > done else Stage.OUTSIDE
 
 
 class Collector:
@@ -65,18 +81,25 @@ class Collector:
     Args:
         path: the file to write; None keeps the recording in memory.
         label: what was recorded, for the recording's header.
+        savable: keep in memory what `save` needs, too; only where there is no file.
 
     Raises:
         RecordingNotWritable: the file cannot be begun.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, label: str = "") -> None:
+    def __init__(
+        self, path: str | os.PathLike[str] | None, label: str = "", *, savable: bool = False
+    ) -> None:
         header = describe(label)
         self.path = None if path is None else os.fspath(path)
         self.live = Live()
         self._writer = None if path is None else Writer(path, header)
         #: the recording itself where there is no file
         self._store = Store(header)
+        #: the batches as a file would hold them, if somebody may ask for one
+        self._kept: list[bytes] | None = [] if savable and path is None else None
+        #: held while the store grows, and by those who look at it meanwhile
+        self.lock = threading.Lock()
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._told = False
         self._thread = threading.Thread(target=self._run, name="stageprof-collector", daemon=True)
@@ -85,6 +108,29 @@ class Collector:
     def take(self, batch: bytes) -> None:
         """Hand over one batch; returns at once."""
         self._queue.put(batch)
+
+    @property
+    def growing(self) -> Store:
+        """The recording itself where there is no file; look at it with `lock` held."""
+        return self._store
+
+    def snapshot(self) -> Recording:
+        """What is in memory now, as a recording that grows no more."""
+        with self.lock:
+            return Recording(self._store.copy())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what is in memory now to a file that is not there yet.
+
+        Raises:
+            RecordingNotWritable: it cannot be written there, or a file is there.
+            UsageError: nothing was kept for it.
+        """
+        if self._kept is None:
+            raise UsageError("what was recorded was not kept for saving")
+        with self.lock:
+            batches = self._kept.copy()
+        save(path, self._store.header, batches)
 
     def close(self) -> Recording:
         """Take no more; everything handed over is in the recording that this returns."""
@@ -121,8 +167,11 @@ class Collector:
 
     def _keep(self, batches: list[bytes]) -> None:
         if self._writer is None:
-            for batch in batches:
-                self._store.add(batch)
+            batches = batches if self._kept is None else merge(batches)
+            with self.lock:
+                taken = [batch for batch in batches if self._store.add(batch)]
+                if self._kept is not None:
+                    self._kept += taken
         elif batches:
             self._writer.write(*merge(batches))
             self._tell(self._writer.failed)
@@ -147,6 +196,40 @@ class Collector:
         self.live.now[f"{role} {name}"] = head.now
         if any(head.counts):
             self.live.counts[name] = head.counts
+
+
+def save(path: str | os.PathLike[str], header: dict[str, Any], batches: list[bytes]) -> None:
+    """Write a whole recording to a file that is not there yet.
+
+    Raises:
+        RecordingNotWritable: it cannot be written there, or a file is there.
+    """
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except (OSError, ValueError) as error:
+        raise RecordingNotWritable(
+            f"cannot save to {path} ({getattr(error, 'strerror', None) or error})",
+            expected="a name that no file has yet, in a folder that you may write to",
+            do="choose another name",
+        ) from error
+    failed = _written(path, header, batches)
+    if failed:
+        Path(path).unlink(missing_ok=True)
+        raise RecordingNotWritable(
+            f"{path} could not be written ({failed})",
+            expected="room for the recording",
+            do="free some space, and save again",
+        )
+
+
+def _written(path: str | os.PathLike[str], header: dict[str, Any], batches: list[bytes]) -> str:
+    """Why it could not be written; "" if it was."""
+    try:
+        with Writer(path, header) as writer:
+            writer.write(*batches)
+    except RecordingNotWritable as error:  # there is no room for its header
+        return str(error)
+    return writer.failed
 
 
 def describe(label: str) -> dict[str, Any]:

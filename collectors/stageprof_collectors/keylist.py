@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import pairwise
 
 import numpy as np
@@ -22,6 +23,12 @@ class KeyList:
 
     def __len__(self) -> int:
         return self._count
+
+    def copy(self) -> KeyList:
+        """The same keys in a list of their own."""
+        other = copy(self)
+        other._packed, other._starts = self._packed.copy(), self._starts.copy()
+        return other
 
     def add(self, packed: bytes, count: int) -> int:
         """Append a msgpack array of `count` keys; the number of the first."""

@@ -37,8 +37,9 @@ COLUMNS: Final = [
 def objects(recording: Recording) -> pd.DataFrame:
     """See `Recording.objects`."""
     found = _found(recording)
-    _loads(recording, found)
-    _tasks(recording, found)
+    if found:
+        _loads(recording, found)
+        _tasks(recording, found)
     rows = [thing.row() for thing in found]
     frame = pd.DataFrame(rows, columns=COLUMNS)
     return frame.sort_values(["total_s", "sent_bytes"], ascending=False, ignore_index=True)

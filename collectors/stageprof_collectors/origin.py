@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TypeVar
 
 import msgspec
@@ -44,6 +45,12 @@ class Origin:
     def cost(self) -> dict[str, tuple[int, int]]:
         """Calls and ns of each hook so far."""
         return _decoded(self._cost, dict[str, tuple[int, int]])
+
+    def copy(self) -> Origin:
+        """The same as it is now."""
+        other = copy(self)
+        other.gaps = self.gaps.copy()
+        return other
 
     def take(self, shipment: Shipment) -> bool:
         """Note a batch; whether it is new."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from copy import copy
 from typing import Any, Final, Self
 
 from numpy.typing import ArrayLike
@@ -86,6 +87,16 @@ class Store:
         store._finish(frames)
         return store
 
+    def copy(self) -> Self:
+        """What is here now, in a store that grows no more; takes little, for arrays are shared."""
+        other = copy(self)
+        other.places, other._place_index = self.places.copy(), self._place_index.copy()
+        other.origins = [origin.copy() for origin in self.origins]
+        other.skipped = self.skipped.copy()
+        other._words, other._keys = self._words.copy(), self._keys.copy()
+        other._tables = {name: table.copy(other._words) for name, table in self._tables.items()}
+        return other
+
     @property
     def strings(self) -> list[str]:
         """What text columns index; grows, and keeps its order, as batches are added."""
@@ -128,6 +139,14 @@ class Store:
             KeyError: there is no such table.
         """
         return self._tables[name].arrays()
+
+    def since(self, name: str, row: int) -> dict[str, Values]:
+        """The rows of a table from one on, as `table` has them; for those who follow it.
+
+        Raises:
+            KeyError: there is no such table.
+        """
+        return self._tables[name].since(row)
 
     def rows(self, name: str) -> int:
         """How many rows a table has; costs nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Final
 
 import numpy as np
@@ -58,6 +59,27 @@ class Table:
         if len(self._chunks) > 1:
             self._chunks = [self._joined()]
         return self._chunks[0]
+
+    def since(self, row: int) -> dict[str, Values]:
+        """The columns from a row on; what it takes does not grow with the rows before."""
+        self._widen()
+        new, first = [self._empty()], self.rows
+        for chunk in reversed(self._chunks):
+            if first <= row:
+                break
+            first -= len(chunk["place"])
+            new.append(chunk)
+        parts = new[:0:-1] or new
+        columns = {f: np.concatenate([part[f] for part in parts]) for f in new[0]}
+        return {f: _frozen(values[max(0, row - first) :]) for f, values in columns.items()}
+
+    def copy(self, words: Words) -> Table:
+        """The same rows in a table of its own; the arrays are shared, for nobody writes to them."""
+        self._widen()
+        other = copy(self)
+        other._words, other._chunks = words, self._chunks.copy()
+        other._parts, other._notes = [], []
+        return other
 
     def _joined(self) -> dict[str, Values]:
         names = self._chunks[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from copy import copy
 from typing import Final
 
 import msgpack
@@ -57,6 +58,13 @@ class Words:
         """Indices into `texts` by the positions that `add` gave out."""
         table: Ints = np.array(self._meaning, np.int64)
         return table.take(positions)
+
+    def copy(self) -> Words:
+        """The same texts in a list of their own."""
+        other = copy(self)
+        other.texts, other._index = self.texts.copy(), self._index.copy()
+        other._meaning, other._seen = self._meaning[:], self._seen.copy()
+        return other
 
     def _intern(self, text: str) -> int:
         index = self._index.get(text)

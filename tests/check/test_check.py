@@ -20,6 +20,7 @@ from dask.delayed import delayed
 import remains
 import stageprof
 from check.hostile import use
+from named import plainly
 from stageprof_collectors.finding import Finding
 from stageprof_runtime import handover
 from stageprof_runtime.errors import UsageError
@@ -129,7 +130,11 @@ def test_tasks_are_counted_about_as_dask_makes_them(name: str) -> None:
     assert stageprof.check(collection).found.tasks == pytest.approx(built, rel=0.5, abs=3)
 
 
-@pytest.mark.parametrize("value", [3, "text", [], None, {"a": 1}, object()], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [3, "text", [], None, {"a": 1}, object()],
+    ids=plainly,
+)
 def test_what_is_nothing_of_dask_is_refused_in_one_line(value: object) -> None:
     if callable(value):
         return

@@ -14,6 +14,7 @@ import pytest
 import stageprof
 from findings.conftest import Only
 from findings.made import WALL_S, found, made, noting, rule
+from named import plainly
 from stageprof_collectors.diagnosis import MOST, diagnose, examine
 from stageprof_collectors.finding import Finding, Severity
 from stageprof_collectors.rule import Limit, Limits
@@ -188,7 +189,7 @@ GOOD = found("bad", 2.0)
         replace(GOOD, documentation="javascript:alert(1)"),
         replace(GOOD, documentation=None),  # type: ignore[arg-type]
     ],
-    ids=str,
+    ids=plainly,
 )
 def test_answer_that_is_no_finding_is_refused_and_noted(nonsense: Any, only: Only) -> None:
     only(rule("bad", [nonsense, GOOD]))

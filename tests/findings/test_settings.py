@@ -11,6 +11,7 @@ import pytest
 
 from findings.conftest import Only
 from findings.made import found, made, noting, rule
+from named import plainly
 from stageprof.cli import main
 from stageprof.configuration import settings_for, settings_for_run, settings_of
 from stageprof_collectors.rule import Limit, Limits
@@ -172,7 +173,7 @@ def test_wrong_word_is_an_error_with_the_nearest_right_name(
         {"severity": {"serious": -0.1}},
         "tiny-tasks=off",
     ],
-    ids=str,
+    ids=plainly,
 )
 def test_wrong_argument_is_an_error(table: Any) -> None:
     with pytest.raises(UsageError, match="expected"):

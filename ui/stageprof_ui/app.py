@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import os
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import panel as pn
@@ -10,48 +12,139 @@ import panel as pn
 from stageprof_collectors.text import safe
 from stageprof_ui import browser
 from stageprof_ui.canvas import Stock
+from stageprof_ui.live import Run
+from stageprof_ui.shelf import Shelf
 from stageprof_ui.store import Store
-from stageprof_ui.views import overview, timeline
+from stageprof_ui.views import (
+    compare,
+    handover,
+    layers,
+    library,
+    live,
+    overview,
+    profiles,
+    timeline,
+    workers,
+)
+from stageprof_ui.views.html import html
+
+logger = logging.getLogger("stageprof")
 
 View = Callable[[Store, Stock], Any]
+#: A page: its name in the address, its title, and what makes it.
+Page = tuple[str, str, View]
 
-#: Every page: its name in the address, its title, and what makes it.
-PAGES: Final[tuple[tuple[str, str, View], ...]] = (
+#: Every page of a recording.
+PAGES: Final[tuple[Page, ...]] = (
     ("overview", "Overview", overview.view),
     ("timeline", "Timeline", timeline.view),
+    ("handover", "Graph hand-over", handover.view),
+    ("layers", "Layers", layers.view),
+    ("profiles", "GIL and profiles", profiles.view),
+    ("workers", "Workers and memory", workers.view),
 )
 
 
-def page(store: Store, *, policy: str = "", trouble: str = "") -> pn.Template:
+def page(
+    store: Store,
+    *,
+    policy: str = "",
+    trouble: str = "",
+    front: Sequence[Page] = (),
+    back: bool = False,
+) -> pn.Template:
     """All pages of a recording in their frame.
 
     Args:
         store: the recording.
         policy: a Content-Security-Policy for the page itself, where no server sends one.
         trouble: what the reader must know first.
+        front: pages before those of every recording.
+        back: whether there is a list of recordings to go back to.
     """
     pn.extension("tabulator", notifications=False)
+    summary, stock = store.summary, store.stock()
+    wrong = ". ".join(filter(None, (summary.incomplete, trouble)))
+    views = [(name, title, shown(view, store, stock)) for name, title, view in (*front, *PAGES)]
+    return framed(
+        views, summary.label, " · ".join(summary.facts), trouble=wrong, policy=policy, back=back
+    )
+
+
+def shown(view: View, store: Store, stock: Stock) -> Any:
+    """What a view makes; if it cannot, what it says instead: the other pages are still there."""
+    try:
+        return view(store, stock)
+    except Exception as error:
+        logger.exception("a page of the app cannot be shown")
+        why = f"This page cannot be shown ({type(error).__name__}: {error}). The others can."
+        return html("empty", {"text": safe(why, limit=300)})
+
+
+def embedded(store: Store) -> pn.Tabs:
+    """All pages of a recording for a notebook, one behind the other."""
+    pn.extension("tabulator", notifications=False, inline=True)
     stock = store.stock()
+    made = [(title, shown(view, store, stock)) for _, title, view in PAGES]
+    return pn.Tabs(*made, sizing_mode="stretch_width", dynamic=False)
+
+
+def comparison(stores: Sequence[Store], shown: int = 0) -> pn.Template:
+    """Recordings side by side, and all pages of one of them."""
+    first: Page = ("compare", "Compare", lambda *_: compare.view(stores, shown))
+    return page(stores[shown], front=[first])
+
+
+def recordings(shelf: Shelf) -> pn.Template:
+    """The list of the recordings in a folder."""
+    views = [("library", "Recordings", library.view(shelf))]
+    return framed(views, "Recordings", "")
+
+
+def following(run: Run) -> pn.Template:
+    """A cluster that is being recorded."""
+    pn.extension("tabulator", notifications=False)
+    return framed(live.view(run, PAGES), run.label or "A running cluster", "")
+
+
+def refusal(why: str) -> pn.Template:
+    """What is shown instead of a recording that cannot be."""
+    views = [("message", "Recording", html("message", {"text": safe(why, limit=1000)}))]
+    return framed(views, "This recording cannot be shown", "", back=True)
+
+
+def asked() -> str:
+    """Which recording the address asks for; "" if none, and never more than a text."""
+    values = pn.state.session_args.get("recording") or [b""]
+    return os.fsdecode(values[0])
+
+
+def framed(
+    views: Sequence[tuple[str, str, Any]],
+    heading: str,
+    facts: str,
+    *,
+    trouble: str = "",
+    policy: str = "",
+    back: bool = False,
+) -> pn.Template:
+    """Views, each with its name in the address and its title, in the frame of the app."""
     frame = pn.Template(browser.frame())
-    for name, _, view in PAGES:
-        frame.add_panel(name, view(store, stock))
-    for name, value in _variables(store, policy, trouble).items():
-        frame.add_variable(name, value)
-    return frame
-
-
-def _variables(store: Store, policy: str, trouble: str) -> dict[str, Any]:
-    summary = store.summary
-    wrong = [summary.incomplete, trouble]
-    return {
-        "heading": safe(summary.label, limit=200),
-        "facts": " · ".join(summary.facts),
-        "trouble": safe(". ".join(filter(None, wrong)), limit=500) if any(wrong) else "",
-        "pages": [(name, title) for name, title, _ in PAGES],
+    for name, _, made in views:
+        frame.add_panel(name, made)
+    variables = {
+        "heading": safe(heading, limit=200),
+        "facts": safe(facts, limit=500),
+        "trouble": safe(trouble, limit=500) if trouble else "",
+        "pages": [(name, title) for name, title, _ in views],
         "style": browser.page_style(),
         "script": browser.script(),
         "policy": policy,
+        "back": back,
         # Neither is fetched from anywhere, and there is none.
         "apple_icon": "",
         "app_favicon": "",
     }
+    for name, value in variables.items():
+        frame.add_variable(name, value)
+    return frame

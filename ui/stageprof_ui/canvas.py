@@ -120,7 +120,10 @@ def drawn(
         name=label,
         output_backend="canvas",
     )
-    image = ColumnDataSource(data={name: [] for name in ("image", "x", "y", "dw", "dh")})
+    # A server need not be told of every picture that the browser draws.
+    image = ColumnDataSource(
+        data={name: [] for name in ("image", "x", "y", "dw", "dh")}, syncable=False
+    )
     plot.image_rgba("image", "x", "y", "dw", "dh", source=image)
     _tools(plot)
     _axes(plot)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,19 +62,27 @@ def text(store: Store) -> str:
 
 
 def _inlined(document: Any) -> None:
-    """Style sheets of Panel's that would be fetched become part of the page."""
+    """Style sheets become part of the page, each once, whoever uses it."""
+    known: dict[str, InlineStyleSheet] = {}
     for model in document.models:
         sheets = getattr(model, "stylesheets", None)
         if sheets:
-            model.stylesheets = [_inline(sheet) for sheet in sheets]
+            model.stylesheets = [_shared(sheet, known) for sheet in sheets]
 
 
-def _inline(sheet: Any) -> Any:
-    if not isinstance(sheet, ImportedStyleSheet):
+def _shared(sheet: Any, known: dict[str, InlineStyleSheet]) -> Any:
+    if isinstance(sheet, ImportedStyleSheet):
+        css = _bundled(sheet.url)
+    elif isinstance(sheet, InlineStyleSheet):
+        css = str(sheet.css)
+    elif isinstance(sheet, str):
+        css = sheet
+    else:
         return sheet
-    return InlineStyleSheet(css=_bundled(sheet.url))
+    return known.setdefault(css, InlineStyleSheet(css=css))
 
 
+@cache
 def _bundled(url: str) -> str:
     """The text of a style sheet of Panel's, from the installed package."""
     import panel as pn

@@ -7,9 +7,11 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from panel.io.server import get_server
+from tornado.ioloop import IOLoop
 
 from stageprof_runtime.errors import UsageError
 from stageprof_ui.guard import guard
@@ -31,9 +33,10 @@ class App:
     def __init__(self, page: Callable[[], Any], port: int = 0) -> None:
         self._token = secrets.token_urlsafe(24)
         _free(port)
-        self._server = get_server(
-            {"/": page}, port=port, address=ADDRESS, start=False, show=False, title="stageprof"
-        )
+        # In a thread of its own, for a server takes the loop that runs where it is made: in a
+        # notebook that is the kernel's.
+        with ThreadPoolExecutor(1, "stageprof-app") as pool:
+            self._server = pool.submit(_made, page, port).result()
         self.port = int(self._server.port or 0)
         guard(self._server._tornado, self._token, self.port)
 
@@ -55,6 +58,19 @@ class App:
     def stop(self) -> None:
         """End `run`, from any thread."""
         self._server.io_loop.add_callback(self._server.io_loop.stop)
+
+
+def _made(page: Callable[[], Any], port: int) -> Any:
+    loop = IOLoop(make_current=True)
+    return get_server(
+        {"/": page},
+        port=port,
+        address=ADDRESS,
+        loop=loop,
+        start=False,
+        show=False,
+        title="stageprof",
+    )
 
 
 def _free(port: int) -> None:

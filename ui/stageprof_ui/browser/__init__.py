@@ -12,7 +12,8 @@ from typing import Final
 _HERE: Final = Path(__file__).parent
 #: In the order in which they need each other.
 _SCRIPTS: Final = (
-    "words", "boxes", "picture", "selection", "drawing", "story", "page", "app",
+    "words", "boxes", "picture", "selection", "drawing", "story", "curves", "icicle",
+    "live", "page", "app",
 )  # fmt: skip
 
 
@@ -42,6 +43,12 @@ def page_style() -> str:
 def view_style() -> str:
     """That of a view, which has a tree of its own; its colours are those of the page around it."""
     return _sheet("view")
+
+
+@cache
+def table_style() -> str:
+    """What a table needs beside that."""
+    return _sheet("table")
 
 
 @cache

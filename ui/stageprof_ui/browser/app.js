@@ -47,4 +47,4 @@ function soon(drawing_) {
 }
 
 return { app, apps, drawing, soon, Boxes, Selection, Drawing, shares, paint, seconds, size, element,
-         listing, page };
+         listing, tip, live, page, curves, icicle };

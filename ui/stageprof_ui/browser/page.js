@@ -54,7 +54,9 @@ const page = {
         stage: selection.stage === asked.spStage ? "" : asked.spStage }));
       mark(asked.spStage);
     }
-    if (asked.spShow !== undefined) mine.forEach((one) => point(one, JSON.parse(asked.spShow)));
+    // the live picture numbers its layers in another way than the pages of a snapshot
+    const numbered = mine.filter(({ name }) => name !== "live");
+    if (asked.spShow !== undefined) numbered.forEach((one) => point(one, JSON.parse(asked.spShow)));
     if (asked.spClear !== undefined) mine.forEach((one) => { one.selection.clear(); one.selection.change({}); mark(""); });
   },
 };

@@ -1,0 +1,56 @@
+"""Recordings made by hand of what processes were seen doing: milliseconds of one clock."""
+
+from __future__ import annotations
+
+from findings.workers import Workers
+from replay.handmade import CLIENT, SCHEDULER, ns
+from stageprof_runtime.event import SAMPLE, SPAN, STACK, Place
+from stageprof_runtime.stage import STEP
+
+#: Texts that somebody could put into a recording, and that no page may act on.
+HOSTILE = (
+    "<img src=x onerror=window.hacked=1>",
+    "<script>window.hacked=1</script>",
+    "{{ 7 * 7 }} <%= 7 * 7 %>",
+    "@name{safe} $name $$\\alpha$$",
+    "\u202egnp.exe\x1b[31m",
+)
+
+
+class Observed(Workers):
+    """Workers with samples, transfers, and looks at their tasks."""
+
+    def sample(self, at: float, name: str, value: float, worker: int | None = None) -> None:
+        """A number of a worker, or of the scheduler."""
+        self._rows[self._place(worker)].append((SAMPLE, ns(at), name, float(value)))
+
+    def sent(self, sender: int, receiver: int, start: float, stop: float, nbytes: int) -> None:
+        """A worker fetched results of another."""
+        name = self._workers[sender].name
+        row = (SPAN, STEP["data.transfer"], ns(start), ns(stop), 0, name, nbytes)
+        self._rows[self._workers[receiver]].append(row)
+
+    def look(
+        self, prefix: str, entry: str, line: str, how: str, ms: float, worker: int | None = 0
+    ) -> None:
+        """A task was seen there for so long."""
+        place = CLIENT if worker is None else self._workers[worker]
+        row = (STACK, ns(1), prefix, line, how, entry, 1, round(ms * 1e6))
+        self._rows[place].append(row)
+
+    def used(self, run: int, cpu_ms: float) -> None:
+        """A run used so much of a processor."""
+        for rows in self._rows.values():
+            for i, row in enumerate(rows):
+                if row[0] == 3 and row[1] == run:
+                    rows[i] = (*row[:7], round(cpu_ms * 1e6), row[8])
+
+    def named(self, worker: int, name: str) -> None:
+        """A worker is called so."""
+        rows, place = self._rows[SCHEDULER], self._workers[worker]
+        for i, row in enumerate(rows):
+            if row[2:3] == ("worker seen",) and str(row[3]).startswith(f"{place.name} "):
+                rows[i] = (*row[:3], f"{place.name} 1 0 {name}")
+
+    def _place(self, worker: int | None) -> Place:
+        return SCHEDULER if worker is None else self._workers[worker]

@@ -1,0 +1,107 @@
+"""The app over a recording, in a real browser: findings lead to tasks, and text acts on nobody."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import generate
+from stageprof.app import served, written
+from stageprof_collectors.recording import Recording
+from stageprof_ui.server import App
+from ui.conftest import QUIET, Watched
+
+_SELECTION = "Object.values(stageprof.apps)[0].selection"
+
+#: Each would set this if it ran.
+_PAYLOADS = (
+    "<img src=x onerror=window.hacked=1>",
+    "<script>window.hacked=2</script>",
+    "'\"><svg onload=window.hacked=3>",
+    "</script><script>window.hacked=4</script>",
+)
+
+
+@pytest.fixture
+def running(generated: Callable[[int], Path]) -> Iterator[App]:
+    """The app over 10,000 tasks."""
+    app = served(Recording.open(generated(10_000)))
+    thread = threading.Thread(target=app.run, name="app", daemon=True)
+    thread.start()
+    yield app
+    app.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_a_finding_leads_to_its_tasks(watched: Watched, running: App) -> None:
+    """`Show me` selects the layers and the time of the finding, and goes to the time line."""
+    page = watched.open(running.url)
+    button = page.locator("[data-sp-show]").first
+    if not button.is_visible():
+        page.locator("summary", has_text="note").first.click()
+    asked = page.evaluate("(b) => JSON.parse(b.dataset.spShow)", button.element_handle())
+    button.click()
+    page.wait_for_function("location.hash === '#timeline'")
+    chosen = page.evaluate(f"{_SELECTION}.layers && [...{_SELECTION}.layers]")
+    assert (chosen or []) == asked["layers"]
+    assert page.locator("[data-sp-view=timeline]").is_visible()
+
+
+def test_a_stage_is_selected_and_let_go_by_its_button(watched: Watched, running: App) -> None:
+    page = watched.open(running.url)
+    button = page.locator(".sp-legend [data-sp-stage=execution]")
+    for chosen in ("execution", ""):
+        button.click()
+        assert page.evaluate(f"{_SELECTION}.stage") == chosen
+
+
+def test_search_finds_by_layer_and_by_key(watched: Watched, running: App) -> None:
+    page = watched.open(f"{running.url}#timeline")
+    page.locator("[data-sp-page=timeline]").click()
+    box = page.locator("[data-sp-view=timeline] input[type=text]").first
+    box.fill("mean_chunk")
+    page.wait_for_function(f"{_SELECTION}.layers?.size > 0")
+    names = page.evaluate(
+        f"[...{_SELECTION}.layers].map((i) => {_SELECTION}.tables.layers[i].name)"
+    )
+    assert names
+    assert all("mean_chunk" in name for name in names)
+    box.fill("no such thing anywhere")
+    page.wait_for_function(f"{_SELECTION}.runs?.size === 0")
+    box.fill("")
+    page.wait_for_function(f"{_SELECTION}.empty")
+
+
+def test_two_who_look_do_not_disturb_each_other(browser: Any, running: App) -> None:
+    contexts = [browser.new_context() for _ in range(2)]
+    one, other = (Watched(c.new_page()) for c in contexts)
+    first, second = one.open(running.url), other.open(running.url)
+    first.locator(".sp-legend [data-sp-stage=execution]").click()
+    assert first.evaluate(f"{_SELECTION}.stage") == "execution"
+    assert second.evaluate(f"{_SELECTION}.stage") == ""
+    for context in contexts:
+        context.close()
+    assert one.wrong + other.wrong == []
+
+
+def test_hostile_names_run_nowhere(
+    watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the report, on every page, and with a pointer over a task."""
+    monkeypatch.setattr(generate, "_NAMES", _PAYLOADS)
+    recording = tmp_path / "hostile.stageprof"
+    generate.generate(recording, tasks=400)
+    report = tmp_path / "hostile.html"
+    written(Recording.open(recording), report)
+    page = watched.open(report.as_uri())
+    for link in page.locator("[data-sp-page]").all():
+        link.click()
+        page.wait_for_timeout(200)
+    page.mouse.move(700, 330)
+    assert page.evaluate("window.hacked") is None
+    assert QUIET

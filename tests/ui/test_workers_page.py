@@ -1,0 +1,172 @@
+"""Memory, load, transfers and coverage as columns, and the page that shows them."""
+
+from __future__ import annotations
+
+from html import unescape
+from typing import Any
+
+import pytest
+
+from replay.handmade import SCHEDULER, ns
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.store import Store
+from stageprof_runtime.event import MARK
+from stageprof_ui.columns import transfers, workers
+from stageprof_ui.columns.series import Samples
+from stageprof_ui.store import Store as Shown
+from stageprof_ui.views import curves
+from stageprof_ui.views import workers as page
+from ui.observed import HOSTILE, Observed
+
+#: Bokeh 3.9 makes tables in a way that pandas 3.1 advises against.
+pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")
+
+MB = 1_000_000
+
+
+def loaded(count: int = 3, limit: int = 1000) -> Observed:
+    """Each worker takes 100 MB more than the one before."""
+    made = Observed(count, limit=limit)
+    for worker in range(count):
+        made.took(worker, 0, 50)
+        made.took(worker, 500, 100 * (worker + 1), managed=10)
+        made.sample(500, "cpu.percent", 120.0, worker=worker)
+    made.sample(500, "cpu.percent", 30.0)
+    return made
+
+
+def test_those_with_most_memory_are_drawn_with_the_scheduler() -> None:
+    samples = Samples(loaded(15).recording(1000))
+    places = workers.drawn(samples)
+    names = [samples.label(place) for place in places]
+    assert names == [*(f"worker {10 + w}" for w in range(14, 2, -1)), "scheduler"]
+
+
+def test_a_quantity_that_was_always_nothing_is_said_and_not_drawn() -> None:
+    recording = loaded().recording(1000)
+    samples = Samples(recording)
+    charts = workers.charts(recording, samples, workers.drawn(samples))
+    assert [chart.quantity.name for chart in charts] == [
+        "memory.process", "memory.managed", "cpu.percent",
+    ]  # fmt: skip
+    assert workers.silent(samples, charts) == "Nothing was spilled to disk."
+
+
+def test_thresholds_are_bytes_and_shown_where_values_come_near() -> None:
+    recording = loaded(limit=500).recording(1000)
+    samples = Samples(recording)
+    process, managed, _ = workers.charts(recording, samples, workers.drawn(samples))
+    assert [mark.value for mark in process.thresholds] == pytest.approx(
+        [350 * MB, 400 * MB, 475 * MB]
+    )
+    assert process.top > 475 * MB
+    assert managed.top < managed.thresholds[0].value
+    assert "500 MB: at 60 % of managed memory results are spilled" in workers.of_limits(recording)
+
+
+def test_the_table_holds_every_process() -> None:
+    frame = workers.load(Samples(loaded(15).recording(1000)))
+    assert len(frame) == 16
+    assert frame["memory.process"].max() == 1500 * MB
+    assert frame.set_index("process").loc["scheduler", "cpu.mean"] == 30.0
+
+
+def test_two_lives_of_one_worker_are_two_processes() -> None:
+    made = loaded(1)
+    rows = made._rows
+    place = made._workers[0]
+    rows[place._replace(life=2)] = list(rows[place])
+    samples = Samples(made.recording(1000))
+    assert [p.label for p in samples.processes][2:] == ["worker 10", "worker 10 (2)"]
+
+
+def moved() -> Observed:
+    made = loaded(3)
+    made.sent(0, 1, 0, 100, 5 * MB)
+    made.sent(0, 1, 100, 150, 1 * MB)
+    made.sent(2, 0, 0, 400, 2 * MB)
+    return made
+
+
+def test_transfers_are_summed_by_pair() -> None:
+    found = transfers.pairs(moved().recording(1000))
+    assert found.to_dict("list") == {
+        "from": ["worker 10", "worker 12"],
+        "to": ["worker 11", "worker 10"],
+        "bytes": [6 * MB, 2 * MB],
+        "seconds": pytest.approx([0.15, 0.4]),
+        "fetches": [2, 1],
+    }
+    assert "8.0 MB in 3 fetches" in transfers.of_transfers(found)
+
+
+def test_the_map_has_the_workers_with_most_bytes() -> None:
+    drawn = transfers.matrix(transfers.pairs(moved().recording(1000)), most=2)
+    assert (drawn.names, drawn.left_out) == (["worker 10", "worker 11"], 1)
+    assert drawn.cells[["x", "y", "bytes_part"]].to_numpy().tolist() == [[1.0, 0.0, 1.0]]
+
+
+def test_worker_2_comes_before_worker_10() -> None:
+    names = ["worker 10", "tcp://h:9", "worker 2"]
+    assert sorted(names, key=transfers._natural) == ["tcp://h:9", "worker 2", "worker 10"]
+
+
+def test_coverage_says_who_was_not_seen_and_what_was_lost() -> None:
+    made = loaded(1)
+    rows = made._rows[SCHEDULER]
+    rows.append((MARK, ns(0), "worker seen", "tcp://other:1 1 0 9"))
+    rows.append((MARK, ns(0), "not instrumented", "tcp://other:1 no stageprof there"))
+    rows.append((MARK, ns(0), "hook disabled", "<b>transition</b>"))
+    sentences = workers.coverage(made.recording(1000))["sentences"]
+    assert "1 of 2 workers were instrumented." in sentences
+    assert "tcp://other:1 was not: no stageprof there." in sentences
+    assert "A hook was disabled: <b>transition</b>." in sentences
+
+
+RECORDINGS = {
+    "nothing": lambda: Recording(Store()),
+    "no sample": lambda: Observed(1).recording(10),
+    "loaded": lambda: loaded().recording(1000),
+    "many": lambda: loaded(40).recording(1000),
+    "moved": lambda: moved().recording(1000),
+}
+
+
+@pytest.mark.parametrize("which", RECORDINGS)
+def test_the_page_shows_whatever_there_is(which: str) -> None:
+    store = Shown(RECORDINGS[which]())
+    assert page.view(store, store.stock()).get_root()
+
+
+def test_what_texts_say_is_only_text() -> None:
+    made = moved()
+    for worker, text in enumerate(HOSTILE[:3]):
+        made.named(worker, text)
+    store = Shown(made.recording(1000))
+    root = page.view(store, store.stock()).get_root()
+    for model in root.references():
+        for text in (getattr(model, "text", ""), getattr(model, "object", "")):
+            assert "<img" not in unescape(str(text))
+            assert "<script" not in unescape(str(text))
+
+
+def test_all_figures_share_the_span_of_time() -> None:
+    store = Shown(loaded().recording(1000))
+    stock = store.stock()
+    root = page.view(store, stock).get_root()
+    figures: list[Any] = [m for m in root.references() if type(m).__name__ == "figure"]
+    assert [figure.x_range is stock.x_range for figure in figures] == [True] * 3
+    assert all(figure.name for figure in figures)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    r, g, b = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+
+@pytest.mark.parametrize("ground", ["#ffffff", "#161616"])
+def test_lines_are_seen_on_both_themes(ground: str) -> None:
+    for colour in curves.COLOURS:
+        low, high = sorted((_luminance(colour), _luminance(ground)))
+        assert (high + 0.05) / (low + 0.05) >= 3.0, colour

@@ -1,0 +1,248 @@
+"""Tasks as boxes while a run goes on, in the order in which they become known.
+
+A page that has the first n of them asks for what follows. What was told stays as it is: clocks are
+known better later, but by less than can be seen; the pages made from a snapshot are exact.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from dask.utils import key_split
+from numpy.typing import NDArray
+
+from stageprof_collectors.alignment import Clock, align
+from stageprof_collectors.store import Store
+from stageprof_collectors.tasks import layer_of
+from stageprof_collectors.text import safe
+from stageprof_collectors.timeline import present
+from stageprof_runtime.stage import STEP, STEPS, Stage
+from stageprof_ui.columns.boxes import Boxes, Row
+from stageprof_ui.columns.tables import Layer, Step, Tables
+from stageprof_ui.columns.timeline import THREAD, Line
+from stageprof_ui.palette import GIL_COLOURS, LAYER_COLOURS, OTHER_COLOUR, STAGE_COLOURS
+
+#: So that twelve hours fit into 32 bits.
+UNIT_NS: Final = 10_000
+_MOST: Final = 2**32 - 1
+#: Names of layers that are remembered; beyond, they are split again.
+_REMEMBERED: Final = 100_000
+#: More layers than these are one, the first: the browser numbers them with two bytes.
+_LAYERS: Final = 2**16 - 1
+#: Looks after which clocks are asked again.
+_CLOCKS: Final = 10
+#: Looks for which a task whose layer is not known yet is held back.
+_PATIENCE: Final = 4
+_COMPUTE: Final = STEP["compute"]
+
+
+class _Ran(NamedTuple):
+    """A task that a worker told of, on the common clock."""
+
+    run: int
+    place: int
+    thread: int
+    start: int
+    stop: int
+    #: looks since it was told
+    age: int = 0
+
+
+@dataclass(frozen=True)
+class Delta:
+    """Boxes from one on: one entry per box in each array; times in units since the start."""
+
+    first: int
+    row: NDArray[np.uint32]
+    start: NDArray[np.uint32]
+    length: NDArray[np.uint32]
+    layer: NDArray[np.uint16]
+
+
+class Growth:
+    """All that was told so far; looked at by several threads."""
+
+    def __init__(self) -> None:
+        #: one per row, and one per layer; the first layer is none
+        self.lines: list[Line] = []
+        self.layers: list[Layer] = [Layer("", "", "", len(LAYER_COLOURS) - 1)]
+        #: ns since the start until which something is known
+        self.end = 0
+        self._lock = threading.Lock()
+        self._row, self._start, self._length = array("I"), array("I"), array("I")
+        self._layer = array("H")
+        #: where each row ends, in units
+        self._ends: list[int] = []
+        self._rows: dict[tuple[int, int], int] = {}
+        self._clocks: list[Clock] = []
+        self._origin = 0
+        self._looks = 0
+        self._read = {"assign": 0, "run": 0, "mark": 0}
+        self._names: dict[str, str] = {}
+        self._of_name: dict[str, int] = {}
+        self._of_prefix: dict[str, int] = {}
+        self._layer_of: dict[int, int] = {}
+        self._held: list[_Ran] = []
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+    # -- what pages ask for -----------------------------------------------------------------
+
+    def since(self, first: int, most: int) -> Delta:
+        """The boxes from `first` on, but not more than `most`."""
+        with self._lock:
+            part = slice(first, first + most)
+            columns = (self._row[part], self._start[part], self._length[part], self._layer[part])
+            row, start, length, layer = (np.array(column) for column in columns)
+        return Delta(
+            first,
+            row.astype(np.uint32),
+            start.astype(np.uint32),
+            length.astype(np.uint32),
+            layer.astype(np.uint16),
+        )
+
+    def boxes(self) -> Boxes:
+        """All of them, as a page begins with them."""
+        new = self.since(0, len(self))
+        lines = self.lines.copy()  # at least those of the boxes
+        order = np.argsort(new.row, kind="stable")
+        counts = np.bincount(new.row, minlength=len(lines))
+        n = len(order)
+        return Boxes(
+            UNIT_NS,
+            new.start[order],
+            new.length[order],
+            np.full(n, _COMPUTE, np.uint8),
+            new.layer[order],
+            np.zeros(n, np.uint8),
+            np.full(n, -1, np.int32),
+            np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32),
+            tuple(Row(line.label, -1, THREAD) for line in lines),
+        )
+
+    def tables(self) -> Tables:
+        """What names and colours them."""
+        return Tables(
+            [Step(str(stage), name) for stage, name in STEPS],
+            [str(stage) for stage in Stage],
+            self.layers.copy(),
+            {
+                "layer": [*LAYER_COLOURS, OTHER_COLOUR],
+                "stage": list(STAGE_COLOURS.values()),
+                "gil": [*GIL_COLOURS, OTHER_COLOUR],
+            },
+            None,
+            [],
+        )
+
+    # -- what is new ------------------------------------------------------------------------
+
+    def look(self, store: Store) -> None:
+        """Take in what a store has had since the last look; nobody may add to it meanwhile."""
+        if not self._clocked(store):
+            return
+        self._name(store)
+        self._assign(store)
+        with self._lock:
+            self._tell([*self._held, *self._ran(store)], store)
+
+    def _new(self, store: Store, table: str) -> dict[str, NDArray[np.int64]]:
+        rows = store.since(table, self._read[table])
+        self._read[table] = store.rows(table)
+        return rows
+
+    def _clocked(self, store: Store) -> bool:
+        """Whether clocks can be compared, which takes a client to compare them with."""
+        roles = [place.role for place in store.places]
+        if "client" not in roles:
+            return False
+        if len(self._clocks) != len(roles) or self._looks % _CLOCKS == 0:
+            self._clocks = align(store, roles.index("client"))
+        if not self._looks:
+            self._origin = min(self._ends_of(store, "first_t"))
+        self._looks += 1
+        self.end = max(self._ends_of(store, "last_t")) - self._origin
+        return True
+
+    def _ends_of(self, store: Store, which: str) -> list[int]:
+        ends = [np.array([getattr(origin, which)], np.int64) for origin in store.origins]
+        return [int(clock.read(t)[0]) for clock, t in zip(self._clocks, ends, strict=True)]
+
+    def _name(self, store: Store) -> None:
+        """What workers are called, from the scheduler's marks."""
+        marks = self._new(store, "mark")
+        for name, label in zip(marks["name"].tolist(), marks["label"].tolist(), strict=True):
+            if store.strings[name] == "worker seen":
+                address, *_, called = [*store.strings[label].split(" ", 3), ""][:4]
+                self._names[address] = called
+
+    def _assign(self, store: Store) -> None:
+        """Which layer each run is of: layers of one prefix are one here."""
+        new = self._new(store, "assign")
+        keys = store.keys(new["key"])
+        for run, key in zip(new["run"].tolist(), keys, strict=True):
+            name = layer_of(key)
+            number = self._of_name.get(name)
+            self._layer_of[run] = self._number(name) if number is None else number
+
+    def _number(self, name: str) -> int:
+        prefix = key_split(name)
+        number = self._of_prefix.get(prefix)
+        if number is None and len(self.layers) < _LAYERS:
+            number = self._of_prefix[prefix] = len(self.layers)
+            shown = safe(prefix, limit=200)
+            self.layers.append(Layer(shown, shown, "", min(number, len(LAYER_COLOURS)) - 1))
+        if len(self._of_name) >= _REMEMBERED:
+            self._of_name.clear()
+        self._of_name[name] = number or 0
+        return number or 0
+
+    def _ran(self, store: Store) -> Iterator[_Ran]:
+        new = self._new(store, "run")
+        place, start, stop = new["place"], new["start"].copy(), new["stop"].copy()
+        for p in present(place):
+            mine = place == p
+            start[mine], stop[mine] = (self._clocks[p].read(t[mine]) for t in (start, stop))
+        columns = (new["run"], place, new["thread"], start, stop)
+        return (_Ran(*row) for row in zip(*(c.tolist() for c in columns), strict=True))
+
+    def _tell(self, ran: Sequence[_Ran], store: Store) -> None:
+        """Add boxes; those of a thread in their order, so one that is held back holds the next."""
+        self._held, held = [], set()
+        for task in ran:
+            row = self._row_of(task, store)
+            known = task.run in self._layer_of
+            if row in held or not (known or task.age >= _PATIENCE):
+                held.add(row)
+                self._held.append(task._replace(age=task.age + 1))
+            else:
+                self._add(row, task)
+
+    def _add(self, row: int, task: _Ran) -> None:
+        start = max((task.start - self._origin) // UNIT_NS, self._ends[row])
+        stop = max((task.stop - self._origin) // UNIT_NS, start)
+        if stop > _MOST:  # after twelve hours; the pages made from a snapshot have coarser units
+            return
+        self._row.append(row)
+        self._start.append(start)
+        self._length.append(stop - start)
+        self._layer.append(self._layer_of.pop(task.run, 0))
+        self._ends[row] = stop
+
+    def _row_of(self, task: _Ran, store: Store) -> int:
+        row = self._rows.get((task.place, task.thread))
+        if row is None:
+            row = self._rows[task.place, task.thread] = len(self.lines)
+            threads = sum(place == task.place for place, _ in self._rows)
+            address = store.places[task.place].name
+            worker = safe(f"worker {self._names.get(address) or address}")
+            self.lines.append(Line(f"{worker}, thread {threads}", (row,), 1.0, worker))
+            self._ends.append(0)
+        return row

@@ -1,0 +1,163 @@
+"""What the list of recordings says of each: read from its file, in two steps for it may take long.
+
+Nothing here trusts a file: what cannot be read is said, and is no error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from stageprof_collectors import frame
+from stageprof_collectors.file import read_frames
+from stageprof_collectors.finding import Finding
+from stageprof_collectors.quantity import seconds, size
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.settings import Settings
+from stageprof_collectors.summary import Summary, summarize
+from stageprof_ui.words import text
+
+SUFFIX: Final = ".stageprof"
+#: Recordings of a folder that are listed: the newest.
+MOST: Final = 500
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of the folder, as it is now; another size or time is another entry."""
+
+    name: str
+    size: int
+    #: when it was last written, ns since 1970
+    changed: int
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the first frame of a file says."""
+
+    label: str
+    #: when the run was, seconds since 1970, and as its own machine's clock showed it
+    started: float
+    date: str
+
+
+@dataclass(frozen=True)
+class Content:
+    """What the whole file says; `trouble` is why it says less, "" if it is whole."""
+
+    wall_s: float | None = None
+    tasks: int | None = None
+    worst: Finding | None = None
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One recording of the list; what was not read yet is None."""
+
+    entry: Entry
+    head: Head | None = None
+    content: Content | None = None
+
+    @property
+    def when(self) -> float:
+        """What the list is ordered by: the run's start, until that is known the file's time."""
+        known = self.head.started if self.head else 0.0
+        return known or self.entry.changed / 1e9
+
+
+def listing(folder: Path) -> list[Entry]:
+    """The recordings in a folder: regular files only, so that no link leads out of it."""
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                if entry.name.endswith(SUFFIX) and entry.is_file(follow_symlinks=False):
+                    status = entry.stat(follow_symlinks=False)
+                    found.append(Entry(entry.name, status.st_size, status.st_mtime_ns))
+            except OSError:  # it is gone again
+                continue
+    return sorted(found, key=lambda entry: -entry.changed)
+
+
+def head(path: Path) -> Head:
+    """The first frame of a file; of one that has none, nothing."""
+    try:
+        with read_frames(path) as frames:
+            said = frame.decode_json(next(frames).raw)
+    except Exception:  # a file may come from anybody; what is wrong with it `content` says
+        return Head("", 0.0, "")
+    started = str(said.get("started") or "")
+    return Head(str(said.get("label") or ""), *_when(started))
+
+
+def _when(started: str) -> tuple[float, str]:
+    try:
+        moment = datetime.fromisoformat(started)
+        return moment.timestamp(), f"{moment:%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return 0.0, ""
+
+
+def content(path: Path, settings: Settings) -> Content:
+    """The facts of a file; takes as long as to open it and to ask every rule."""
+    try:
+        recording = Recording.open(path)
+        if not recording.store.places:
+            return Content(trouble=f"holds no event ({recording.store.incomplete_reason})")
+        return _content(recording, summarize(recording, settings))
+    except Exception as error:  # the same
+        return Content(trouble=f"damaged: {error or type(error).__name__}")
+
+
+def _content(recording: Recording, summary: Summary) -> Content:
+    worst = next(iter(summary.changes), None)
+    tasks = len(recording.timeline.runs["run"])
+    return Content(summary.wall_s, tasks, worst, summary.incomplete)
+
+
+# -- as texts ---------------------------------------------------------------------------------
+
+
+def facts(folder: Path, lines: Sequence[Line], most: int = MOST) -> dict[str, Any]:
+    """Facts for `templates/library.html`, newest first."""
+    shown = sorted(lines, key=lambda line: -line.when)[:most]
+    return {
+        "folder": text(folder),
+        "rows": [_row(line) for line in shown],
+        "unread": sum(line.content is None for line in lines),
+        "left_out": len(lines) - len(shown),
+    }
+
+
+def _row(line: Line) -> dict[str, Any]:
+    head_, found = line.head, line.content
+    label = head_.label if head_ else ""
+    return {
+        "link": "/?recording=" + quote(os.fsencode(line.entry.name), safe=""),
+        "name": text(line.entry.name),
+        "label": text(label) if label and label != line.entry.name else "",
+        "date": head_.date if head_ else "",
+        "size": size(line.entry.size),
+        "read": found is not None,
+        **_found(found or Content()),
+    }
+
+
+def _found(found: Content) -> dict[str, Any]:
+    worst = found.worst
+    return {
+        "wall": seconds(found.wall_s) if found.wall_s is not None else "",
+        "tasks": f"{found.tasks:,}" if found.tasks is not None else "",
+        "severity": str(worst.severity) if worst else "",
+        "finding": text(worst.headline) if worst else "",
+        "trouble": text(found.trouble) if found.trouble else "",
+        # whether its pages can be opened
+        "usable": found.wall_s is not None or not found.trouble,
+    }

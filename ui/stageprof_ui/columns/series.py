@@ -1,0 +1,129 @@
+"""Numbers of processes over time: memory, CPU, rates, queues, contention for the GIL."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.text import safe
+from stageprof_collectors.timeline import Ints, present
+
+Floats = NDArray[np.float64]
+#: What a number is: bytes, bytes a second, percent, a part of one, or a count.
+Unit = Literal["size", "rate", "percent", "share", "count"]
+
+#: Points of a line that are sent to the browser; no picture is wider.
+POINTS: Final = 1_200
+#: Processes of one kind that are drawn; more lines than that nobody can follow.
+LINES: Final = 12
+
+
+@dataclass(frozen=True)
+class Series:
+    """A number of one process over time: seconds since the start, and values in order of them."""
+
+    #: index in `Recording.store.places`
+    place: int
+    t: Floats
+    value: Floats
+
+    @property
+    def peak(self) -> float:
+        """The highest value."""
+        return float(self.value.max(initial=0.0))
+
+    def thinned(self, most: int = POINTS) -> tuple[Floats, Floats]:
+        """At most so many points, the highest and the lowest of each stretch among them."""
+        n = len(self.t)
+        if n <= most:
+            return self.t, self.value
+        each = -(-n // max(most // 2, 1))
+        rows = np.minimum(np.arange(-(-n // each) * each), n - 1).reshape(-1, each)
+        found = np.stack([self.value[rows].argmin(axis=1), self.value[rows].argmax(axis=1)])
+        keep = np.unique(rows[np.arange(len(rows)), found])
+        return self.t[keep], self.value[keep]
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process by what it is called; no two are called alike."""
+
+    role: str
+    label: str
+    #: the same for those that are parts of one process of the system, as in a `LocalCluster`
+    pid: tuple[str, int]
+
+
+class Samples:
+    """The samples of a recording by name and process."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.processes = processes(recording)
+        table = recording.timeline.read("sample", "t")
+        finite = np.isfinite(table["value"])
+        name, place, t = (table[column][finite] for column in ("name", "place", "t"))
+        order = np.lexsort((t, place, name))
+        strings = recording.store.strings
+        self._code: dict[str, int] = {strings[i]: i for i in present(name)}
+        self._name, self._place = name[order], place[order]
+        self._t = (t[order] - recording.timeline.region.start) / 1e9
+        self._value = table["value"][finite][order].astype(np.float64)
+
+    def of(self, name: str) -> list[Series]:
+        """The series of a name, one for each process that has it."""
+        if name not in self._code:
+            return []
+        a, b = np.searchsorted(self._name, [self._code[name], self._code[name] + 1])
+        cuts = a + np.flatnonzero(np.diff(self._place[a:b], prepend=-1))
+        return [self._series(int(i), int(j)) for i, j in pairwise([*cuts, b])]
+
+    def _series(self, a: int, b: int) -> Series:
+        return Series(int(self._place[a]), self._t[a:b], self._value[a:b])
+
+    def label(self, place: int) -> str:
+        """What a process is called."""
+        return self.processes[place].label
+
+    def role(self, place: int) -> str:
+        """What part a process plays."""
+        return self.processes[place].role
+
+
+def processes(recording: Recording) -> list[Process]:
+    """All processes in the order of `Recording.store.places`."""
+    frame = recording.workers()
+    names = dict(zip(frame["worker"], frame["name"], strict=True))
+    seen: Counter[str] = Counter()
+    found = []
+    for place in recording.store.places:
+        label = worker_label(place.name, names) if place.role == "worker" else safe(place.role)
+        seen[label] += 1
+        again = f" ({seen[label]})" if seen[label] > 1 else ""
+        found.append(Process(place.role, label + again, (place.host, place.pid)))
+    return found
+
+
+def worker_label(address: str, names: dict[str, str]) -> str:
+    """What a worker is called: its name where it has one, else its address."""
+    name = names.get(address, "")
+    return safe(f"worker {name}" if name else address, limit=60)
+
+
+def highest(series: Iterable[Series], most: int = LINES) -> list[Series]:
+    """Those with the highest values, highest first."""
+    return sorted(series, key=lambda one: -one.peak)[:most]
+
+
+def at_peak(series: Sequence[Series], count: int) -> Ints:
+    """The highest value of each of so many processes; 0 of those without any."""
+    out = np.zeros(count, np.int64)
+    for one in series:
+        out[one.place] = max(out[one.place], int(min(one.peak, 2**62)))
+    return out

@@ -1,0 +1,97 @@
+"""Results that went from worker to worker: from whom, to whom, bytes and seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from stageprof_collectors.quantity import count, seconds, size
+from stageprof_collectors.recording import Recording
+from stageprof_runtime.stage import STEP
+from stageprof_ui.columns.series import worker_label
+
+#: Workers of a picture; the names of more cannot be read.
+MATRIX: Final = 30
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The pairs among the workers with most bytes.
+
+    Attributes:
+        names: of the workers, in the order of rows and columns.
+        cells: x (receiver) and y (sender) as numbers of names, bytes, seconds, fetches; the
+            parts of the highest, `bytes_part` and `seconds_part`; names of both.
+        left_out: workers with transfers that are not among them.
+    """
+
+    names: list[str]
+    cells: pd.DataFrame
+    left_out: int
+
+
+def pairs(recording: Recording) -> pd.DataFrame:
+    """One row per pair: from, to, bytes, seconds (of fetches, which overlap), fetches."""
+    spans, store = recording.timeline.spans, recording.store
+    rows = np.flatnonzero(spans["step"] == STEP["data.transfer"])
+    code = spans["label"][rows] * len(store.places) + spans["place"][rows]
+    different, of = np.unique(code, return_inverse=True)
+    length = (spans["stop"] - spans["start"])[rows] / 1e9
+    label, place = np.divmod(different, max(len(store.places), 1))
+    frame = pd.DataFrame(
+        {
+            "from": [store.strings[i] for i in label.tolist()],
+            "to": [store.places[i].name for i in place.tolist()],
+            "bytes": _sums(of, np.maximum(spans["nbytes"][rows], 0), len(different)),
+            "seconds": _sums(of, length, len(different)),
+            "fetches": np.bincount(of, minlength=len(different)),
+        }
+    )
+    frame = frame.groupby(["from", "to"], as_index=False)[["bytes", "seconds", "fetches"]].sum()
+    frame = frame.sort_values("bytes", ascending=False, ignore_index=True)
+    return _named(recording, frame)
+
+
+def _sums(of: Any, weights: Any, n: int) -> Any:
+    return np.bincount(of, weights=weights, minlength=n)
+
+
+def _named(recording: Recording, frame: pd.DataFrame) -> pd.DataFrame:
+    known = recording.workers()
+    names = dict(zip(known["worker"], known["name"], strict=True))
+    shown = {a: worker_label(a, names) for a in {*frame["from"], *frame["to"]}}
+    return frame.assign(**{end: [shown[a] for a in frame[end]] for end in ("from", "to")})
+
+
+def matrix(found: pd.DataFrame, most: int = MATRIX) -> Matrix:
+    """The picture of the pairs."""
+    ends = pd.concat([found["from"], found["to"]], ignore_index=True)
+    weights = pd.concat([found["bytes"], found["bytes"]], ignore_index=True)
+    total = weights.groupby(ends).sum().sort_values(ascending=False, kind="stable")
+    names = sorted(map(str, total.index[:most]), key=_natural)
+    number = {name: i for i, name in enumerate(names)}
+    cells = found[found["from"].isin(names) & found["to"].isin(names)].reset_index(drop=True)
+    cells = cells.assign(x=cells["to"].map(number), y=cells["from"].map(number))
+    for name in ("bytes", "seconds"):
+        cells[f"{name}_part"] = cells[name] / max(float(cells[name].max() or 0), 1e-12)
+    return Matrix(names, cells, len(total) - len(names))
+
+
+def _natural(name: str) -> tuple[str, float, str]:
+    """Order by which worker 2 comes before worker 10."""
+    head, _, tail = name.rpartition(" ")
+    return (head, float(tail), "") if tail.isdigit() else (head, float("inf"), tail)
+
+
+def of_transfers(found: pd.DataFrame) -> str:
+    """What went from worker to worker, in a sentence."""
+    nbytes, took = float(found["bytes"].sum()), float(found["seconds"].sum())
+    first = found.iloc[0]
+    return (
+        f"{size(nbytes)} in {count(int(found['fetches'].sum()), 'fetch')} that took "
+        f"{seconds(took)} together; they overlap. Most went from {first['from']} to "
+        f"{first['to']}: {size(float(first['bytes']))} in {seconds(float(first['seconds']))}."
+    ).replace("fetchs", "fetches")

@@ -1,0 +1,261 @@
+"""Workers: what each took of memory, processor, network and disk; who was seen, and how well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from stageprof_collectors.memory import Limits
+from stageprof_collectors.quantity import count, seconds, share, size
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.text import safe
+from stageprof_ui.columns.series import LINES, Samples, Series, Unit, at_peak
+
+#: Rows of a list of sentences; the rest is counted.
+SAID: Final = 20
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Something that is sampled: its name, title, unit, and what is said where there was none."""
+
+    name: str
+    title: str
+    unit: Unit
+    none: str
+
+
+QUANTITIES: Final = (
+    Quantity("memory.process", "Memory of the process", "size", "Memory was not sampled"),
+    Quantity("memory.managed", "Managed memory: results Dask holds", "size", "No results held"),
+    Quantity("memory.unmanaged", "Unmanaged memory: all else", "size", "No unmanaged memory"),
+    Quantity("memory.spilled", "Spilled to disk", "size", "Nothing was spilled to disk"),
+    Quantity("cpu.percent", "Processor (100 % is one CPU)", "percent", "No processor time"),
+    Quantity("tasks.executing", "Tasks executing", "count", "No tasks were seen executing"),
+    Quantity("tasks.ready", "Tasks ready, waiting for a thread", "count",
+             "No tasks waited for a thread when looked at"),
+    Quantity("network.read_bps", "Network in, of the machine", "rate", "Nothing came in"),
+    Quantity("network.write_bps", "Network out, of the machine", "rate", "Nothing went out"),
+    Quantity("disk.read_bps", "Disk reads, of the machine", "rate", "Nothing was read from disk"),
+    Quantity("disk.write_bps", "Disk writes, of the machine", "rate",
+             "Nothing was written to disk"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A line across a chart: at which value what happens."""
+
+    value: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A quantity of the processes that are drawn."""
+
+    quantity: Quantity
+    series: Sequence[Series]
+    thresholds: Sequence[Threshold] = field(default=())
+
+    @property
+    def top(self) -> float:
+        """Up to where it is drawn: a threshold shows where values came within half of it."""
+        peak = max((one.peak for one in self.series), default=0.0)
+        near = [mark.value for mark in self.thresholds if mark.value <= 2 * peak]
+        return 1.06 * max([peak, *near]) or 1.0
+
+
+def drawn(samples: Samples, most: int = LINES) -> list[int]:
+    """The processes that are drawn: the workers with most memory, the scheduler, the client."""
+    peaks = at_peak(samples.of("memory.process"), len(samples.processes))
+    known = {one.place for quantity in QUANTITIES for one in samples.of(quantity.name)}
+    workers = sorted((p for p in known if samples.role(p) == "worker"), key=lambda p: -peaks[p])
+    others = sorted((p for p in known if samples.role(p) != "worker"), key=samples.role)
+    return workers[:most] + others[-2:][::-1]
+
+
+def charts(recording: Recording, samples: Samples, places: Sequence[int]) -> list[Chart]:
+    """A chart for each quantity that was ever more than nothing."""
+    found = []
+    for quantity in QUANTITIES:
+        by_place = {one.place: one for one in samples.of(quantity.name)}
+        mine = [by_place[place] for place in places if place in by_place]
+        if any(one.peak > 0 for one in mine):
+            found.append(Chart(quantity, mine, _thresholds(recording, quantity.name, places)))
+    return found
+
+
+def silent(samples: Samples, shown: Sequence[Chart]) -> str:
+    """What was sampled and is not drawn, for there was none, in a sentence."""
+    names = {chart.quantity.name for chart in shown}
+    absent = [q.none for q in QUANTITIES if q.name not in names and samples.of(q.name)]
+    return ". ".join(absent) + "." if absent else ""
+
+
+# -- thresholds -----------------------------------------------------------------------------------
+
+
+def _thresholds(recording: Recording, name: str, places: Sequence[int]) -> list[Threshold]:
+    """Those of the quantity that Dask compares with them, if they are the same for all drawn."""
+    limits = {recording.memory.limits[p] for p in places if p in recording.memory.limits}
+    if len(limits) != 1:
+        return []
+    one = limits.pop()
+    return [
+        Threshold(fraction * one.limit, text) for fraction, text in _ends(one, name) if fraction > 0
+    ]
+
+
+def _ends(limits: Limits, name: str) -> list[tuple[float, str]]:
+    if name == "memory.managed":
+        return [(limits.target, "target: results are spilled")]
+    if name == "memory.process":
+        return [
+            (limits.spill, "spill: results are spilled"),
+            (limits.pause, "pause: no new tasks"),
+            (limits.terminate, "terminate: the nanny kills it"),
+        ]
+    return []
+
+
+def of_limits(recording: Recording) -> str:
+    """What workers may take of memory, and at which parts of it what happens, in a sentence."""
+    limits = sorted(set(recording.memory.limits.values()))
+    if not limits:
+        return "No memory limit is known." if recording.memory.places else ""
+    if len(limits) > 1:
+        low, high = limits[0].limit, limits[-1].limit
+        return f"Workers have different memory limits, {size(low)} to {size(high)}."
+    one = limits[0]
+    parts = (
+        ("of managed memory results are spilled", one.target),
+        ("of all memory results are spilled", one.spill),
+        ("it pauses", one.pause),
+        ("its nanny kills it", one.terminate),
+    )
+    ends = [f"at {share(part)} {text}" for text, part in parts if part > 0]
+    said = ", ".join(ends)
+    return f"Each worker may take {size(one.limit)}" + (f": {said}." if said else ".")
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def load(samples: Samples) -> pd.DataFrame:
+    """One row per process: the highest of each quantity, and its mean processor use."""
+    n = len(samples.processes)
+    columns: dict[str, Any] = {
+        "process": [process.label for process in samples.processes],
+        "role": [safe(process.role) for process in samples.processes],
+    }
+    known = np.zeros(n, np.bool_)
+    for quantity in QUANTITIES:
+        column = np.full(n, np.nan)
+        for one in samples.of(quantity.name):
+            column[one.place], known[one.place] = one.peak, True
+        columns[quantity.name] = column
+    mean = np.full(n, np.nan)
+    for one in samples.of("cpu.percent"):
+        mean[one.place] = one.value.mean()
+    frame = pd.DataFrame(columns | {"cpu.mean": mean})[known].round(1)
+    return frame.sort_values("memory.process", ascending=False, ignore_index=True)
+
+
+def workers(recording: Recording) -> pd.DataFrame:
+    """One row per worker: who it is, what it did, and how well its clock is known."""
+    frame = recording.workers()
+    instrumented = frame["instrumented"].astype(bool)
+    reasons = zip(instrumented, frame["reason"], frame["left"], strict=True)
+    return pd.DataFrame(
+        {
+            "name": [_text(v) for v in frame["name"]],
+            "address": [_text(v) for v in frame["worker"]],
+            "host": [_text(v) for v in frame["host"]],
+            "pid": [f"{pid:.0f}" if np.isfinite(pid) else "" for pid in _numbers(frame["pid"])],
+            "threads": _numbers(frame["threads"]),
+            "cpus": _numbers(frame["cpus"]),
+            "memory_limit": _numbers(frame["memory_limit"]).replace(0, np.nan),
+            "tasks": _numbers(frame["tasks"]),
+            "busy_s": _numbers(frame["busy_s"]),
+            "batches_lost": _numbers(frame["batches_lost"]),
+            "offset_ms": (1e3 * _numbers(frame["offset_s"])).round(3),
+            "offset_error_ms": (1e3 * _numbers(frame["offset_error_s"])).round(3),
+            "state": [_state(*facts) for facts in reasons],
+        }
+    )
+
+
+def _numbers(column: pd.Series) -> pd.Series:
+    return pd.to_numeric(column, errors="coerce").astype(np.float64)
+
+
+def _text(value: object) -> str:
+    return safe(value) if isinstance(value, str) else ""
+
+
+def _state(seen: bool, reason: object, left: object) -> str:  # noqa: FBT001
+    state = "seen" if seen else f"not seen: {safe(reason)}"
+    return f"{state}; left" if left else state
+
+
+# -- coverage -------------------------------------------------------------------------------------
+
+
+def coverage(recording: Recording) -> dict[str, Any]:
+    """Facts for `templates/workers_coverage.html`: what was seen, in sentences."""
+    c = recording.coverage()
+    hooks = sorted(c["overhead"].items(), key=lambda item: -item[1]["seconds"])[:SAID]
+    return {
+        "sentences": [*_seen(c), *_lost(c)],
+        "overhead": _cost(recording, c["overhead_s"]),
+        "hooks": [(safe(n), f"{h['calls']:,}", seconds(h["seconds"])) for n, h in hooks],
+    }
+
+
+def _seen(c: dict[str, Any]) -> list[str]:
+    whole = (
+        "The recording is complete"
+        if c["complete"]
+        else f"The recording is incomplete ({safe(c['incomplete_reason'])})"
+    )
+    out = [f"{whole}; it holds {count(c['events'], 'event')}."]
+    if c["workers"]:
+        out.append(f"{c['instrumented']:,} of {count(c['workers'], 'worker')} were instrumented.")
+    missing = [f"{safe(name)} was not: {safe(why)}." for name, why in c["not_instrumented"].items()]
+    return out + _some(missing, "worker", "was not")
+
+
+def _lost(c: dict[str, Any]) -> list[str]:
+    """What is missing; that nothing is, where nothing is."""
+    drops = [f"{count(n, 'event')} dropped: {safe(why)}." for why, n in c["dropped"].items() if n]
+    out = _some(drops, "reason", "of drops")
+    if c["batches_lost"]:
+        whose = ", ".join(safe(name, limit=60) for name in c["sources_lost"][:5])
+        out.append(f"{c['batches_lost']:,} batches were lost on their way; sent by {whose}.")
+    out += out or ["Nothing was dropped or lost on the way."]
+    out += _some([f"A hook was disabled: {safe(x)}." for x in c["disabled"]], "hook", "disabled")
+    out += _some([f"Problem: {safe(x, limit=200)}." for x in c["problems"]], "problem")
+    out += [f"A rule failed: {safe(x, limit=200)}." for x in c["rules_failed"][:SAID]]
+    unexamined = [f"Objects not examined: {safe(x)}." for x in c["objects_not_examined"]]
+    return out + _some(unexamined, "object", "not examined")
+
+
+def _some(sentences: list[str], noun: str, what: str = "") -> list[str]:
+    """The first of some sentences, and how many more there are."""
+    left = len(sentences) - SAID
+    more = [f"{count(left, f'more {noun}')} {what}".strip() + "."] if left > 0 else []
+    return sentences[:SAID] + more
+
+
+def _cost(recording: Recording, overhead_s: float) -> str:
+    if overhead_s <= 0:
+        return "stageprof did not time its own hooks."
+    processes = max(len(recording.store.places), 1)
+    whole = recording.wall * processes
+    part = f", {share(overhead_s / whole)} of their time" if whole > 0 else ""
+    return f"stageprof's own hooks took {seconds(overhead_s)} in {processes:,} processes{part}."

@@ -1,0 +1,202 @@
+"""A cluster that is being recorded while pages show it.
+
+Nothing is asked of the cluster beside what recording does: all is read off what it sends.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from stageprof_collectors.collector import Collector
+from stageprof_collectors.settings import DEFAULTS, Settings
+from stageprof_collectors.text import safe
+from stageprof_runtime.errors import UsageError
+from stageprof_runtime.stage import step_name
+from stageprof_ui.columns.growth import Growth
+from stageprof_ui.columns.library import SUFFIX
+from stageprof_ui.store import Store
+
+#: Seconds between two looks at what came in.
+PERIOD_S: Final = 0.5
+#: Snapshots are made so seldom that they take a tenth of a core, and never more often than this.
+SHARE: Final = 0.1
+LEAST_S: Final = 3.0
+#: What may be saved under: no path, nothing hidden, nothing that a shell or a terminal acts on.
+_NAME: Final = re.compile(r"[^\W_][\w .+=@-]{0,99}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The recording as it was, with what its pages are made from."""
+
+    store: Store
+    #: seconds since 1970
+    at: float
+
+
+class Run:
+    """The cluster, from `with` to its end.
+
+    Args:
+        collector: records it, in memory and savable.
+        alive: whether the cluster is still there.
+        end: stops recording; everything is in the collector when it returns.
+        folder: where recordings are saved.
+        settings: of the diagnosis.
+    """
+
+    def __init__(
+        self,
+        collector: Collector,
+        *,
+        alive: Callable[[], bool],
+        end: Callable[[], object],
+        folder: str | os.PathLike[str] = ".",
+        settings: Settings = DEFAULTS,
+    ) -> None:
+        self.growth = Growth()
+        #: "recording", "stopping", "stopped", "lost" (the cluster has gone)
+        self.state = "recording"
+        #: the names under which it was saved since it ended or grew
+        self.saved = ""
+        #: what the heavier pages show; None until there is something
+        self.latest: Snapshot | None = None
+        #: why there is no newer one, "" if nothing is wrong
+        self.trouble = ""
+        self._collector, self._alive, self._end = collector, alive, end
+        self._folder, self._settings = Path(folder).absolute(), settings
+        self._began, self._ended = time.monotonic(), 0.0
+        self._asked, self._leaving = threading.Event(), threading.Event()
+        self._threads = [
+            threading.Thread(target=job, name=f"stageprof-{name}", daemon=True)
+            for name, job in (("follow", self._follow), ("pages", self._snapshots))
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leaving.set()
+        self._asked.set()
+        for thread in self._threads:
+            thread.join()
+
+    @property
+    def label(self) -> str:
+        """What is recorded."""
+        return str(self._collector.growing.header.get("label") or "")
+
+    @property
+    def running(self) -> bool:
+        """Whether it is still being recorded."""
+        return self.state in ("recording", "stopping")
+
+    def stop(self) -> None:
+        """Record no more; returns at once, and `state` says when it is so."""
+        if self.state == "recording":
+            self.state = "stopping"
+        self._asked.set()
+
+    def save(self, name: str) -> str:
+        """Write what was recorded until now beside where the command was started.
+
+        Returns:
+            The name of the file.
+
+        Raises:
+            UsageError: that is no name for a file.
+            RecordingNotWritable: there is one already, or it cannot be written.
+        """
+        stem = name.strip().removesuffix(SUFFIX)
+        if not _NAME.fullmatch(stem):
+            raise UsageError(
+                f"{safe(name)!r} cannot be the name of a recording",
+                expected="letters, digits, blanks and . _ + = @ -, beginning with one of the first",
+                do="choose another",
+            )
+        self._collector.save(self._folder / f"{stem}{SUFFIX}")
+        self.saved = f"{stem}{SUFFIX}"
+        return self.saved
+
+    def status(self) -> dict[str, Any]:
+        """How far the cluster is now, in words and numbers that are safe to show."""
+        live = self._collector.live
+        known, assigned, done = live.tasks
+        return {
+            "state": self.state,
+            "stage": str(live.stage) if self.running else "",
+            "steps": _steps(dict(live.now)) if self.running else [],
+            "known": known,
+            "assigned": assigned,
+            "done": done,
+            "elapsed": (self._ended or time.monotonic()) - self._began,
+            "end": self.growth.end / 1e9,
+            "trouble": safe(self.trouble, limit=300) if self.trouble else "",
+        }
+
+    # -- in threads of their own ------------------------------------------------------------
+
+    def _follow(self) -> None:
+        while not self._asked.wait(PERIOD_S):
+            self._look()
+            if not self._alive():
+                break
+        lost = not self._alive()
+        try:
+            self._end()
+        except Exception as error:  # the cluster may be in any state
+            self.trouble = f"recording did not end in good order ({error or type(error).__name__})"
+        self._look()
+        self._ended = time.monotonic()
+        self.state = "lost" if lost else "stopped"
+
+    def _look(self) -> None:
+        try:
+            with self._collector.lock:
+                self.growth.look(self._collector.growing)
+        except Exception as error:  # whatever was sent, recording goes on
+            self.trouble = f"the time line has a gap ({type(error).__name__}: {error})"
+
+    def _snapshots(self) -> None:
+        seen, pause = (-1, True), PERIOD_S
+        while not self._leaving.wait(pause):
+            running = self.running
+            now = self._collector.growing.batches, running
+            if now == seen:
+                pause = PERIOD_S
+                continue
+            seen, took = now, self._snapshot()
+            # the last one, of the whole recording, is worth its price
+            pause = max(LEAST_S, took / SHARE - took) if running else PERIOD_S
+
+    def _snapshot(self) -> float:
+        """Make the latest; the CPU seconds that it took."""
+        began, at = time.thread_time(), time.time()
+        try:
+            store = Store(self._collector.snapshot(), self._settings)
+            if len(store.boxes):
+                store.summary, store.tables, store.stories  # noqa: B018 (makes and keeps them)
+                self.latest = Snapshot(store, at)
+            self.trouble = ""
+        except Exception as error:  # half of a run may make no sense yet; the next may
+            self.trouble = f"pages cannot be made now ({type(error).__name__}: {error})"
+        return time.thread_time() - began
+
+
+def _steps(now: dict[str, int]) -> list[tuple[str, str]]:
+    """The step that each role is in, and at how many of its places."""
+    found: dict[tuple[str, str], int] = {}
+    for place, step in now.items():
+        if step:
+            at = (place.partition(" ")[0], step_name(step))
+            found[at] = found.get(at, 0) + 1
+    return [(role if n == 1 else f"{n} {role}s", step) for (role, step), n in sorted(found.items())]

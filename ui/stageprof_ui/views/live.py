@@ -1,0 +1,205 @@
+"""The page of a run that goes on, and the others as they were at the latest snapshot.
+
+Each viewer is told what is new since it was told last, and not more than its share of the line.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+import numpy as np
+import panel as pn
+from bokeh.models import ColumnDataSource
+from bokeh.models.widgets import Toggle
+
+from stageprof_runtime.errors import StageprofError
+from stageprof_ui import browser
+from stageprof_ui.canvas import Drawn, Stock, drawn
+from stageprof_ui.columns import timeline
+from stageprof_ui.columns.story import Stories
+from stageprof_ui.live import Run, Snapshot
+from stageprof_ui.store import Store
+from stageprof_ui.views.html import html
+from stageprof_ui.words import text
+
+#: Milliseconds between two tellings.
+PERIOD_MS: Final = 500
+#: Boxes in one telling, of 14 bytes each; and bytes per second for the other pages.
+MOST: Final = 6_000
+BANDWIDTH: Final = 120_000
+#: Making pages may take this share of a core.
+SHARE: Final = 0.1
+#: Above this many rows processes are folded at first.
+_FOLDED_ABOVE: Final = 40
+
+Page = tuple[str, str, Callable[[Store, Stock], Any]]
+
+
+def view(run: Run, pages: Sequence[Page]) -> list[tuple[str, str, Any]]:
+    """The views of one viewer, each with its name and title: the live one first."""
+    viewer = Viewer(run, pages)
+    document = pn.state.curdoc
+    if document is not None and document.session_context is not None:
+        # Before the document has arrived, what is sent would be overwritten by it.
+        document.on_event("document_ready", lambda _: viewer.begin())
+    others = [(name, title, viewer.columns[name]) for name, title, _ in pages]
+    return [("live", "Live", viewer.panel), *others]
+
+
+class Viewer:
+    """One browser that looks at a run: what it was told, and which page it shows."""
+
+    def __init__(self, run: Run, pages: Sequence[Page]) -> None:
+        self._run = run
+        self._makers = {name: make for name, _, make in pages}
+        self.columns = {name: pn.Column(html("live_wait", {"title": title}),
+                        sizing_mode="stretch_width") for name, title, _ in pages}  # fmt: skip
+        #: where the browser finds what is new, and where it says what it shows and lacks
+        self.told = ColumnDataSource(data={})
+        self.heard = ColumnDataSource(data={"page": ["live"]})
+        self.heard.on_change("data", self._hear)
+        self.panel = self._panel()
+        self._shown, self._said, self._last = "live", "", ""
+        #: of each page the snapshot that it shows; the stock of the latest that one shows
+        self._made: dict[str, Snapshot] = {}
+        self._stock: tuple[Snapshot, Stock] | None = None
+        self._not_before = 0.0
+
+    def begin(self) -> None:
+        """Tell what is new from now on, until the browser has gone."""
+        pn.state.add_periodic_callback(self._tick, period=PERIOD_MS)
+
+    # -- the live page ----------------------------------------------------------------------
+
+    def _panel(self) -> pn.Column:
+        growth = self._run.growth
+        boxes, tables = growth.boxes(), growth.tables()
+        #: how many boxes, rows and layers the browser was told of
+        self._boxes, self._lines, self._layers = len(boxes), len(boxes.rows), len(tables.layers)
+        end = max(growth.end / 1e9, 1.0) * 1.25
+        stock = Stock.of("live", boxes, tables, _no_stories(), end)
+        lines, folded = growth.lines[: self._lines], timeline.folded(boxes)
+        whole = drawn(stock, lines, folded=folded, label="Tasks of each worker thread until now")
+        self.told.js_on_change("data", _take(whole, self.told, self.heard))
+        whole.plot.tags = [self.told, self.heard]  # a document holds what its roots lead to
+        return pn.Column(
+            html("live"),
+            self._controls(),
+            html("live_timeline"),
+            _folding(whole),
+            whole.plot,
+            stock.story,
+            sizing_mode="stretch_width",
+        )
+
+    def _controls(self) -> Any:
+        sheets = [browser.view_style()]
+        stop = pn.widgets.Button(label="Stop recording", stylesheets=sheets)
+        stop.on_click(lambda _: self._run.stop())
+        name = pn.widgets.TextInput(
+            label="Save the recording as", placeholder="name", width=220, stylesheets=sheets
+        )
+        save = pn.widgets.Button(label="Save", stylesheets=sheets)
+        save.on_click(lambda _: self._save(name.value_input or name.value))
+        return pn.FlexBox(stop, name, save, align_items="end", gap="10px")
+
+    def _save(self, name: str) -> None:
+        try:
+            self._said = f"saved as {self._run.save(name)}"
+        except StageprofError as error:
+            self._said = text(error)
+
+    # -- what is told -----------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        message = self._message()
+        if message["status"] != [self._last]:
+            self._last = message["status"][0]
+            self.told.data = message
+        self._renew()
+
+    def _message(self) -> dict[str, list[Any]]:
+        """What is new, as `browser/live.js` reads it: one row, each cell of which is an array."""
+        growth = self._run.growth
+        delta = growth.since(self._boxes, MOST)
+        names = {
+            "lines_from": self._lines,
+            "lines": [asdict(line) for line in growth.lines[self._lines :]],
+            "layers_from": self._layers,
+            "layers": [asdict(layer) for layer in growth.layers[self._layers :]],
+        }
+        self._boxes += len(delta.row)
+        self._lines += len(names["lines"])
+        self._layers += len(names["layers"])
+        columns = {name: [column] for name, column in asdict(delta).items()}
+        return columns | {"names": [json.dumps(names)], "status": [json.dumps(self._status())]}
+
+    def _status(self) -> dict[str, Any]:
+        return self._run.status() | {
+            "said": self._said,
+            "sent": self._boxes,
+            "lines": self._lines,
+            "layers": self._layers,
+            "apps": [self._stock[1].name] if self._stock else [],
+        }
+
+    def _hear(self, _attr: str, _old: Any, new: dict[str, Any]) -> None:
+        """The browser shows another page, or lacks something that it was told of."""
+        self._shown = str(new["page"][0])
+        if new.get("missing") == [True]:
+            self._boxes = min(max(0, int(new["next"][0])), self._boxes)
+            self._lines = min(max(0, int(new["lines"][0])), self._lines)
+            self._layers = min(max(0, int(new["layers"][0])), self._layers)
+
+    # -- the other pages --------------------------------------------------------------------
+
+    def _renew(self) -> None:
+        """Make the page that is looked at from the latest snapshot, if that is due."""
+        latest, column = self._run.latest, self.columns.get(self._shown)
+        if latest is None or column is None or self._made.get(self._shown) is latest:
+            return
+        first = self._shown not in self._made
+        if time.monotonic() < self._not_before and not first:
+            return
+        began = time.thread_time()
+        sent = self._make(self._shown, column, latest)
+        took = time.thread_time() - began
+        self._not_before = time.monotonic() + max(took / SHARE, sent / BANDWIDTH)
+
+    def _make(self, name: str, column: pn.Column, latest: Snapshot) -> int:
+        """Put a page together; about how many bytes are sent for it."""
+        sent = 0
+        if self._stock is None or self._stock[0] is not latest:
+            stock = latest.store.stock()
+            self._stock, sent = (latest, stock), _bytes(latest.store)
+        head = html("live_age", {"at": latest.at})
+        column[:] = [head, self._makers[name](latest.store, self._stock[1])]
+        self._made[name] = latest
+        return sent
+
+
+def _take(whole: Drawn, told: ColumnDataSource, heard: ColumnDataSource) -> Any:
+    return whole.call("S.live.take(d, news.data, heard);", news=told, heard=heard)
+
+
+def _folding(whole: Drawn) -> Any:
+    folding = Toggle(label="one row per process", stylesheets=[browser.view_style()])
+    folding.js_on_change("active", whole.call("d.folded = cb_obj.active; d.fold(cb_obj.active);"))
+    return folding
+
+
+def _no_stories() -> dict[str, Any]:
+    none = np.zeros(0, np.uint32)
+    graph, need = np.zeros(0, np.int16), np.zeros(0, np.int32)
+    return Stories(none, none, none, none, none, graph, none, need).columns()
+
+
+def _bytes(store: Store) -> int:
+    """About what the stock of a recording is on the line."""
+    boxes, stories = vars(store.boxes), vars(store.stories)
+    arrays = [a.nbytes for a in (*boxes.values(), *stories.values()) if isinstance(a, np.ndarray)]
+    return sum(arrays) + sum(map(len, store.tables.keys or ()))

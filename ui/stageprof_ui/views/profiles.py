@@ -1,0 +1,215 @@
+"""GIL and profiles: who waited for the GIL, and what tasks did on their threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import panel as pn
+from bokeh.models import CustomJS, NumeralTickFormatter, Range1d
+from bokeh.models.widgets import RadioButtonGroup
+from bokeh.plotting import figure
+
+from stageprof_collectors.quantity import count, seconds
+from stageprof_ui import browser
+from stageprof_ui.canvas import Stock
+from stageprof_ui.columns import icicle, profiles
+from stageprof_ui.columns.profiles import BARS, ROLES, Threads
+from stageprof_ui.columns.series import Samples
+from stageprof_ui.store import Store
+from stageprof_ui.views.curves import Curves, chooser, curves, everyone, pens
+from stageprof_ui.views.html import html
+from stageprof_ui.views.icicle import Hanging, controls, hanging
+from stageprof_ui.views.table import Column, table
+
+#: Rows of a table; the costliest.
+MOST: Final = 5_000
+#: Parts of a task's time: column, text, colour.
+_PARTS: Final = (
+    ("cpu_s", "on a processor", "#4c82d9"),
+    ("gil_s", "waiting for the GIL (estimated)", "#d73027"),
+    ("other_s", "neither: disk, network, locks, a busy machine", "#a8a8a8"),
+)
+_CANNOT: Final = (
+    "Not shown yet: which function held the GIL while others waited for it. Boxes of Python "
+    "bytecode above are where to look, for such code holds it."
+)
+_SEEN: Final = "About 20 times a second the stacks of the threads that ran tasks were looked at:"
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """The lines of the GIL, and the buttons that choose among them."""
+
+    buttons: Any
+    roles: list[str]
+
+
+def view(store: Store, stock: Stock) -> pn.Column:
+    """Roles to choose from, then contention, threads, and what tasks were seen doing."""
+    samples = Samples(store.recording)
+    above, lines = _contention(stock, samples)
+    below, boxes = _seen(store, stock)
+    parts = [*above, *_threads(store), *below, html("profiles_limits", {"text": _CANNOT})]
+    return pn.Column(*_roles(lines, boxes), *parts, sizing_mode="stretch_width")
+
+
+def _roles(lines: _Lines | None, boxes: Hanging | None) -> list[Any]:
+    """The chooser of a role, where there are several."""
+    known = {*(lines.roles if lines else ()), *(boxes.roles if boxes else ())}
+    offered = [role for role in ROLES if role in known]
+    if len(offered) < 2:
+        return []
+    labels = ["all processes", *(f"{r}s" if r == "worker" else r for r in offered)]
+    group = RadioButtonGroup(
+        labels=labels, active=0, name="role", stylesheets=[browser.view_style()]
+    )
+    names = [icicle.ALL, *offered]
+    if lines:
+        code = (
+            "const role = names[cb_obj.active];\n"
+            "b.active = roles.map((r, i) => (role === 'all' || r === role ? i : -1))"
+            ".filter((i) => i >= 0);"
+        )
+        args = {"b": lines.buttons, "roles": lines.roles, "names": names}
+        group.js_on_change("active", CustomJS(args=args, code=code))
+    if boxes:
+        code = "S.icicle.choose(figure, source, all, roles[cb_obj.active], told, find);"
+        group.js_on_change("active", boxes.call(code, roles=names))
+    return [pn.FlexBox(group)]
+
+
+# -- contention -----------------------------------------------------------------------------------
+
+
+def _contention(stock: Stock, samples: Samples) -> tuple[list[Any], _Lines | None]:
+    series = profiles.contention(samples)
+    if not series:
+        text = "Contention for the GIL was not sampled in this recording."
+        return [html("workers_none", {"heading": "Who waits for the GIL", "text": text})], None
+    one, lines = _lines(stock, samples, series)
+    frame = profiles.by_process(samples, series)
+    parts = [
+        html("profiles", {"sentence": profiles.of_contention(samples, series)}),
+        pn.FlexBox(lines.buttons, *everyone(lines.buttons), gap="6px"),
+        one.plot,
+        table(frame, _PROCESS),
+    ]
+    return parts, lines
+
+
+def _lines(stock: Stock, samples: Samples, series: list[Any]) -> tuple[Curves, _Lines]:
+    shown = profiles.drawn(series)
+    drawn = pens(samples, [one.place for one in shown])
+    label = "Contention for the GIL in each process over time"
+    one = curves(
+        stock, drawn, shown, label=label, title="Contention", unit="share", top=1.0, height=240
+    )
+    return one, _Lines(chooser(drawn, [one]), [pen.role for pen in drawn])
+
+
+_PROCESS: Final = (
+    Column("process", "Process", width=220),
+    Column("role", "Role", width=90),
+    Column("samples", "Samples", "count", width=105),
+    Column("least", "Least (%)", "count", width=115),
+    Column("median", "Median (%)", "count", width=125),
+    Column("most", "Most (%)", "count", width=110),
+)
+
+# -- threads --------------------------------------------------------------------------------------
+
+
+def _threads(store: Store) -> list[Any]:
+    found = profiles.threads(store.recording)
+    if not len(found.frame):
+        text = "No task was seen on a thread in this recording."
+        heading = "What tasks did on their threads"
+        return [html("workers_none", {"heading": heading, "text": text})]
+    legend = [(colour, text) for _, text, colour in _PARTS]
+    facts = {"sentence": profiles.of_threads(found), "legend": legend}
+    return [
+        html("profiles_threads", facts),
+        _bars(found),
+        table(found.frame.head(MOST), _THREADS if found.measured else _UNMEASURED),
+    ]
+
+
+def _bars(found: Threads) -> Any:
+    """A bar for each prefix with most seconds, the first at the top."""
+    frame = found.frame.head(BARS).iloc[::-1]
+    names = [f"{name[:39]}…" if len(name) > 40 else name for name in frame["prefix"]]
+    middles = [i + 0.5 for i in range(len(frame))]
+    plot = figure(
+        x_range=Range1d(start=0, end=1.02 * max(float(frame["run_s"].max()), 1e-9)),
+        y_range=Range1d(start=0, end=len(frame)), height=26 * len(frame) + 60,
+        sizing_mode="stretch_width", toolbar_location=None, background_fill_alpha=0,
+        border_fill_alpha=0, outline_line_alpha=0, name="Run time of tasks by prefix",
+    )  # fmt: skip
+    plot.toolbar.tools = []
+    left = [0.0] * len(frame)
+    for name, _, colour in _PARTS:
+        right = [a + b for a, b in zip(left, frame[name], strict=True)]
+        plot.hbar(y=middles, left=left, right=right, height=0.72, color=colour)
+        left = right
+    plot.yaxis.ticker = middles
+    plot.yaxis.major_label_overrides = dict(zip(middles, names, strict=True))
+    plot.yaxis.major_tick_line_alpha = plot.yaxis.axis_line_alpha = 0
+    plot.ygrid.visible = False
+    plot.xaxis.axis_label, plot.xaxis.axis_label_text_font_style = "seconds of tasks", "normal"
+    plot.axis.major_label_text_font_size = plot.xaxis.axis_label_text_font_size = "11px"
+    plot.xaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
+    return plot
+
+
+_UNMEASURED: Final = (
+    Column("prefix", "Task prefix", width=240),
+    Column("tasks", "Tasks", "count"),
+    Column("run_s", "Ran", "seconds", "Time of its functions on their threads"),
+    Column("cpu_s", "Processor", "seconds", "Time in which the thread used a processor", 120),
+    Column("other_s", "Neither", "seconds", "Disk, network, locks, a busy machine"),
+)
+_THREADS: Final = (
+    *_UNMEASURED[:4],
+    Column("gil_s", "GIL wait", "seconds", "Estimated from the contention of its process", 110),
+    *_UNMEASURED[4:],
+)
+
+# -- what tasks were seen doing -------------------------------------------------------------------
+
+
+def _seen(store: Store, stock: Stock) -> tuple[list[Any], Hanging | None]:
+    found = icicle.looks(store.recording)
+    found = found[found["seconds"] > 0]
+    if not len(found):
+        text = "No task ran long enough to be looked at, or none in a process that is looked at."
+        heading = "What tasks were seen doing"
+        return [html("workers_none", {"heading": heading, "text": text})], None
+    all_ = icicle.icicles(found)
+    whole = all_[icicle.ALL]
+    boxes = hanging(stock, all_)
+    looks = count(int(found["looks"].sum()), "look")
+    facts = {
+        "sentence": f"{_SEEN} {looks}, which stand for {seconds(whole.total)}.",
+        "legend": icicle.LEGEND,
+        "left_out": whole.left_out,
+    }
+    parts = [
+        html("profiles_seen", facts),
+        pn.FlexBox(*controls(boxes), align_items="end", gap="10px"),
+        boxes.plot,
+        table(icicle.lines(found).head(MOST), _LOOKS),
+    ]
+    return parts, boxes
+
+
+_LOOKS: Final = (
+    Column("prefix", "Task prefix", width=170),
+    Column("entry", "Your function", width=150),
+    Column("line", "Line", width=220),
+    Column("kind", "What it does there", width=300),
+    Column("role", "Role", width=80),
+    Column("looks", "Looks", "count"),
+    Column("seconds", "Seen for", "seconds"),
+    Column("percent", "Of all (%)", "count", width=115),
+)

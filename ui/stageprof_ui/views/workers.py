@@ -1,0 +1,127 @@
+"""Workers and memory: what each process took over time, what went between them, who was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import panel as pn
+
+from stageprof_collectors.quantity import count
+from stageprof_ui.canvas import Stock
+from stageprof_ui.columns import workers
+from stageprof_ui.columns.series import Samples
+from stageprof_ui.columns.workers import Chart
+from stageprof_ui.store import Store
+from stageprof_ui.views.curves import (
+    Curves,
+    Pen,
+    across,
+    chooser,
+    curves,
+    everyone,
+    grid,
+    pens,
+    whole_run,
+)
+from stageprof_ui.views.html import html
+from stageprof_ui.views.table import Column, table
+from stageprof_ui.views.transfers import transfers
+
+
+def view(store: Store, stock: Stock) -> pn.Column:
+    """Charts of all processes, transfers, the list of workers, and coverage."""
+    recording = store.recording
+    return pn.Column(
+        *_load(store, stock),
+        *transfers(store, stock),
+        *_list(store),
+        html("workers_coverage", workers.coverage(recording)),
+        sizing_mode="stretch_width",
+    )
+
+
+def _load(store: Store, stock: Stock) -> list[Any]:
+    samples = Samples(store.recording)
+    places = workers.drawn(samples)
+    shown = workers.charts(store.recording, samples, places)
+    if not shown:
+        text = "Neither memory nor load was sampled in this recording: it may have been too short."
+        return [html("workers_none", {"heading": "Memory and load", "text": text})]
+    drawn = pens(samples, places)
+    figures = [_chart(stock, chart, drawn) for chart in shown]
+    buttons = chooser(drawn, figures)
+    return [
+        html("workers", _facts(store, samples, shown, places)),
+        pn.FlexBox(buttons, *everyone(buttons), whole_run(stock), gap="6px"),
+        grid([one.plot for one in figures]),
+        table(workers.load(samples), _LOAD),
+    ]
+
+
+def _facts(
+    store: Store, samples: Samples, shown: Sequence[Chart], places: Sequence[int]
+) -> dict[str, Any]:
+    left = sum(process.role == "worker" for process in samples.processes) - sum(
+        samples.role(place) == "worker" for place in places
+    )
+    more = f" The other {count(left, 'worker')} are in the table below." if left > 0 else ""
+    return {
+        "limits": workers.of_limits(store.recording),
+        "drawn": f"Drawn are the workers with most memory.{more}" if more else "",
+        "silent": workers.silent(samples, shown),
+        "thresholds": [(c.quantity.title, t.text) for c in shown for t in c.thresholds
+                       if t.value <= c.top],
+    }  # fmt: skip
+
+
+def _chart(stock: Stock, chart: Chart, drawn: Sequence[Pen]) -> Curves:
+    what = chart.quantity
+    one = curves(
+        stock, drawn, chart.series, label=f"{what.title}, of each process over time",
+        title=what.title, unit=what.unit, top=chart.top,
+    )  # fmt: skip
+    for mark in chart.thresholds:
+        across(one, mark.value)
+    return one
+
+
+def _list(store: Store) -> list[Any]:
+    frame = workers.workers(store.recording)
+    if not len(frame):
+        text = "No cluster took part: tasks ran in the client's own process, or none ran."
+        return [html("workers_none", {"heading": "Who took part", "text": text})]
+    return [html("workers_list"), table(frame, _WORKERS)]
+
+
+_LOAD: Final = (
+    Column("process", "Process", width=190),
+    Column("role", "Role", width=90),
+    Column("memory.process", "Memory", "size", "The most that the process took", 105),
+    Column("memory.managed", "Managed", "size", "The most that Dask held results for", 110),
+    Column("memory.unmanaged", "Unmanaged", "size", "The most of all else", 125),
+    Column("memory.spilled", "Spilled", "size", "The most that lay on disk", 105),
+    Column("cpu.mean", "CPU (%)", "count", "In the mean; 100 % is one CPU", 105),
+    Column("cpu.percent", "CPU peak (%)", "count", "At its highest; 100 % is one CPU", 140),
+    Column("tasks.executing", "Executing", "count", "Tasks at once, at most", 115),
+    Column("tasks.ready", "Ready", "count", "Tasks waiting for a thread, at most", 95),
+    Column("network.read_bps", "In/s", "size", "The most; of the whole machine", 95),
+    Column("network.write_bps", "Out/s", "size", "The most; of the whole machine", 95),
+    Column("disk.read_bps", "Read/s", "size", "The most; of the whole machine", 95),
+    Column("disk.write_bps", "Written/s", "size", "The most; of the whole machine", 115),
+)
+_WORKERS: Final = (
+    Column("name", "Worker", width=110),
+    Column("address", "Address", width=210),
+    Column("host", "Host", width=130),
+    Column("pid", "Process", width=85),
+    Column("threads", "Threads", "count", width=105),
+    Column("cpus", "CPUs", "count", width=90),
+    Column("memory_limit", "May take", "size", "Its memory limit", 110),
+    Column("tasks", "Tasks", "count", width=95),
+    Column("busy_s", "Busy", "seconds", "Seconds of its tasks, over all threads"),
+    Column("offset_ms", "Clock (ms)", "count", "How far it is from the client's", 120),
+    Column("offset_error_ms", "± (ms)", "count", "How well that is known", 95),
+    Column("batches_lost", "Lost", "count", "Batches of events that did not arrive", 90),
+    Column("state", "State", width=220),
+)
