@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test nightly bench browser calibration clean
+.PHONY: help demo test nightly bench bench-ui screenshots browser calibration clean
 
 VENV := .venv
 OLDEST := .venv-oldest
@@ -12,7 +12,7 @@ INSTALL := -m pip install -q --no-input --disable-pip-version-check
 METADATA := pyproject.toml runtime/stageprof_runtime/version.py
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.base ## profile a real computation; leaves the recording demo.stageprof
 	@$(VENV)/bin/stageprof demo
@@ -46,6 +46,12 @@ browser:
 	        >/dev/null 2>&1 && exit 0; \
 	fi; \
 	echo "== NO CHROMIUM: the tests of the app in a browser are SKIPPED; install it to run them"
+
+bench-ui: $(VENV)/.dev browser ## measure how fast the app draws in Chromium
+	$(VENV)/bin/python benchmarks/app.py
+
+screenshots: $(VENV)/.dev browser ## write pictures of all pages of the app to docs/screenshots
+	$(VENV)/bin/python docs/screenshots.py
 
 calibration: $(VENV)/.dev ## compare predicted savings with measured ones; writes docs/calibration.md
 	$(VENV)/bin/python benchmarks/calibration.py --rounds 3 --write docs/calibration.md

@@ -257,10 +257,10 @@ def main() -> None:
     text = "\n".join([f"{given.rounds} rounds. {lines[0]}", *lines[1:]])
     print(text)
     if given.write is not None:
-        _write(given.write, f"overhead: {', '.join(given.workloads)}", text)
+        write(given.write, f"overhead: {', '.join(given.workloads)}", text)
 
 
-def _write(path: Path, name: str, text: str) -> None:
+def write(path: Path, name: str, text: str) -> None:
     """Replace what stands between `<!-- name -->` and `<!-- /name -->`."""
     whole = path.read_text() if path.exists() else f"<!-- {name} -->\n<!-- /{name} -->\n"
     before, _, rest = whole.partition(f"<!-- {name} -->")

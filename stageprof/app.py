@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 
 from stageprof.attach import Attachment
 from stageprof.configuration import settings_to_show
+from stageprof.progress import Progress
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.settings import Settings
 from stageprof_runtime.errors import UsageError
@@ -88,7 +90,14 @@ def served(recording: Recording, *, port: int = 0) -> App:
     from stageprof_ui.app import page
     from stageprof_ui.server import App
 
+    _prepare(made)
     return App(lambda: page(made), port)
+
+
+def _prepare(made: Store) -> None:
+    """Make what all pages need before the first is asked for; long work says how far it is."""
+    with Progress(sys.stderr) as progress:
+        made.prepare(progress)
 
 
 def compared(recordings: Sequence[Recording], *, port: int = 0) -> App:
@@ -100,6 +109,8 @@ def compared(recordings: Sequence[Recording], *, port: int = 0) -> App:
         UsageError: as `served`.
     """
     made = [store(recording) for recording in recordings]
+    for one in made:
+        _prepare(one)
     from stageprof_ui.app import asked, comparison
     from stageprof_ui.server import App
 

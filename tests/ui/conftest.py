@@ -51,8 +51,12 @@ class Watched:
         self.page = page
         self.wrong: list[str] = []
         page.on("pageerror", lambda error: self.wrong.append(f"raised {error}"))
-        page.on("console", lambda m: m.type == "error" and self.wrong.append(f"logged {m.text}"))
+        page.on("console", self._logged)
         page.on("request", self._asked)
+
+    def _logged(self, message: Any) -> None:
+        if message.type == "error":
+            self.wrong.append(f"logged {message.text}")
 
     def _asked(self, request: Any) -> None:
         if not request.url.startswith(

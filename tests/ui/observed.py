@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from bokeh.models.text import PlainText
+
 from findings.workers import Workers
 from replay.handmade import CLIENT, SCHEDULER, ns
 from stageprof_runtime.event import SAMPLE, SPAN, STACK, Place
@@ -15,6 +19,11 @@ HOSTILE = (
     "@name{safe} $name $$\\alpha$$",
     "\u202egnp.exe\x1b[31m",
 )
+
+
+def drawn_as_text(root: Any) -> set[Any]:
+    """The texts of a page that are drawn on a canvas, where nothing is HTML."""
+    return {model for model in root.references() if isinstance(model, PlainText)}
 
 
 class Observed(Workers):
@@ -54,3 +63,19 @@ class Observed(Workers):
 
     def _place(self, worker: int | None) -> Place:
         return SCHEDULER if worker is None else self._workers[worker]
+
+
+def hostile() -> Observed:
+    """Every text that can be is one of an enemy's."""
+    made = Observed(len(HOSTILE))
+    graph = made.graph(0, 0, 0)
+    for worker, text in enumerate(HOSTILE):
+        made.named(worker, text)
+        for at in (0, 500, 1000):
+            made.took(worker, at, 100 + worker, 50)
+            made.sample(at, "gil.contention", 0.1 * worker, worker)
+        made.look(text, text, f"/u/{text}:3 {text}", text, 500, worker)
+        made.look(text, text, text, "library", 300, worker)
+        made.sent(worker, (worker + 1) % len(HOSTILE), 0, 100, 10_000_000)
+        made.run(worker, 0, 900, cause=-1 - graph, key=(text, worker))
+    return made

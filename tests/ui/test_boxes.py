@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stageprof_ui.columns.boxes import SUBROWS, Pile, Row, levels, picture
+from stageprof_ui.columns.packing import ROUGH, rough, steps
 from stageprof_ui.columns.timeline import union
 
 SPANS = st.lists(
@@ -96,3 +97,17 @@ def test_nothing_is_no_picture() -> None:
     boxes = Pile(0).boxes()
     assert len(boxes) == 0
     assert boxes.offsets.tolist() == [0]
+
+
+@given(st.lists(st.integers(-1, 2**31 - 1), max_size=50))
+def test_steps_add_up_to_what_they_are_of(numbers: list[int]) -> None:
+    column = np.array(numbers, np.int32)
+    back = np.cumsum(steps(column), dtype=np.uint32).astype(np.int32)
+    assert back.tolist() == numbers
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), max_size=50))
+def test_a_rough_number_is_within_a_fifth_of_a_percent(numbers: list[int]) -> None:
+    column = np.array(numbers, np.uint32)
+    back = 2 ** (rough(column).astype(float) / ROUGH) - 1
+    assert np.allclose(back, column, rtol=0.002, atol=0.01)

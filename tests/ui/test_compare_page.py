@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from stageprof.app import compared
 from stageprof_collectors.finding import Finding, Fix, Severity, Where
+from stageprof_collectors.recording import Recording
 from stageprof_collectors.summary import StageLine, Summary
 from stageprof_runtime.stage import Stage
 from stageprof_ui import words
 from stageprof_ui.columns import comparison
 from stageprof_ui.columns.comparison import Side
+from ui.conftest import Watched
 
 HASH = "0123456789abcdef0123456789abcdef"
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m\u202e"
@@ -175,3 +180,33 @@ def test_hostile_texts_are_escaped_wherever_they_are() -> None:
     assert "\x1b" not in page
     assert "\u202e" not in page
     assert page.count("&lt;img") > 5
+
+
+# -- in a browser -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_page_is_in_front_and_leads_to_the_pages_of_each(
+    watched: Watched, generated: Callable[[int], Path], width: int
+) -> None:
+    app = compared([Recording.open(generated(n)) for n in (1_000, 10_000)])
+    thread = threading.Thread(target=app.run, name="app", daemon=True)
+    thread.start()
+    page = watched.page
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(app.url)
+    page.locator("[data-sp-view=compare] h2", has_text="Wall time by stage").wait_for()
+    assert page.locator("[data-sp-view=compare] .track").count() == 2
+    assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
+    assert "1,000 tasks" in page.locator(".sp-facts").inner_text()
+    page.get_by_text("show B on the other pages").click()
+    page.wait_for_function(
+        "document.querySelector('.sp-facts')?.textContent.includes('10,000 tasks')"
+    )
+    assert page.locator("[data-sp-view=overview]").is_visible()
+    page.goto(f"http://127.0.0.1:{app.port}/?recording=../x")
+    page.locator("[data-sp-view=compare] .track").first.wait_for()
+    assert "1,000 tasks" in page.locator(".sp-facts").inner_text()
+    app.stop()
+    thread.join(10)
+    assert not thread.is_alive()

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from findings.crowded import CLIENT, Program, calls, ns, pieces
 from stageprof.app import written
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.store import Store
+from stageprof_collectors.store import Store as Rows
 from stageprof_runtime.event import MARK
 from stageprof_runtime.stage import STEP, STEPS
 from stageprof_ui.columns import handover
 from stageprof_ui.columns.treemap import squarified
+from stageprof_ui.store import Store
+from stageprof_ui.views.handover import view
 from stageprof_ui.words import html
 from ui.conftest import Watched
 
@@ -173,9 +175,9 @@ def test_objects_are_drawn_by_bytes_or_by_seconds_the_largest_first() -> None:
 
 
 def nothing() -> Recording:
-    store = Store()
-    store.complete = True
-    return Recording(store)
+    rows = Rows()
+    rows.complete = True
+    return Recording(rows)
 
 
 def test_an_empty_recording_is_some_sentences() -> None:
@@ -188,6 +190,13 @@ def test_an_empty_recording_is_some_sentences() -> None:
     ]
     assert all("in this recording" in text for text in texts)
     assert len(handover.graphs(recording)) == len(lines) == len(objects) == 0
+
+
+def test_an_empty_recording_is_one_sentence_on_its_page() -> None:
+    store = Store(nothing())
+    shown: list[Any] = list(view(store, store.stock()))
+    (said,) = shown
+    assert "No graph was made or handed over" in said.object
 
 
 def test_hostile_names_are_text() -> None:

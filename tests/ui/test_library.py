@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from stageprof.app import listed
 from stageprof_collectors.file import Writer
 from stageprof_collectors.settings import DEFAULTS
 from stageprof_runtime.errors import StageprofError, UsageError
@@ -17,6 +19,7 @@ from stageprof_ui import words
 from stageprof_ui.columns import library
 from stageprof_ui.columns.library import Content, Entry, Head, Line
 from stageprof_ui.shelf import Shelf
+from ui.conftest import Watched
 
 Generated = Callable[[int], Path]
 
@@ -170,3 +173,35 @@ def test_old_recordings_beyond_what_is_listed_are_counted() -> None:
 def test_content_never_raises(tmp_path: Path) -> None:
     assert library.content(tmp_path / "nothing", DEFAULTS).trouble.startswith("damaged")
     assert library.head(tmp_path / "nothing") == Head("", 0.0, "")
+
+
+# -- in a browser -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_list_fills_in_and_leads_to_the_pages_of_each(
+    watched: Watched, folder: Path, width: int
+) -> None:
+    bad = folder / "<img src=x onerror=window.hacked=1>.stageprof"
+    bad.write_bytes((folder / "whole.stageprof").read_bytes())
+    with listed(str(folder)) as app:
+        thread = threading.Thread(target=app.run, name="app", daemon=True)
+        thread.start()
+        page = watched.page
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(app.url)
+        page.get_by_text("5 recordings, newest first.").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
+        page.locator("a", has_text="<img").click()
+        page.locator("[data-sp-view=overview] .sp-stagebar").wait_for()
+        assert page.evaluate("window.hacked") is None
+        page.get_by_text("All recordings").click()
+        page.locator("a", has_text="whole.stageprof").wait_for()
+        for name in ("../whole.stageprof", "/etc/passwd", "link.stageprof", "%00"):
+            page.goto(f"http://127.0.0.1:{app.port}/?recording={name}")
+            page.get_by_text("there is no such recording in the folder").wait_for()
+        page.goto(f"http://127.0.0.1:{app.port}/?recording=none.stageprof")
+        page.get_by_text("expected a *.stageprof recording").wait_for()
+        app.stop()
+        thread.join(10)
+    assert not thread.is_alive()

@@ -58,7 +58,8 @@ def test_the_picture_is_that_of_the_cumulative_sums(
 _SHARES = (
     "([rows, window, width]) => { const app = Object.values(stageprof.apps)[0];"
     "const boxes = Object.values(app.boxes)[0]; const group = app.selection.grouping('stage');"
-    "return rows.map((r) => { const s = stageprof.shares(boxes, r, group, () => true, window, width);"
+    "return rows.map((r) => {"
+    "const s = stageprof.shares(boxes, r, group, () => true, window, width);"
     "return [Array.from(s.group), Array.from(s.share)]; }); }"
 )
 
@@ -74,7 +75,7 @@ def test_zooming_draws_again_and_finer(watched: Watched, reported: Reported) -> 
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60)
     page.mouse.wheel(0, -800)
     page.wait_for_function(
-        f"(before) => {{ const d = {_TIMELINE}; return d.window[1] - d.window[0] < before / 1.5; }}",
+        f"(before) => {{ const [a, b] = {_TIMELINE}.window; return b - a < before / 1.5; }}",
         arg=before,
     )
 
@@ -100,8 +101,8 @@ def test_pointing_at_a_task_names_it(
     page.wait_for_timeout(300)
     where = page.evaluate(
         f"""([x, y]) => {{ const d = {_TIMELINE}; const v = Bokeh.index.find_one(d.figure);
-        const frame = v.canvas_view.el.getBoundingClientRect();
-        return [frame.left + v.frame.x_scale.compute(x), frame.top + v.frame.y_scale.compute(y)]; }}""",
+        const at = v.canvas_view.el.getBoundingClientRect();
+        return [at.left + v.frame.x_scale.compute(x), at.top + v.frame.y_scale.compute(y)]; }}""",
         [x, y],
     )
     page.mouse.move(where[0] - 3, where[1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import unescape
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from replay.handmade import SCHEDULER, ns
@@ -12,11 +13,11 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.store import Store
 from stageprof_runtime.event import MARK
 from stageprof_ui.columns import transfers, workers
-from stageprof_ui.columns.series import Samples
+from stageprof_ui.columns.series import Samples, names
 from stageprof_ui.store import Store as Shown
 from stageprof_ui.views import curves
 from stageprof_ui.views import workers as page
-from ui.observed import HOSTILE, Observed
+from ui.observed import Observed, drawn_as_text, hostile
 
 #: Bokeh 3.9 makes tables in a way that pandas 3.1 advises against.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")
@@ -38,8 +39,8 @@ def loaded(count: int = 3, limit: int = 1000) -> Observed:
 def test_those_with_most_memory_are_drawn_with_the_scheduler() -> None:
     samples = Samples(loaded(15).recording(1000))
     places = workers.drawn(samples)
-    names = [samples.label(place) for place in places]
-    assert names == [*(f"worker {10 + w}" for w in range(14, 2, -1)), "scheduler"]
+    labels = [samples.label(place) for place in places]
+    assert labels == [*(f"worker {10 + w}" for w in range(14, 2, -1)), "scheduler"]
 
 
 def test_a_quantity_that_was_always_nothing_is_said_and_not_drawn() -> None:
@@ -62,6 +63,18 @@ def test_thresholds_are_bytes_and_shown_where_values_come_near() -> None:
     assert process.top > 475 * MB
     assert managed.top < managed.thresholds[0].value
     assert "500 MB: at 60 % of managed memory results are spilled" in workers.of_limits(recording)
+
+
+def test_an_absurd_rate_does_not_hide_the_others() -> None:
+    made = loaded(1)
+    for i in range(200):
+        made.sample(5 * i, "network.read_bps", 2e6 if i % 2 else 1e6, worker=0)
+    made.sample(1000, "network.read_bps", 3e11, worker=0)
+    recording = made.recording(1000)
+    samples = Samples(recording)
+    charts = workers.charts(recording, samples, workers.drawn(samples))
+    assert charts[-1].top == pytest.approx(1.06 * 20e6)
+    assert "network in of 300 GB/s" in workers.of_peaks(charts)
 
 
 def test_the_table_holds_every_process() -> None:
@@ -88,8 +101,13 @@ def moved() -> Observed:
     return made
 
 
+def paired(made: Observed) -> pd.DataFrame:
+    recording = made.recording(1000)
+    return transfers.pairs(recording, names(recording))
+
+
 def test_transfers_are_summed_by_pair() -> None:
-    found = transfers.pairs(moved().recording(1000))
+    found = paired(moved())
     assert found.to_dict("list") == {
         "from": ["worker 10", "worker 12"],
         "to": ["worker 11", "worker 10"],
@@ -101,14 +119,14 @@ def test_transfers_are_summed_by_pair() -> None:
 
 
 def test_the_map_has_the_workers_with_most_bytes() -> None:
-    drawn = transfers.matrix(transfers.pairs(moved().recording(1000)), most=2)
+    drawn = transfers.matrix(paired(moved()), most=2)
     assert (drawn.names, drawn.left_out) == (["worker 10", "worker 11"], 1)
     assert drawn.cells[["x", "y", "bytes_part"]].to_numpy().tolist() == [[1.0, 0.0, 1.0]]
 
 
 def test_worker_2_comes_before_worker_10() -> None:
-    names = ["worker 10", "tcp://h:9", "worker 2"]
-    assert sorted(names, key=transfers._natural) == ["tcp://h:9", "worker 2", "worker 10"]
+    labels = ["worker 10", "tcp://h:9", "worker 2"]
+    assert sorted(labels, key=transfers._natural) == ["tcp://h:9", "worker 2", "worker 10"]
 
 
 def test_coverage_says_who_was_not_seen_and_what_was_lost() -> None:
@@ -139,12 +157,9 @@ def test_the_page_shows_whatever_there_is(which: str) -> None:
 
 
 def test_what_texts_say_is_only_text() -> None:
-    made = moved()
-    for worker, text in enumerate(HOSTILE[:3]):
-        made.named(worker, text)
-    store = Shown(made.recording(1000))
+    store = Shown(hostile().recording(1000))
     root = page.view(store, store.stock()).get_root()
-    for model in root.references():
+    for model in root.references() - drawn_as_text(root):
         for text in (getattr(model, "text", ""), getattr(model, "object", "")):
             assert "<img" not in unescape(str(text))
             assert "<script" not in unescape(str(text))

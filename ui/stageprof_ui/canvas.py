@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+import numpy as np
 from bokeh.models import (
     BoxSelectTool,
     ColumnDataSource,
@@ -22,7 +23,8 @@ from bokeh.plotting import figure
 
 from stageprof_ui import browser
 from stageprof_ui.columns.boxes import Boxes
-from stageprof_ui.columns.tables import Tables
+from stageprof_ui.columns.packing import steps
+from stageprof_ui.columns.tables import KEYS, Tables
 from stageprof_ui.columns.timeline import Line
 
 #: Pixels of a line of full height, at least, and what the axis takes.
@@ -65,8 +67,11 @@ class Stock:
 
 def columns(boxes: Boxes) -> dict[str, Any]:
     """What `browser/boxes.js` reads: one row, each cell of which is an array."""
-    names = ("start", "length", "step", "layer", "gil", "run", "offsets")
-    return {"unit_ns": [boxes.unit_ns]} | {name: [getattr(boxes, name)] for name in names}
+    names = ("length", "step", "layer", "gil", "offsets")
+    # The number of a run leads to its key; where keys are too many to be sent, to nothing.
+    run = boxes.run if len(boxes) <= KEYS else np.minimum(boxes.run, 0)
+    grown = {"start": [steps(boxes.start)], "run": [steps(run)]}
+    return {"unit_ns": [boxes.unit_ns]} | grown | {name: [getattr(boxes, name)] for name in names}
 
 
 def _told(name: str) -> Div:

@@ -184,7 +184,7 @@ class Run:
         try:
             store = Store(self._collector.snapshot(), self._settings)
             if len(store.boxes):
-                store.summary, store.tables, store.stories  # noqa: B018 (makes and keeps them)
+                store.prepare()
                 self.latest = Snapshot(store, at)
             self.trouble = ""
         except Exception as error:  # half of a run may make no sense yet; the next may

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from bokeh.document import Document
 from bokeh.models import ImportedStyleSheet, InlineStyleSheet
-from bokeh.resources import INLINE
+from bokeh.resources import Resources
 from panel.io.save import save
 
 from stageprof_runtime.errors import RecordingNotWritable
@@ -25,6 +25,10 @@ _POLICY: Final = (
     "style-src 'unsafe-inline'; "
     "img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'; object-src 'none'"
 )
+#: What of Bokeh the pages use; without WebGL, which nothing here draws with.
+_PARTS: Final = ("bokeh", "bokeh-widgets", "bokeh-tables")
+#: Up to so many tasks their stories are in the report, which would be too large to send else.
+STORIES: Final = 60_000
 _ICONS: Final = re.compile(r"<link[^>]*rel=\"(?:icon|apple-touch-icon|manifest)\"[^>]*>")
 
 
@@ -48,13 +52,14 @@ def write(store: Store, path: str | os.PathLike[str]) -> Path:
 
 def text(store: Store) -> str:
     """The report as HTML."""
+    store.stories_most = min(store.stories_most, STORIES)
     document = page(store, policy=_POLICY).server_doc(Document())
     _inlined(document)
     out = io.StringIO()
     save(
         document,
         out,
-        resources=INLINE,
+        resources=Resources(mode="inline", components=list(_PARTS)),
         template=document.template,
         template_variables=document.template_variables,
     )

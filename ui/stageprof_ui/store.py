@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import param
 
+from stageprof_collectors.diagnosis import Progress, examine
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.settings import DEFAULTS, Settings
 from stageprof_collectors.summary import Summary, summarize
@@ -22,6 +23,8 @@ class Store(param.Parameterized):
 
     #: a `Recording`; param types its own fields
     recording: Any = param.ClassSelector(class_=Recording, constant=True, allow_None=False)
+    #: up to so many tasks their stories go to the browser
+    stories_most = param.Integer(story.MOST)
     settings: Any = param.ClassSelector(class_=Settings, default=DEFAULTS, constant=True)
 
     def __init__(self, recording: Recording, settings: Settings = DEFAULTS) -> None:
@@ -32,6 +35,12 @@ class Store(param.Parameterized):
     def summary(self) -> Summary:
         """The facts that every face says first."""
         return summarize(self.recording, self.settings)
+
+    def prepare(self, progress: Progress | None = None) -> None:
+        """Make what every page needs; `progress` is told how far the diagnosis is."""
+        examine(self.recording, self.settings, progress=progress)
+        for made in (self.summary, self.boxes, self.tables, self.stories):
+            del made
 
     @cached_property
     def boxes(self) -> boxes.Boxes:
@@ -46,9 +55,9 @@ class Store(param.Parameterized):
     @cached_property
     def stories(self) -> story.Stories:
         """What each task waited for."""
-        return story.stories(self.recording, self.boxes.unit_ns)
+        return story.stories(self.recording, self.boxes.unit_ns, most=self.stories_most)
 
     def stock(self) -> Stock:
         """What the figures of one session share; models belong to one document."""
-        data = self.stories.columns()
+        data = self.stories.columns() | {"keys": [tables.keys(self.recording)]}
         return Stock.of(self._name, self.boxes, self.tables, data, self.recording.wall)

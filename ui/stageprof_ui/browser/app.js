@@ -11,6 +11,12 @@ function app(name, tables) {
   return apps[name];
 }
 
+// The lines of a text that came as bytes; null if there are none.
+function lines_of(bytes) {
+  const text = new TextDecoder().decode(plain(bytes, Uint8Array));
+  return text ? text.split("\n") : null;
+}
+
 function prepared(tables) {
   const palettes = {};
   for (const mode in tables.palettes) palettes[mode] = tables.palettes[mode].map(bgr);
@@ -25,7 +31,9 @@ function bgr(colour) {
 
 // The drawing of a figure; made when it is first asked for.
 function drawing(name, { figure, image, source, tables, stories, lines, told: panel }) {
-  const mine = app(name, () => JSON.parse(tables.data.tables[0]));
+  const mine = app(name, () => ({
+    ...JSON.parse(tables.data.tables[0]), keys: lines_of(stories.data.keys[0]),
+  }));
   const boxes = (mine.boxes[source.id] ??= new Boxes(source.data));
   return (mine.drawings[figure.id] ??= new Drawing({
     figure, image, boxes, selection: mine.selection, stories: cells(stories.data),

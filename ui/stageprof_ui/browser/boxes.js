@@ -13,9 +13,22 @@ function plain(array, Kind) {
   return new Kind(array.buffer, array.byteOffset, array.length);
 }
 
+// What columns/packing.py sent as steps, and as rough logarithms.
+function summed(steps) {
+  const out = new Uint32Array(steps.length);
+  let sum = 0;
+  for (let i = 0; i < out.length; i++) out[i] = sum = (sum + steps[i]) >>> 0;
+  return out;
+}
+
+function exact(rough) {
+  return 2 ** (rough / 200) - 1;
+}
+
 class Boxes {
   constructor(source) {
     const data = cells(source);
+    for (const name of ["start", "run"]) data[name] = summed(data[name]);
     this.unit = data.unit_ns / 1e9;
     this.rows = [];
     for (let r = 0; r + 1 < data.offsets.length; r++) {

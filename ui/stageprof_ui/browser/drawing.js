@@ -51,6 +51,8 @@ class Drawing {
     this.label();
     this.drawn = { width, height, ms: performance.now() - began };
     document.documentElement.dataset.stageprofDrawn = String(++drawings);
+    window.stageprof.lastDrawn = performance.now();
+    window.stageprof.firstDrawn ??= window.stageprof.lastDrawn;
   }
 
   // Names of lines where there is room for them.

@@ -8,14 +8,13 @@ const live = {
     const now = cells(told);
     if (!now.status) return;
     const status = JSON.parse(now.status);
-    if (live.grow(drawing_, now)) {
-      live.widen(drawing_, status);
-      soon(drawing_);
-    } else {
-      live.widen(drawing_, status);
-    }
+    const grew = live.grow(drawing_, now);
+    live.widen(drawing_, status);
+    if (grew) soon(drawing_);
     live.say(status);
     live.tell(drawing_, heard, status);
+    // once the run has ended, nothing more may be told here; another page may still be wanted
+    window.onhashchange = () => setTimeout(() => live.tell(drawing_, heard, status), 0);
     live.forget(drawing_, status.apps);
   },
 
@@ -75,7 +74,7 @@ const live = {
   say(status) {
     const { known, done, assigned } = status;
     const facts = {
-      elapsed: seconds(status.elapsed), stage: status.stage || STATES[status.state],
+      elapsed: seconds(status.elapsed), stage: STAGES[status.stage] ?? status.stage,
       tasks: known ? `${done.toLocaleString("en")} of ${known.toLocaleString("en")} tasks done` : "no task known yet",
       running: known && status.stage ? `${(assigned - done).toLocaleString("en")} with workers` : "",
       steps: status.steps.map(([who, step]) => `${who}: ${step}`).join(", "),
@@ -112,6 +111,9 @@ const live = {
     }
   },
 };
+
+// Without a region nothing is the caller's own: between computations the cluster has nothing to do.
+const STAGES = { "": "ended", outside: "idle" };
 
 const STATES = {
   recording: "recording", stopping: "stopping …", stopped: "recording stopped",

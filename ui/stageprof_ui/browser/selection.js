@@ -21,6 +21,9 @@ class Selection {
 
   change(what) {
     Object.assign(this, what);
+    everywhere("[data-sp-legend]").forEach((list) => {
+      list.hidden = list.dataset.spLegend !== this.mode;
+    });
     for (const listener of this.listeners) listener(this);
   }
 

@@ -6,7 +6,7 @@ function storyOf(drawing_, run, box) {
   const i = run;
   if (!(i < stories.sent.length)) return null;
   const unit = boxes.unit;
-  const at = (name) => stories[name][i] * unit;
+  const at = (name) => exact(stories[name][i]) * unit;
   const graph = selection.tables.graphs[stories.graph[i]];
   return [
     ...(graph ? graph.before.map(([stage, s]) => [stage, s, `its whole graph, ${graph.line || "line unknown"}`]) : []),
@@ -49,8 +49,8 @@ function told(drawing_, found) {
 
 // Keys of the tasks whose results a run needed, as far as they were recorded.
 function needsOf({ stories, selection }, run) {
-  const { need_from: from, need } = stories;
-  if (!from || run + 1 >= from.length) return [];
+  if (!(run + 1 < stories.need_from.length)) return [];
+  const [from, need] = [stories.from ??= summed(stories.need_from), stories.on ??= summed(stories.need)];
   return Array.from(need.slice(from[run], from[run + 1]), (on) => selection.keyOf(on) || `task ${on}`);
 }
 

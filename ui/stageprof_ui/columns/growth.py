@@ -138,7 +138,6 @@ class Growth:
                 "stage": list(STAGE_COLOURS.values()),
                 "gil": [*GIL_COLOURS, OTHER_COLOUR],
             },
-            None,
             [],
         )
 
@@ -242,7 +241,8 @@ class Growth:
             row = self._rows[task.place, task.thread] = len(self.lines)
             threads = sum(place == task.place for place, _ in self._rows)
             address = store.places[task.place].name
-            worker = safe(f"worker {self._names.get(address) or address}")
+            name = self._names.get(address)
+            worker = safe(f"worker {name}" if name else address)
             self.lines.append(Line(f"{worker}, thread {threads}", (row,), 1.0, worker))
             self._ends.append(0)
         return row

@@ -98,7 +98,7 @@ def way(recording: Recording) -> dict[str, Any]:
     while the caller waits for something else, or does not wait at all.
     """
     frame = steps(recording)
-    length = np.maximum(frame["wall_s"], frame["busy_s"]).to_numpy(np.float64)
+    length = frame[["wall_s", "busy_s"]].to_numpy(np.float64).max(axis=1, initial=0)
     whole = max(float(length.sum()), 1e-12)
     begin = np.cumsum(length) - length
     rows = [
@@ -127,7 +127,7 @@ def _sums(recording: Recording, waited: float) -> dict[str, Any]:
         "part": part,
         "graphs": count(len(made), "graph"),
         "tasks": count(int(made["graph_tasks"].sum()), "task"),
-        "bytes": size(int(made["graph_bytes"].sum())),
+        "bytes": size(int(made["graph_bytes"].sum())) if made["graph_bytes"].any() else "",
         "attached": recording.timeline.region.attached,
     }
 
@@ -180,7 +180,7 @@ def optimizations(recording: Recording) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "pass": [names[step] for step in found["step"]],
-            "of": [_text(store.strings[label]) for label in found["label"]],
+            "of": [_text(store.strings[label]) or "(not named)" for label in found["label"]],
             "where": [store.places[place].role for place in found["place"]],
             "times": found["count"],
             "seconds": found["sum"],

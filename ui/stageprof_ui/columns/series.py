@@ -65,7 +65,9 @@ class Samples:
     """The samples of a recording by name and process."""
 
     def __init__(self, recording: Recording) -> None:
-        self.processes = processes(recording)
+        #: what workers are called, by their addresses
+        self.names = names(recording)
+        self.processes = processes(recording, self.names)
         table = recording.timeline.read("sample", "t")
         finite = np.isfinite(table["value"])
         name, place, t = (table[column][finite] for column in ("name", "place", "t"))
@@ -96,10 +98,14 @@ class Samples:
         return self.processes[place].role
 
 
-def processes(recording: Recording) -> list[Process]:
-    """All processes in the order of `Recording.store.places`."""
+def names(recording: Recording) -> dict[str, str]:
+    """What workers are called, by their addresses; "" where they have no name."""
     frame = recording.workers()
-    names = dict(zip(frame["worker"], frame["name"], strict=True))
+    return dict(zip(frame["worker"], frame["name"], strict=True))
+
+
+def processes(recording: Recording, names: dict[str, str]) -> list[Process]:
+    """All processes in the order of `Recording.store.places`."""
     seen: Counter[str] = Counter()
     found = []
     for place in recording.store.places:

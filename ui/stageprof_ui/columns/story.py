@@ -15,9 +15,12 @@ from stageprof_collectors.computations import wall_between
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_runtime.stage import Stage
+from stageprof_ui.columns.packing import rough, steps
 
 #: Up to so many tasks their stories go to the browser.
 MOST: Final = 300_000
+#: Durations that are told and not drawn.
+_TOLD: Final = ("sent", "fetched", "waited", "told", "cpu")
 #: Up to so many needs of tasks do.
 NEEDS: Final = 300_000
 #: What happens to a graph before its tasks.
@@ -65,7 +68,9 @@ class Stories:
 
     def columns(self) -> dict[str, Any]:
         """As `browser/story.js` reads them: one row, each cell of which is an array."""
-        return {name: [column] for name, column in vars(self).items()}
+        told = {name: [rough(getattr(self, name))] for name in _TOLD}
+        grown = {name: [steps(getattr(self, name))] for name in ("need_from", "need")}
+        return told | grown | {"graph": [self.graph]}
 
 
 def stories(recording: Recording, unit_ns: int, *, most: int = MOST) -> Stories:

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
@@ -45,14 +46,12 @@ class Tables:
 
     Attributes:
         palettes: colours by group for each way of colouring; the last is that of what is no task.
-        keys: of runs, as text, by row of the table of tasks; None if they are too many.
     """
 
     steps: Sequence[Step]
     stages: Sequence[str]
     layers: Sequence[Layer]
     palettes: dict[str, Sequence[str]]
-    keys: Sequence[str] | None
     graphs: Sequence[Graph]
 
 
@@ -68,9 +67,22 @@ def tables(recording: Recording, boxes: Boxes) -> Tables:
             "stage": list(STAGE_COLOURS.values()),
             "gil": [*GIL_COLOURS, OTHER_COLOUR],
         },
-        _keys(recording),
         graphs(recording),
     )
+
+
+def legends(found: Tables) -> list[tuple[str, list[tuple[str, str]]]]:
+    """For each way of colouring tasks its colours, each with what it means."""
+    colours = found.palettes
+    own = {layer.group: layer.prefix for layer in found.layers[1:]}
+    own[len(LAYER_COLOURS) - 1] = "other layers"
+    layers = [(colours["layer"][group], own[group] or "no name") for group in sorted(own)]
+    shares = ("unknown", "under 20 %", "20 to 40 %", "40 to 60 %", "60 to 80 %", "80 to 100 %")
+    return [
+        ("layer", [*layers, (OTHER_COLOUR, "no task")]),
+        ("stage", list(zip(colours["stage"], found.stages, strict=True))),
+        ("gil", [*zip(colours["gil"], shares, strict=False), (OTHER_COLOUR, "no task")]),
+    ]
 
 
 def _layers(recording: Recording, boxes: Boxes) -> list[Layer]:
@@ -90,8 +102,10 @@ def _layers(recording: Recording, boxes: Boxes) -> list[Layer]:
     return found
 
 
-def _keys(recording: Recording) -> list[str] | None:
+def keys(recording: Recording) -> NDArray[np.uint8]:
+    """The keys of all tasks by row of their table, a line each, in UTF-8; none if too many."""
     runs = recording.timeline.runs
     if len(runs["key"]) > KEYS:
-        return None
-    return [safe(key, limit=200) for key in recording.store.keys(runs["key"])]
+        return np.zeros(0, np.uint8)
+    lines = "\n".join(safe(key, limit=200) for key in recording.store.keys(runs["key"]))
+    return np.frombuffer(lines.encode("utf-8", "replace"), np.uint8)

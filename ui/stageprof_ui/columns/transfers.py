@@ -33,8 +33,11 @@ class Matrix:
     left_out: int
 
 
-def pairs(recording: Recording) -> pd.DataFrame:
-    """One row per pair: from, to, bytes, seconds (of fetches, which overlap), fetches."""
+def pairs(recording: Recording, names: dict[str, str]) -> pd.DataFrame:
+    """One row per pair: from, to, bytes, seconds (of fetches, which overlap), fetches.
+
+    `names` are those of workers by their addresses.
+    """
     spans, store = recording.timeline.spans, recording.store
     rows = np.flatnonzero(spans["step"] == STEP["data.transfer"])
     code = spans["label"][rows] * len(store.places) + spans["place"][rows]
@@ -52,18 +55,12 @@ def pairs(recording: Recording) -> pd.DataFrame:
     )
     frame = frame.groupby(["from", "to"], as_index=False)[["bytes", "seconds", "fetches"]].sum()
     frame = frame.sort_values("bytes", ascending=False, ignore_index=True)
-    return _named(recording, frame)
+    shown = {address: worker_label(address, names) for address in {*frame["from"], *frame["to"]}}
+    return frame.assign(**{end: [shown[a] for a in frame[end]] for end in ("from", "to")})
 
 
 def _sums(of: Any, weights: Any, n: int) -> Any:
     return np.bincount(of, weights=weights, minlength=n)
-
-
-def _named(recording: Recording, frame: pd.DataFrame) -> pd.DataFrame:
-    known = recording.workers()
-    names = dict(zip(known["worker"], known["name"], strict=True))
-    shown = {a: worker_label(a, names) for a in {*frame["from"], *frame["to"]}}
-    return frame.assign(**{end: [shown[a] for a in frame[end]] for end in ("from", "to")})
 
 
 def matrix(found: pd.DataFrame, most: int = MATRIX) -> Matrix:

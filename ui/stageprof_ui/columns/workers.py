@@ -64,10 +64,21 @@ class Chart:
 
     @property
     def top(self) -> float:
-        """Up to where it is drawn: a threshold shows where values came within half of it."""
-        peak = max((one.peak for one in self.series), default=0.0)
+        """Up to where it is drawn: a threshold shows where values came within half of it.
+
+        A rate that was measured over an instant can be absurd; such a peak goes beyond the picture.
+        """
+        peak = self.peak
+        if self.quantity.unit == "rate":
+            usual = float(np.quantile(np.concatenate([one.value for one in self.series]), 0.98))
+            peak = min(peak, 10 * usual) or peak
         near = [mark.value for mark in self.thresholds if mark.value <= 2 * peak]
         return 1.06 * max([peak, *near]) or 1.0
+
+    @property
+    def peak(self) -> float:
+        """The highest value."""
+        return max((one.peak for one in self.series), default=0.0)
 
 
 def drawn(samples: Samples, most: int = LINES) -> list[int]:
@@ -113,14 +124,35 @@ def _thresholds(recording: Recording, name: str, places: Sequence[int]) -> list[
 
 def _ends(limits: Limits, name: str) -> list[tuple[float, str]]:
     if name == "memory.managed":
-        return [(limits.target, "target: results are spilled")]
+        return [(limits.target, "results are spilled")]
     if name == "memory.process":
         return [
-            (limits.spill, "spill: results are spilled"),
-            (limits.pause, "pause: no new tasks"),
-            (limits.terminate, "terminate: the nanny kills it"),
+            (limits.spill, "results are spilled"),
+            (limits.pause, "a worker pauses"),
+            (limits.terminate, "its nanny kills it"),
         ]
     return []
+
+
+def of_thresholds(shown: Sequence[Chart]) -> str:
+    """What the lines across charts are, in a sentence."""
+    parts = []
+    for chart in shown:
+        seen = [mark.text for mark in chart.thresholds if mark.value <= chart.top]
+        if seen:
+            parts.append(f"{chart.quantity.title.partition(':')[0].lower()}: {', '.join(seen)}")
+    return f"Dashed across, from below: {'; '.join(parts)}." if parts else ""
+
+
+def of_peaks(shown: Sequence[Chart]) -> str:
+    """Which values go beyond their charts, in a sentence."""
+    beyond = [
+        f"{chart.quantity.title.partition(',')[0].lower()} of {size(chart.peak)}/s"
+        for chart in shown
+        if chart.peak > chart.top
+    ]
+    said = "Measured over an instant, and beyond the picture"
+    return f"{said}: {', '.join(beyond)}." if beyond else ""
 
 
 def of_limits(recording: Recording) -> str:
@@ -178,7 +210,7 @@ def workers(recording: Recording) -> pd.DataFrame:
             "host": [_text(v) for v in frame["host"]],
             "pid": [f"{pid:.0f}" if np.isfinite(pid) else "" for pid in _numbers(frame["pid"])],
             "threads": _numbers(frame["threads"]),
-            "cpus": _numbers(frame["cpus"]),
+            "cpus": _numbers(frame["cpus"]).replace(0, np.nan),
             "memory_limit": _numbers(frame["memory_limit"]).replace(0, np.nan),
             "tasks": _numbers(frame["tasks"]),
             "busy_s": _numbers(frame["busy_s"]),

@@ -20,6 +20,7 @@ from stageprof_ui.views.hover import hover
 from stageprof_ui.views.html import html
 from stageprof_ui.views.table import Column, table
 
+_NOTHING: Final = "No graph was made or handed over in this recording."
 _GRAPHS: Final = (
     Column("line", "handed over at", width=220),
     Column("start_s", "at", "seconds", "since the start of the run"),
@@ -71,10 +72,14 @@ _TOLD: Final = [
 def view(store: Store, stock: Stock) -> pn.Column:
     """The way first, then the graphs, the lines and passes that made them, and objects in them."""
     recording = store.recording
+    way, graphs = handover.way(recording), handover.graphs(recording)
+    lines = handover.lines(recording)
+    if not way["steps"] and not len(graphs) and not len(lines):
+        return pn.Column(html("empty", {"text": _NOTHING}), sizing_mode="stretch_width")
     return pn.Column(
-        html("handover", handover.way(recording)),
-        *_graphs(handover.graphs(recording)),
-        *_lines(handover.lines(recording)),
+        html("handover", way),
+        *_graphs(graphs),
+        *_lines(lines),
         html("handover_optimization", handover.optimization(recording)),
         *_objects(handover.objects(recording), stock),
         sizing_mode="stretch_width",
@@ -119,7 +124,7 @@ const cut = (text, i, room) => {
 shown.data = {
   ...d,
   first: Array.from(d.variable, (text, i) => cut(text, i, 22)),
-  second: Array.from(d[second], (text, i) => cut(text, i, 42)),
+  second: Array.from(d[second], (text, i) => cut(text, i, 42) === text ? text : ""),
 };
 """
 

@@ -46,6 +46,8 @@ _TOLD: Final = [
 _LEAST, _MORE = 9, 33
 #: Pixels from a node to the next beside it and below it.
 _BESIDE, _BELOW = 150, 88
+#: How far above its nodes a line that passes by others is led, in parts of the way between two.
+_ABOVE = 0.55
 #: The widest line between two nodes, pixels.
 _WIDEST = 7
 #: Characters of a label, by the room that there is.
@@ -94,7 +96,7 @@ def _picture(web: Network, nodes: ColumnDataSource, stock: Stock) -> list[Any]:
     """The nodes and what is between them, and a choice of what their size is."""
     plot = _figure(web)
     plot.bezier(
-        "x0", "y0", "x1", "y1", "cx", "y0", "cx", "y1", source=ColumnDataSource(data=_edges(web)),
+        "x0", "y0", "x1", "y1", "cx", "cy0", "cx", "cy1", source=ColumnDataSource(data=_edges(web)),
         line_width="width", line_color="#888888", line_alpha=0.55, line_dash="dash",
     )  # fmt: skip
     glyphs = plot.scatter(
@@ -168,12 +170,16 @@ def _edges(web: Network) -> dict[str, Any]:
     source, target = edges["source"].to_numpy(np.int64), edges["target"].to_numpy(np.int64)
     x, y = nodes["x"].to_numpy(np.float64), -nodes["y"].to_numpy(np.float64)
     needs = edges["needs"].to_numpy(np.float64)
+    # What passes by other nodes passes above them.
+    above = np.where(x[target] - x[source] > 1, _ABOVE, 0.0)
     return {
         "x0": x[source],
         "y0": y[source],
         "x1": x[target],
         "y1": y[target],
         "cx": (x[source] + x[target]) / 2,
+        "cy0": y[source] + above,
+        "cy1": y[target] + above,
         "width": 1 + (_WIDEST - 1) * np.sqrt(needs / max(needs.max(initial=0), 1.0)),
         "dash": ["solid" if direct else "dashed" for direct in edges["direct"]],
     }

@@ -98,14 +98,14 @@ class Viewer:
 
     def _controls(self) -> Any:
         sheets = [browser.view_style()]
-        stop = pn.widgets.Button(label="Stop recording", stylesheets=sheets)
-        stop.on_click(lambda _: self._run.stop())
+        self._stop = pn.widgets.Button(label="Stop recording", stylesheets=sheets)
+        self._stop.on_click(lambda _: self._run.stop())
         name = pn.widgets.TextInput(
             label="Save the recording as", placeholder="name", width=220, stylesheets=sheets
         )
         save = pn.widgets.Button(label="Save", stylesheets=sheets)
-        save.on_click(lambda _: self._save(name.value_input or name.value))
-        return pn.FlexBox(stop, name, save, align_items="end", gap="10px")
+        save.on_click(lambda _: self._save(name.value_input or name.value or ""))
+        return pn.FlexBox(self._stop, name, save, align_items="end", gap="10px")
 
     def _save(self, name: str) -> None:
         try:
@@ -120,21 +120,24 @@ class Viewer:
         if message["status"] != [self._last]:
             self._last = message["status"][0]
             self.told.data = message
+        self._stop.disabled = self._run.state != "recording"
         self._renew()
 
-    def _message(self) -> dict[str, list[Any]]:
+    def _message(self) -> dict[str, Any]:
         """What is new, as `browser/live.js` reads it: one row, each cell of which is an array."""
         growth = self._run.growth
         delta = growth.since(self._boxes, MOST)
+        lines = [asdict(line) for line in growth.lines[self._lines :]]
+        layers = [asdict(layer) for layer in growth.layers[self._layers :]]
         names = {
             "lines_from": self._lines,
-            "lines": [asdict(line) for line in growth.lines[self._lines :]],
+            "lines": lines,
             "layers_from": self._layers,
-            "layers": [asdict(layer) for layer in growth.layers[self._layers :]],
+            "layers": layers,
         }
         self._boxes += len(delta.row)
-        self._lines += len(names["lines"])
-        self._layers += len(names["layers"])
+        self._lines += len(lines)
+        self._layers += len(layers)
         columns = {name: [column] for name, column in asdict(delta).items()}
         return columns | {"names": [json.dumps(names)], "status": [json.dumps(self._status())]}
 
@@ -175,8 +178,8 @@ class Viewer:
         sent = 0
         if self._stock is None or self._stock[0] is not latest:
             stock = latest.store.stock()
-            self._stock, sent = (latest, stock), _bytes(latest.store)
-        head = html("live_age", {"at": latest.at})
+            self._stock, sent = (latest, stock), _bytes(stock)
+        head = html("live_age", {"at": latest.at, "running": self._run.running})
         column[:] = [head, self._makers[name](latest.store, self._stock[1])]
         self._made[name] = latest
         return sent
@@ -195,11 +198,12 @@ def _folding(whole: Drawn) -> Any:
 def _no_stories() -> dict[str, Any]:
     none = np.zeros(0, np.uint32)
     graph, need = np.zeros(0, np.int16), np.zeros(0, np.int32)
-    return Stories(none, none, none, none, none, graph, none, need).columns()
+    stories = Stories(none, none, none, none, none, graph, none, need).columns()
+    return stories | {"keys": [np.zeros(0, np.uint8)]}
 
 
-def _bytes(store: Store) -> int:
+def _bytes(stock: Stock) -> int:
     """About what the stock of a recording is on the line."""
-    boxes, stories = vars(store.boxes), vars(store.stories)
-    arrays = [a.nbytes for a in (*boxes.values(), *stories.values()) if isinstance(a, np.ndarray)]
-    return sum(arrays) + sum(map(len, store.tables.keys or ()))
+    sources: list[Any] = [stock.source, stock.stories]
+    columns = [column for source in sources for column in source.data.values()]
+    return sum(int(np.asarray(cell).nbytes) for column in columns for cell in column)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import panel as pn
 from bokeh.models import CustomJS, NumeralTickFormatter, Range1d
+from bokeh.models.text import PlainText
 from bokeh.models.widgets import RadioButtonGroup
 from bokeh.plotting import figure
 
@@ -138,7 +139,8 @@ def _threads(store: Store) -> list[Any]:
 def _bars(found: Threads) -> Any:
     """A bar for each prefix with most seconds, the first at the top."""
     frame = found.frame.head(BARS).iloc[::-1]
-    names = [f"{name[:39]}…" if len(name) > 40 else name for name in frame["prefix"]]
+    shown = [f"{name[:39]}…" if len(name) > 40 else name for name in frame["prefix"]]
+    names = [PlainText(text=name) for name in shown]  # Bokeh takes "$$x$$" for a formula
     middles = [i + 0.5 for i in range(len(frame))]
     plot = figure(
         x_range=Range1d(start=0, end=1.02 * max(float(frame["run_s"].max()), 1e-9)),

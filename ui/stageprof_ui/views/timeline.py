@@ -9,7 +9,7 @@ from bokeh.models.widgets import Button, RadioButtonGroup, TextInput, Toggle
 
 from stageprof_ui import browser
 from stageprof_ui.canvas import Drawn, Stock, drawn
-from stageprof_ui.columns import timeline
+from stageprof_ui.columns import tables, timeline
 from stageprof_ui.store import Store
 from stageprof_ui.views.html import html
 
@@ -29,6 +29,7 @@ def view(store: Store, stock: Stock) -> pn.Column:
     return pn.Column(
         html("timeline", {"left_out": store.boxes.left_out, "boxes": len(store.boxes)}),
         _controls(whole, fold=fold),
+        html("legend", {"legends": tables.legends(store.tables)}),
         whole.plot,
         stock.story,
         sizing_mode="stretch_width",

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import panel as pn
 from bokeh.models import ColumnDataSource, CustomJS, FixedTicker, Range1d
+from bokeh.models.text import PlainText
 from bokeh.models.widgets import RadioButtonGroup
 from bokeh.plotting import figure
 
@@ -29,9 +30,9 @@ _TOLD: Final = [
 _COLOUR: Final = "#4c82d9"
 
 
-def transfers(store: Store, stock: Stock) -> list[Any]:
+def transfers(store: Store, stock: Stock, names: dict[str, str]) -> list[Any]:
     """The map and the table; a sentence where nothing went."""
-    found = pairs(store.recording)
+    found = pairs(store.recording, names)
     if not len(found):
         text = "No results went from worker to worker in this recording."
         heading = "Results that went from worker to worker"
@@ -98,7 +99,8 @@ def _map(stock: Stock, drawn: Matrix, source: ColumnDataSource) -> Any:
         line_color=_COLOUR, line_alpha=0.35,
     )  # fmt: skip
     names: dict[float | str, Any] = {
-        i: f"{name[:23]}…" if len(name) > 24 else name for i, name in enumerate(drawn.names)
+        i: PlainText(text=f"{name[:23]}…" if len(name) > 24 else name)
+        for i, name in enumerate(drawn.names)
     }
     for axis in (plot.xaxis, plot.yaxis):
         axis.ticker = FixedTicker(ticks=list(range(n)))

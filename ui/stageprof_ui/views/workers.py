@@ -32,17 +32,17 @@ from stageprof_ui.views.transfers import transfers
 def view(store: Store, stock: Stock) -> pn.Column:
     """Charts of all processes, transfers, the list of workers, and coverage."""
     recording = store.recording
+    samples = Samples(recording)
     return pn.Column(
-        *_load(store, stock),
-        *transfers(store, stock),
+        *_load(store, stock, samples),
+        *transfers(store, stock, samples.names),
         *_list(store),
         html("workers_coverage", workers.coverage(recording)),
         sizing_mode="stretch_width",
     )
 
 
-def _load(store: Store, stock: Stock) -> list[Any]:
-    samples = Samples(store.recording)
+def _load(store: Store, stock: Stock, samples: Samples) -> list[Any]:
     places = workers.drawn(samples)
     shown = workers.charts(store.recording, samples, places)
     if not shown:
@@ -70,9 +70,9 @@ def _facts(
         "limits": workers.of_limits(store.recording),
         "drawn": f"Drawn are the workers with most memory.{more}" if more else "",
         "silent": workers.silent(samples, shown),
-        "thresholds": [(c.quantity.title, t.text) for c in shown for t in c.thresholds
-                       if t.value <= c.top],
-    }  # fmt: skip
+        "thresholds": workers.of_thresholds(shown),
+        "beyond": workers.of_peaks(shown),
+    }
 
 
 def _chart(stock: Stock, chart: Chart, drawn: Sequence[Pen]) -> Curves:
