@@ -14,8 +14,9 @@ METADATA := pyproject.toml runtime/stageprof_runtime/version.py
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.base ## profile a real computation; leaves the recording demo.stageprof
+demo: $(VENV)/.base ## profile a real computation; leaves demo.stageprof and the page demo.html
 	@$(VENV)/bin/stageprof demo
+	@$(VENV)/bin/stageprof report demo.stageprof -o demo.html --force
 
 test: $(VENV)/.dev $(OLDEST)/.test browser ## check style, types and imports, then run the quick tests
 	$(VENV)/bin/ruff check .
@@ -57,7 +58,7 @@ calibration: $(VENV)/.dev ## compare predicted savings with measured ones; write
 	$(VENV)/bin/python benchmarks/calibration.py --rounds 3 --write docs/calibration.md
 
 clean: ## remove the environments, the caches and the demo's recording
-	rm -rf $(VENV) $(OLDEST) dist build demo.stageprof
+	rm -rf $(VENV) $(OLDEST) dist build demo.stageprof demo.html
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -65,7 +66,7 @@ clean: ## remove the environments, the caches and the demo's recording
 
 $(VENV)/.base: $(METADATA)
 	$(call environment,$(VENV))
-	@$(VENV)/bin/python $(INSTALL) -e .
+	@$(VENV)/bin/python $(INSTALL) -e '.[ui]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base

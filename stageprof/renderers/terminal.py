@@ -124,7 +124,7 @@ def _next(file: str) -> list[Text]:
     name = safe(shlex.quote(_short(file)), limit=200)
     return [
         whole(f"Next        stageprof show --findings {name}"),
-        whole(f"            stageprof export {name} --to perfetto"),
+        whole(f"            stageprof app {name}"),
     ]
 
 

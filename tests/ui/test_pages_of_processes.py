@@ -23,8 +23,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def shown(watched: Watched, report: str, name: str) -> Any:
     """One view, once its figures are drawn."""
-    page = watched.open(f"{report}#{name}")
-    view = page.locator(f"[data-sp-view={name}]")
+    watched.page.goto(f"{report}#{name}")
+    view = watched.page.locator(f"[data-sp-view={name}]")
     view.locator("canvas").last.wait_for()
     return view
 

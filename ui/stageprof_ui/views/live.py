@@ -157,6 +157,7 @@ class Viewer:
             self._boxes = min(max(0, int(new["next"][0])), self._boxes)
             self._lines = min(max(0, int(new["lines"][0])), self._lines)
             self._layers = min(max(0, int(new["layers"][0])), self._layers)
+        self._renew()
 
     # -- the other pages --------------------------------------------------------------------
 
