@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from distributed import wait
 
+import clusters
 from findings.asking import asked, one, run
 from findings.crews import Crewed, side_by_side
+from stageprof_collectors.finding import Finding
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.idle_workers import RULE
 
@@ -53,19 +56,38 @@ def test_threads_beyond_the_cpus_would_save_nothing() -> None:
     assert asked(RULE, made.recording(end)) == []
 
 
-def test_tasks_that_stand_in_line_elsewhere_are_another_reason() -> None:
-    """Data in one place, or a restriction: the scheduler could not give them to the other."""
+def in_line() -> Finding:
+    """The finding on two workers one of which has all tasks."""
     made = Crewed(2)
     graph = made.graph(0, 0, 0, wanted=8)
     for i in range(8):
         start = 100.0 * i
         made.run(0, start, start + 100, cause=-1 - graph, lead=(0, 0), key=f"work-{i}", wanted=True)
     made.wait_for(0, 800, "work-7")
-    found = one(RULE, made.recording(800))
+    return one(RULE, made.recording(800))
+
+
+def test_tasks_that_stand_in_line_elsewhere_are_another_reason() -> None:
+    """Data in one place, or a restriction: the scheduler could not give them to the other."""
+    found = in_line()
 
     assert found.evidence["why"] == "tasks in line on other workers"
     assert found.saving_s[1] == pytest.approx(0.4, abs=0.05)
-    assert "rebalance" in found.fix.code
+
+
+@pytest.mark.cluster
+def test_the_fix_puts_what_lies_on_one_worker_on_all() -> None:
+    with clusters.separate() as client:
+        first, *_ = client.scheduler_info(n_workers=-1)["workers"]
+        pieces = client.map(abs, range(-6, 0), workers=[first])
+        wait(pieces)
+
+        names = run(in_line(), pieces=pieces)
+
+        wait(names["pieces"])
+        held = client.who_has(names["pieces"])
+        assert len({place for places in held.values() for place in places}) == 2
+        assert client.gather(names["pieces"]) == [6, 5, 4, 3, 2, 1]
 
 
 def test_a_straggler_has_a_finding_of_its_own() -> None:

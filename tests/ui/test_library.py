@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from stageprof.app import listed
+from stageprof.cli import main
 from stageprof_collectors.file import Writer
 from stageprof_collectors.settings import DEFAULTS
 from stageprof_runtime.errors import StageprofError, UsageError
@@ -173,6 +174,19 @@ def test_old_recordings_beyond_what_is_listed_are_counted() -> None:
 def test_content_never_raises(tmp_path: Path) -> None:
     assert library.content(tmp_path / "nothing", DEFAULTS).trouble.startswith("damaged")
     assert library.head(tmp_path / "nothing") == Head("", 0.0, "")
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [["FOLDER", "FOLDER/whole.stageprof"], ["tcp://127.0.0.1:1", "FOLDER"], ["FOLDER/none.stageprof"],
+     ["FOLDER/whole.stageprof", "FOLDER/none.stageprof"], ["tcp://127.0.0.1:1"], []],
+)  # fmt: skip
+def test_bad_arguments_are_one_line_and_status_2(
+    folder: Path, targets: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = [target.replace("FOLDER", str(folder)) for target in targets]
+    assert main(["app", *line, "--no-browser"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 # -- in a browser -------------------------------------------------------------------------------

@@ -350,11 +350,16 @@ def test_a_page_grows_with_the_run_shows_the_others_stops_and_saves(
         thread.start()
         page = watched.page
         page.goto(app.url)
-        for part in np.array_split(np.arange(len(all_batches)), 8):
+        for number, part in enumerate(np.array_split(np.arange(len(all_batches)), 8)):
             for i in part:
                 collector.take(all_batches[i])
             time.sleep(0.3)
-        page.wait_for_function(f"{_DRAWING}?.boxes.count === 10000")
+            if number == 4:  # somebody else begins to look
+                later = page.context.new_page()
+                later.goto(app.url)
+        for each in (page, later):
+            each.wait_for_function(f"{_DRAWING}?.boxes.count === 10000")
+        later.close()
         assert page.evaluate(f"{_DRAWING}.next") == 10_000
         lengths = page.evaluate(
             f"{_DRAWING}.boxes.rows.reduce((s, r) => s + r.length.subarray(0, r.n)"

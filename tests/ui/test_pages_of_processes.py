@@ -22,11 +22,21 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def shown(watched: Watched, report: str, name: str) -> Any:
-    """One view, once its figures are drawn."""
+    """One view, once its figures and its tables are where they stay."""
     watched.page.goto(f"{report}#{name}")
     view = watched.page.locator(f"[data-sp-view={name}]")
     view.locator("canvas").last.wait_for()
+    view.locator(".tabulator-row").last.wait_for()
+    watched.page.wait_for_function(_STILL)
     return view
+
+
+#: Nothing has changed its height for half a second.
+_STILL = (
+    "() => { const high = document.documentElement.scrollHeight, now = performance.now();"
+    "if (window.high !== high) [window.high, window.since] = [high, now];"
+    "return now - window.since > 500; }"
+)
 
 
 _LINES = (

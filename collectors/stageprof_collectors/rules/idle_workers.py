@@ -49,9 +49,16 @@ size = -(-len(items) // {parts})  # items: what one task worked on; {name}: the 
 parts = [items[i : i + size] for i in range(0, len(items), size)]
 results = dask.compute(*[dask.delayed({name})(part) for part in parts])"""
 _SPREAD: Final = """\
+from itertools import cycle
 from distributed import Client
 
-Client.current().rebalance()"""
+client = Client.current()
+workers = cycle(sorted(client.scheduler_info(n_workers=-1)["workers"]))
+# pieces: the futures (or persisted pieces) that the tasks work on; Dask's own client.rebalance()
+# moves nothing until a worker uses 30 % of its memory
+pieces = [
+    client.submit(lambda piece: piece, each, workers=[next(workers)], pure=False) for each in pieces
+]"""
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
