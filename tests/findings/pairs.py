@@ -18,6 +18,11 @@ PAIRS: Final = sorted(
     path.name.removesuffix("_bad.py").replace("_", "-") for path in SAMPLES.glob("*_bad.py")
 )
 
+#: Rules that save something else than time: a note, beside which there is nothing to fix.
+NOTES: Final = frozenset({"too-many-workers"})
+#: Rules that see nothing on this Python: collections are not watched before 3.12.
+BLIND: Final = frozenset({"gc-pressure"} if sys.version_info < (3, 12) else ())
+
 
 class Ran(NamedTuple):
     """A program that was run under stageprof: its recording, and what it printed."""
