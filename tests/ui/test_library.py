@@ -178,8 +178,11 @@ def test_content_never_raises(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "targets",
-    [["FOLDER", "FOLDER/whole.stageprof"], ["tcp://127.0.0.1:1", "FOLDER"], ["FOLDER/none.stageprof"],
-     ["FOLDER/whole.stageprof", "FOLDER/none.stageprof"], ["tcp://127.0.0.1:1"], []],
+    [
+        ["FOLDER", "FOLDER/whole.stageprof"], ["tcp://127.0.0.1:1", "FOLDER"], [],
+        ["FOLDER/whole.stageprof", "FOLDER/none.stageprof"], ["tcp://127.0.0.1:1"],
+        ["FOLDER/none.stageprof"],
+    ],
 )  # fmt: skip
 def test_bad_arguments_are_one_line_and_status_2(
     folder: Path, targets: list[str], capsys: pytest.CaptureFixture[str]

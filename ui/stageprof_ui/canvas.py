@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 from bokeh.models import (
+    BasicTickFormatter,
     BoxSelectTool,
     ColumnDataSource,
     CustomJS,
@@ -28,7 +29,7 @@ from stageprof_ui.columns.tables import KEYS, Tables
 from stageprof_ui.columns.timeline import Line
 
 #: Pixels of a line of full height, at least, and what the axis takes.
-_LINE_PX, _AXIS_PX = 22, 50
+_LINE_PX, _AXIS_PX = 22, 90
 #: Beyond this the lines get thinner instead.
 _HIGHEST_PX: Final = 900
 
@@ -181,6 +182,7 @@ def _tools(plot: Any) -> None:
 def _axes(plot: Any) -> None:
     plot.yaxis.ticker = FixedTicker(ticks=[])
     plot.yaxis.major_tick_line_alpha = plot.yaxis.axis_line_alpha = 0
+    plot.xaxis.formatter = BasicTickFormatter(use_scientific=False)
     plot.ygrid.visible = False
     plot.xaxis.axis_label = "seconds since the start"
     plot.xaxis.axis_label_text_font_style = "normal"

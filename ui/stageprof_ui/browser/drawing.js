@@ -24,7 +24,7 @@ class Drawing {
   fold(folded) {
     this.arrange(this.lines_[folded ? 1 : 0]);
     this.figure.y_range.setv({ start: 0, end: Math.max(this.total, 0.01) });
-    this.figure.height = Math.min(900, Math.round(this.total * 22) + 50);
+    this.figure.height = Math.min(900, Math.round(this.total * 22) + 90);
     soon(this);
   }
 

@@ -112,9 +112,9 @@ def change(values: Sequence[float], i: int) -> str:
 
 
 def signed(difference: float) -> str:
-    """A difference of seconds with its sign; one that is shown as nothing has none."""
+    """A difference of seconds with its sign; one that is shown as next to nothing has none."""
     shown = seconds(abs(difference))
-    if shown == "0 s" or not np.isfinite(difference):
+    if shown == "0 s" or shown.startswith("<") or not np.isfinite(difference):
         return shown
     return ("+" if difference > 0 else "\N{MINUS SIGN}") + shown
 

@@ -108,7 +108,7 @@ def icicle(found: pd.DataFrame, most: int = BOXES) -> Icicle:
     boxes = pd.concat(parts, ignore_index=True)
     boxes["width"] = boxes["right"] - boxes["left"]
     boxes = boxes.sort_values(["width", "depth"], ascending=[False, True], kind="stable")
-    total = float(leaves["seconds"].sum())
+    total = float(leaves["right"].iloc[-1]) if len(leaves) else 0.0
     return Icicle(boxes.head(most).reset_index(drop=True), total, max(len(boxes) - most, 0))
 
 

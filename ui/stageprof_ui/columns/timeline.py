@@ -146,15 +146,21 @@ def _waiting(pile: Pile, row: Row, recording: Recording, mine: Ints) -> None:
 
 
 def _unseen(pile: Pile, recording: Recording) -> None:
-    """Tasks of workers that were not instrumented, by what the scheduler saw of them."""
+    """Tasks that no worker told of, by what the scheduler saw of them.
+
+    Of workers that were not instrumented; of others those that still run, or were lost with them.
+    """
     runs = recording.timeline.runs
+    told = {place.name for place in recording.store.places if place.role == "worker"}
     unseen = np.flatnonzero(runs["wplace"] < 0)
     for worker in present(runs["worker"][unseen]):
         mine = unseen[runs["worker"][unseen] == worker]
-        name = recording.store.strings[worker] or "tasks not seen"
+        address = recording.store.strings[worker]
+        name = safe(address) if address else "tasks not seen"
+        why = "seen by the scheduler only" if address in told else "not instrumented"
         steps = np.full(len(mine), _COMPUTE, np.int64)
         pile.add_overlapping(
-            Row(f"{name} (not instrumented)", -1, THREAD),
+            Row(f"{name} ({why})", -1, THREAD),
             runs["start"][mine],
             runs["stop"][mine],
             steps,
