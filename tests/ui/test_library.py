@@ -180,7 +180,7 @@ def test_content_never_raises(tmp_path: Path) -> None:
     "targets",
     [
         ["FOLDER", "FOLDER/whole.stageprof"], ["tcp://127.0.0.1:1", "FOLDER"], [],
-        ["FOLDER/whole.stageprof", "FOLDER/none.stageprof"], ["tcp://127.0.0.1:1"],
+        ["FOLDER/whole.stageprof", "FOLDER/none.stageprof"],
         ["FOLDER/none.stageprof"],
     ],
 )  # fmt: skip

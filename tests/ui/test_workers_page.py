@@ -31,7 +31,9 @@ def loaded(count: int = 3, limit: int = 1000) -> Observed:
     for worker in range(count):
         made.took(worker, 0, 50)
         made.took(worker, 500, 100 * (worker + 1), managed=10)
+        made.sample(0, "cpu.percent", 20.0, worker=worker)
         made.sample(500, "cpu.percent", 120.0, worker=worker)
+    made.sample(0, "cpu.percent", 30.0)
     made.sample(500, "cpu.percent", 30.0)
     return made
 
@@ -51,6 +53,19 @@ def test_a_quantity_that_was_always_nothing_is_said_and_not_drawn() -> None:
         "memory.process", "memory.managed", "cpu.percent",
     ]  # fmt: skip
     assert workers.silent(samples, charts) == "Nothing was spilled to disk."
+
+
+def once() -> Observed:
+    made = Observed(1)
+    made.took(0, 500, 100)
+    return made
+
+
+def test_what_was_sampled_once_is_a_number_and_no_line() -> None:
+    recording = once().recording(1000)
+    samples = Samples(recording)
+    assert workers.charts(recording, samples, workers.drawn(samples)) == []
+    assert workers.load(samples)["memory.process"].tolist() == [100 * MB]
 
 
 def test_thresholds_are_bytes_and_shown_where_values_come_near() -> None:
@@ -146,6 +161,7 @@ RECORDINGS = {
     "no sample": lambda: Observed(1).recording(10),
     "loaded": lambda: loaded().recording(1000),
     "many": lambda: loaded(40).recording(1000),
+    "one sample": lambda: once().recording(1000),
     "moved": lambda: moved().recording(1000),
 }
 

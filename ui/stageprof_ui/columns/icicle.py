@@ -26,7 +26,7 @@ ALL: Final = "all"
 KINDS: Final[Mapping[str, str]] = {
     PYTHON: "runs Python bytecode and holds the GIL",
     CALL: "calls a function: bytecode or C code",
-    LIBRARY: "in a library's C code without the GIL, or waits",
+    LIBRARY: "runs C code without the GIL, or waits",
     OBJECTS: "works on an array of Python objects",
     **{loop: f"goes over rows or elements: {loop}" for loop in sorted(ROW_LOOPS)},
 }
@@ -39,7 +39,7 @@ _LOOP, _UNKNOWN, _OUTER = "#f29277", "#c4c4c4", ("#bdbdbd", "#d2d2d2")
 LEGEND: Final = (
     (_COLOURS[PYTHON], "Python bytecode: holds the GIL"),
     (_COLOURS[CALL], "a call: either"),
-    (_COLOURS[LIBRARY], "a library without the GIL, or waiting"),
+    (_COLOURS[LIBRARY], "C code without the GIL, or waiting"),
     (_COLOURS[OBJECTS], "arrays of Python objects"),
     (_LOOP, "a loop over rows or elements"),
 )

@@ -43,8 +43,8 @@ def contention(samples: Samples) -> list[Series]:
 
 
 def drawn(series: list[Series]) -> list[Series]:
-    """Those that are drawn: where the most contention was."""
-    return highest(series)
+    """Those that are drawn: where the most contention was, of those seen more than once."""
+    return highest(one for one in series if one.moves)
 
 
 def by_process(samples: Samples, series: list[Series]) -> pd.DataFrame:
@@ -96,7 +96,7 @@ def of_contention(samples: Samples, series: list[Series]) -> str:
     who = who if samples.role(worst.place) == "worker" else f"the {who}"
     middle = float(np.median(worst.value))
     left = len(series) - len(drawn(series))
-    more = f" The other {left:,} processes are in the table." if left else ""
+    more = f" Of {count(left, 'more line')} the table has the numbers." if left else ""
     return (
         f"Most of it was seen in {who}: {share(worst.peak)} at its highest, "
         f"{share(middle)} in the median.{more}{_shared(samples, series)}"

@@ -39,6 +39,11 @@ class Series:
         """The highest value."""
         return float(self.value.max(initial=0.0))
 
+    @property
+    def moves(self) -> bool:
+        """Whether there is a line to draw: one sample is none."""
+        return len(self.t) > 1
+
     def thinned(self, most: int = POINTS) -> tuple[Floats, Floats]:
         """At most so many points, the highest and the lowest of each stretch among them."""
         n = len(self.t)

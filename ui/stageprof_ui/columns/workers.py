@@ -84,18 +84,19 @@ class Chart:
 def drawn(samples: Samples, most: int = LINES) -> list[int]:
     """The processes that are drawn: the workers with most memory, the scheduler, the client."""
     peaks = at_peak(samples.of("memory.process"), len(samples.processes))
-    known = {one.place for quantity in QUANTITIES for one in samples.of(quantity.name)}
+    series = [one for quantity in QUANTITIES for one in samples.of(quantity.name)]
+    known = {one.place for one in series if one.moves}
     workers = sorted((p for p in known if samples.role(p) == "worker"), key=lambda p: -peaks[p])
     others = sorted((p for p in known if samples.role(p) != "worker"), key=samples.role)
     return workers[:most] + others[-2:][::-1]
 
 
 def charts(recording: Recording, samples: Samples, places: Sequence[int]) -> list[Chart]:
-    """A chart for each quantity that was ever more than nothing."""
+    """A chart for each quantity that was ever more than nothing, and seen more than once."""
     found = []
     for quantity in QUANTITIES:
         by_place = {one.place: one for one in samples.of(quantity.name)}
-        mine = [by_place[place] for place in places if place in by_place]
+        mine = [by_place[p] for p in places if p in by_place and by_place[p].moves]
         if any(one.peak > 0 for one in mine):
             found.append(Chart(quantity, mine, _thresholds(recording, quantity.name, places)))
     return found
@@ -104,7 +105,8 @@ def charts(recording: Recording, samples: Samples, places: Sequence[int]) -> lis
 def silent(samples: Samples, shown: Sequence[Chart]) -> str:
     """What was sampled and is not drawn, for there was none, in a sentence."""
     names = {chart.quantity.name for chart in shown}
-    absent = [q.none for q in QUANTITIES if q.name not in names and samples.of(q.name)]
+    none = [q for q in QUANTITIES if q.name not in names and samples.of(q.name)]
+    absent = [q.none for q in none if all(one.peak <= 0 for one in samples.of(q.name))]
     return ". ".join(absent) + "." if absent else ""
 
 
@@ -288,6 +290,7 @@ def _cost(recording: Recording, overhead_s: float) -> str:
     if overhead_s <= 0:
         return "stageprof did not time its own hooks."
     processes = max(len(recording.store.places), 1)
+    where = f"{processes:,} {'process' if processes == 1 else 'processes'}"
     whole = recording.wall * processes
     part = f", {share(overhead_s / whole)} of their time" if whole > 0 else ""
-    return f"stageprof's own hooks took {seconds(overhead_s)} in {processes:,} processes{part}."
+    return f"stageprof's own hooks took {seconds(overhead_s)} in {where}{part}."

@@ -195,7 +195,13 @@ def _chips(drawn: Sequence[Pen]) -> str:
     )
 
 
-def everyone(buttons: Any) -> list[Any]:
+def choice(buttons: Any, *more: Any) -> pn.FlexBox:
+    """The buttons of processes, where there are several, and what else is beside them."""
+    several = [buttons, *_everyone(buttons)] if len(buttons.labels) > 1 else []
+    return pn.FlexBox(*several, *more, gap="6px")
+
+
+def _everyone(buttons: Any) -> list[Any]:
     """Buttons that show all lines, or none."""
     sheets: list[Any] = [browser.view_style()]
     show, hide = Button(label="all", stylesheets=sheets), Button(label="none", stylesheets=sheets)

@@ -18,7 +18,7 @@ from stageprof_ui.columns import icicle, profiles
 from stageprof_ui.columns.profiles import BARS, ROLES, Threads
 from stageprof_ui.columns.series import Samples
 from stageprof_ui.store import Store
-from stageprof_ui.views.curves import Curves, chooser, curves, everyone, pens
+from stageprof_ui.views.curves import Curves, choice, chooser, curves, pens
 from stageprof_ui.views.html import html
 from stageprof_ui.views.icicle import Hanging, controls, hanging
 from stageprof_ui.views.table import Column, table
@@ -88,15 +88,12 @@ def _contention(stock: Stock, samples: Samples) -> tuple[list[Any], _Lines | Non
     if not series:
         text = "Contention for the GIL was not sampled in this recording."
         return [html("workers_none", {"heading": "Who waits for the GIL", "text": text})], None
+    said = html("profiles", {"sentence": profiles.of_contention(samples, series)})
+    numbers = table(profiles.by_process(samples, series), _PROCESS)
+    if not profiles.drawn(series):
+        return [said, numbers], None
     one, lines = _lines(stock, samples, series)
-    frame = profiles.by_process(samples, series)
-    parts = [
-        html("profiles", {"sentence": profiles.of_contention(samples, series)}),
-        pn.FlexBox(lines.buttons, *everyone(lines.buttons), gap="6px"),
-        one.plot,
-        table(frame, _PROCESS),
-    ]
-    return parts, lines
+    return [said, choice(lines.buttons), one.plot, numbers], lines
 
 
 def _lines(stock: Stock, samples: Samples, series: list[Any]) -> tuple[Curves, _Lines]:

@@ -17,9 +17,9 @@ from stageprof_ui.views.curves import (
     Curves,
     Pen,
     across,
+    choice,
     chooser,
     curves,
-    everyone,
     grid,
     pens,
     whole_run,
@@ -46,14 +46,16 @@ def _load(store: Store, stock: Stock, samples: Samples) -> list[Any]:
     places = workers.drawn(samples)
     shown = workers.charts(store.recording, samples, places)
     if not shown:
-        text = "Neither memory nor load was sampled in this recording: it may have been too short."
-        return [html("workers_none", {"heading": "Memory and load", "text": text})]
+        text = "Memory and load were sampled once at most: the run was too short for pictures."
+        none = html("workers_none", {"heading": "Memory and load", "text": text})
+        numbers = workers.load(samples)
+        return [none, table(numbers, _LOAD)] if len(numbers) else [none]
     drawn = pens(samples, places)
     figures = [_chart(stock, chart, drawn) for chart in shown]
     buttons = chooser(drawn, figures)
     return [
         html("workers", _facts(store, samples, shown, places)),
-        pn.FlexBox(buttons, *everyone(buttons), whole_run(stock), gap="6px"),
+        choice(buttons, whole_run(stock)),
         grid([one.plot for one in figures]),
         table(workers.load(samples), _LOAD),
     ]
