@@ -13,7 +13,7 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.store import Store
 from stageprof_runtime.event import MARK
 from stageprof_ui.columns import transfers, workers
-from stageprof_ui.columns.series import Samples, names
+from stageprof_ui.columns.series import Samples, names, natural
 from stageprof_ui.store import Store as Shown
 from stageprof_ui.views import curves
 from stageprof_ui.views import workers as page
@@ -141,7 +141,7 @@ def test_the_map_has_the_workers_with_most_bytes() -> None:
 
 def test_worker_2_comes_before_worker_10() -> None:
     labels = ["worker 10", "tcp://h:9", "worker 2"]
-    assert sorted(labels, key=transfers._natural) == ["tcp://h:9", "worker 2", "worker 10"]
+    assert sorted(labels, key=natural) == ["tcp://h:9", "worker 2", "worker 10"]
 
 
 def test_coverage_says_who_was_not_seen_and_what_was_lost() -> None:

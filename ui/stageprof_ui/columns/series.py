@@ -127,6 +127,12 @@ def worker_label(address: str, names: dict[str, str]) -> str:
     return safe(f"worker {name}" if name else address, limit=60)
 
 
+def natural(name: str) -> tuple[str, float, str]:
+    """Order by which worker 2 comes before worker 10."""
+    head, _, tail = name.rpartition(" ")
+    return (head, float(tail), "") if tail.isdecimal() else (head, float("inf"), tail)
+
+
 def highest(series: Iterable[Series], most: int = LINES) -> list[Series]:
     """Those with the highest values, highest first."""
     return sorted(series, key=lambda one: -one.peak)[:most]

@@ -11,7 +11,7 @@ import pandas as pd
 from stageprof_collectors.quantity import count, seconds, size
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.stage import STEP
-from stageprof_ui.columns.series import worker_label
+from stageprof_ui.columns.series import natural, worker_label
 
 #: Workers of a picture; the names of more cannot be read.
 MATRIX: Final = 30
@@ -68,19 +68,13 @@ def matrix(found: pd.DataFrame, most: int = MATRIX) -> Matrix:
     ends = pd.concat([found["from"], found["to"]], ignore_index=True)
     weights = pd.concat([found["bytes"], found["bytes"]], ignore_index=True)
     total = weights.groupby(ends).sum().sort_values(ascending=False, kind="stable")
-    names = sorted(map(str, total.index[:most]), key=_natural)
+    names = sorted(map(str, total.index[:most]), key=natural)
     number = {name: i for i, name in enumerate(names)}
     cells = found[found["from"].isin(names) & found["to"].isin(names)].reset_index(drop=True)
     cells = cells.assign(x=cells["to"].map(number), y=cells["from"].map(number))
     for name in ("bytes", "seconds"):
         cells[f"{name}_part"] = cells[name] / max(float(cells[name].max() or 0), 1e-12)
     return Matrix(names, cells, len(total) - len(names))
-
-
-def _natural(name: str) -> tuple[str, float, str]:
-    """Order by which worker 2 comes before worker 10."""
-    head, _, tail = name.rpartition(" ")
-    return (head, float(tail), "") if tail.isdigit() else (head, float("inf"), tail)
 
 
 def of_transfers(found: pd.DataFrame) -> str:

@@ -13,7 +13,7 @@ from stageprof_collectors.memory import Limits
 from stageprof_collectors.quantity import count, seconds, share, size
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
-from stageprof_ui.columns.series import LINES, Samples, Series, Unit, at_peak
+from stageprof_ui.columns.series import LINES, Samples, Series, Unit, at_peak, natural
 
 #: Rows of a list of sentences; the rest is counted.
 SAID: Final = 20
@@ -203,6 +203,8 @@ def load(samples: Samples) -> pd.DataFrame:
 def workers(recording: Recording) -> pd.DataFrame:
     """One row per worker: who it is, what it did, and how well its clock is known."""
     frame = recording.workers()
+    order = sorted(range(len(frame)), key=lambda i: natural(str(frame["name"].iloc[i])))
+    frame = frame.iloc[order].reset_index(drop=True)
     instrumented = frame["instrumented"].astype(bool)
     reasons = zip(instrumented, frame["reason"], frame["left"], strict=True)
     return pd.DataFrame(
