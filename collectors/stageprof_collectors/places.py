@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from stageprof_collectors.store import Store
-from stageprof_collectors.timeline import Timeline
+from stageprof_collectors.timeline import Timeline, present
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -43,12 +43,12 @@ def workers(recording: Recording) -> pd.DataFrame:
         known.setdefault(name, {"threads": 0, "memory_limit": 0, "name": ""})
     reasons = dict(label.partition(" ")[::2] for _, _, label in timeline.marks("not instrumented"))
     left = {label for _, _, label in timeline.marks("worker left")}
-    rows = []
+    rows, cpus = [], _cpus(store)
     for address, facts in known.items():
         reason = reasons.get(address) or ("" if address in instrumented else "sent nothing")
         row = {"worker": address, **facts, "instrumented": not reason, "reason": reason}
         row["left"] = address in left
-        rows.append(row | _place_facts(timeline, instrumented.get(address, -1), address))
+        rows.append(row | _place_facts(timeline, instrumented.get(address, -1), address, cpus))
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -68,10 +68,12 @@ def _seen(timeline: Timeline) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _place_facts(timeline: Timeline, index: int, address: str) -> dict[str, Any]:
+def _place_facts(
+    timeline: Timeline, index: int, address: str, cpus: dict[int, int]
+) -> dict[str, Any]:
     runs, store = timeline.runs, timeline.store
-    words = {i for i in np.unique(runs["worker"]).tolist() if store.strings[i] == address}
-    mine = np.isin(runs["worker"], list(words))
+    words = [i for i in present(runs["worker"]) if store.strings[i] == address]
+    mine = np.isin(runs["worker"], words)
     facts: dict[str, Any] = {
         "tasks": int(mine.sum()),
         "busy_s": float((runs["stop"] - runs["start"])[mine].sum() / 1e9),
@@ -82,15 +84,17 @@ def _place_facts(timeline: Timeline, index: int, address: str) -> dict[str, Any]
     return facts | {
         "host": place.host,
         "pid": place.pid,
-        "cpus": _fact(store, index, "worker.cpus"),
+        "cpus": cpus.get(index, 0),
         "batches_lost": store.origins[index].lost,
         "offset_s": clock.offset / 1e9,
         "offset_error_s": clock.error / 1e9 if clock.error >= 0 else float("nan"),
     }
 
 
-def _fact(store: Store, index: int, name: str) -> int:
+def _cpus(store: Store) -> dict[int, int]:
+    """What each place told last of the CPUs that it may use."""
     table = store.table("sample")
-    named = [i for i in np.unique(table["name"]).tolist() if store.strings[i] == name]
-    mine = np.flatnonzero(np.isin(table["name"], named) & (table["place"] == index))
-    return int(table["value"][mine[-1]]) if len(mine) else 0
+    named = [i for i in present(table["name"]) if store.strings[i] == "worker.cpus"]
+    rows = np.flatnonzero(np.isin(table["name"], named))
+    pairs = zip(table["place"][rows].tolist(), table["value"][rows].tolist(), strict=True)
+    return {place: int(value) for place, value in pairs}

@@ -108,6 +108,12 @@ class Recording:
         return graph_of_runs(self.timeline.runs)
 
     @cached_property
+    def worker_names(self) -> dict[str, str]:
+        """The names of workers by their address; "" for those that have none."""
+        frame = self.workers()
+        return dict(zip(frame["worker"], frame["name"], strict=True))
+
+    @cached_property
     def memory(self) -> Memory:
         """What the workers may take of memory, and what they took."""
         return Memory(self.timeline)

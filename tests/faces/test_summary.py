@@ -61,7 +61,7 @@ def test_printed_recording_is_its_summary(recorded: Path) -> None:
     lines = text.splitlines()
     begin = next(i for i, line in enumerate(lines) if line.startswith("Where the time went")) + 1
     assert [line.split()[0] for line in lines[begin : begin + 8]] == [str(s) for s in Stage]
-    assert f"stageprof export {recorded} --to perfetto" in text
+    assert f"stageprof app {recorded}" in text
 
 
 def test_summary_of_a_live_recording_has_no_file() -> None:

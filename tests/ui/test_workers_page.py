@@ -12,7 +12,7 @@ from replay.handmade import SCHEDULER, ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.store import Store
 from stageprof_runtime.event import MARK
-from stageprof_ui.columns import transfers, workers
+from stageprof_ui.columns import coverage, transfers, workers
 from stageprof_ui.columns.series import Samples, names, natural
 from stageprof_ui.store import Store as Shown
 from stageprof_ui.views import curves
@@ -150,7 +150,7 @@ def test_coverage_says_who_was_not_seen_and_what_was_lost() -> None:
     rows.append((MARK, ns(0), "worker seen", "tcp://other:1 1 0 9"))
     rows.append((MARK, ns(0), "not instrumented", "tcp://other:1 no stageprof there"))
     rows.append((MARK, ns(0), "hook disabled", "<b>transition</b>"))
-    sentences = workers.coverage(made.recording(1000))["sentences"]
+    sentences = coverage.coverage(made.recording(1000))["sentences"]
     assert "1 of 2 workers were instrumented." in sentences
     assert "tcp://other:1 was not: no stageprof there." in sentences
     assert "A hook was disabled: <b>transition</b>." in sentences

@@ -66,7 +66,8 @@ class Drawing {
       const middle = (line.top + line.bottom) / 2;
       if (!line.label || middle > y.end || middle < y.start || free - middle < 13 * perPixel) continue;
       ticks.push(middle);
-      names.set(middle, line.label.length > 34 ? `${line.label.slice(0, 33)}…` : line.label);
+      const label = line.label.replace(/(\$\$|\\[([])/g, (tex) => tex[0] + "\u2060" + tex[1]);
+      names.set(middle, label.length > 34 ? `${label.slice(0, 33)}…` : label);  // Bokeh would set it as TeX
       free = middle;
     }
     axis.ticker.ticks = ticks;

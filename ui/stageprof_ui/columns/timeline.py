@@ -210,13 +210,8 @@ def label_of(recording: Recording, place: int) -> str:
     where = recording.store.places[place]
     if where.role != "worker":
         return where.role
-    known = _names(recording).get(where.name, "")
+    known = recording.worker_names.get(where.name, "")
     return safe(f"worker {known}" if known else where.name)
-
-
-def _names(recording: Recording) -> dict[str, str]:
-    frame = recording.workers()
-    return dict(zip(frame["worker"], frame["name"], strict=True))
 
 
 # -- lines ----------------------------------------------------------------------------------------

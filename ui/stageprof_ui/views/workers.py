@@ -9,7 +9,7 @@ import panel as pn
 
 from stageprof_collectors.quantity import count
 from stageprof_ui.canvas import Stock
-from stageprof_ui.columns import workers
+from stageprof_ui.columns import coverage, workers
 from stageprof_ui.columns.series import Samples
 from stageprof_ui.columns.workers import Chart
 from stageprof_ui.store import Store
@@ -37,7 +37,7 @@ def view(store: Store, stock: Stock) -> pn.Column:
         *_load(store, stock, samples),
         *transfers(store, stock, samples.names),
         *_list(store),
-        html("workers_coverage", workers.coverage(recording)),
+        html("workers_coverage", coverage.coverage(recording)),
         sizing_mode="stretch_width",
     )
 
