@@ -31,20 +31,22 @@ NOISY = (
 )  # fmt: skip
 
 
-#: Tests that measure time or memory or have a browser: nothing else runs beside them.
-ALONE = (
-    "ground_truth", "runtime", "test_samples", "replay", "layers", "test_hostile", "test_clean",
-    "/ui/",
-)  # fmt: skip
+#: Tests that measure time or memory: nothing else runs beside them.
+ALONE = ("ground_truth", "runtime", "replay", "layers", "test_hostile", "test_clean")
+#: Of the tests in a browser these are quick enough for every time; the rest is for the night.
+SEEN_ALWAYS = ("test_report", "test_app", "test_guard", "test_boxes")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark noisy tests to be tried again, and those that run alone."""
+    """Mark noisy tests to be tried again, those that run alone, and those for the night."""
     for item in items:
-        if any(part in str(item.path) for part in NOISY):
+        path = str(item.path)
+        if any(part in path for part in NOISY):
             item.add_marker(pytest.mark.flaky(reruns=2))
-        if any(part in str(item.path) for part in ALONE):
+        if any(part in path for part in ALONE):
             item.add_marker(pytest.mark.alone)
+        if "browser" in getattr(item, "fixturenames", ()) and item.path.stem not in SEEN_ALWAYS:
+            item.add_marker(pytest.mark.nightly)
 
 
 @pytest.fixture(autouse=True)
