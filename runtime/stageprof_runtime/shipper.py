@@ -98,8 +98,12 @@ class Shipper:
                 self._send(batch)
 
     def _worth(self) -> bool:
-        """Whether many rows wait, or a long step has begun or ended, which the live view shows."""
-        return len(self.ring) >= ENOUGH or phase.get(self.place.role, 0) != self._phase
+        """Whether many rows wait, or something is to be told at once.
+
+        Which is that the place is there, and that a long step has begun or ended.
+        """
+        first, step = self._seq == 0, phase.get(self.place.role, 0)
+        return first or len(self.ring) >= ENOUGH or step != self._phase
 
     def _pack(self, rows: list[Any]) -> bytes | None:
         seq, self._seq = self._seq, self._seq + 1
