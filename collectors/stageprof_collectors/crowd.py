@@ -137,7 +137,7 @@ class Crowds:
     @cached_property
     def groups(self) -> Groups:
         """The layers of the runs."""
-        return Groups(self._recording)
+        return self._recording.groups
 
     @cached_property
     def _chunked(self) -> Bools:

@@ -67,7 +67,7 @@ class Skews:
     @cached_property
     def groups(self) -> Groups:
         """The layers of the runs."""
-        return Groups(self._recording)
+        return self._recording.groups
 
     @cached_property
     def took(self) -> Floats:

@@ -105,4 +105,4 @@ class Traffic:
 
     @cached_property
     def _groups(self) -> Groups:
-        return Groups(self._recording)
+        return self._recording.groups

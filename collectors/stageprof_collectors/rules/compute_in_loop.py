@@ -11,7 +11,7 @@ from stageprof_collectors.calls import Calls, Streak
 from stageprof_collectors.cost import cost_of
 from stageprof_collectors.crew import Crew
 from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.groups import Groups, Row
+from stageprof_collectors.groups import Row
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.replay import Change
 from stageprof_collectors.rule import Limit, Limits, Rule
@@ -111,7 +111,7 @@ def _cost(recording: Recording, graphs: tuple[int, ...]) -> float:
 
 
 def _main(recording: Recording, rows: Ints) -> Row:
-    groups, runs = Groups(recording), recording.timeline.runs
+    groups, runs = recording.groups, recording.timeline.runs
     took = (runs["stop"] - runs["start"])[rows].astype(float)
     if not len(rows):
         return groups.rows[0]

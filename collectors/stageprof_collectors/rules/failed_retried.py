@@ -12,7 +12,7 @@ from stageprof_collectors import shortage
 from stageprof_collectors.cost import cost_of
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.gone import without, worked_s
-from stageprof_collectors.groups import Groups, Row
+from stageprof_collectors.groups import Row
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import count
 from stageprof_collectors.rule import Limit, Limits, Rule
@@ -71,7 +71,7 @@ def _again(recording: Recording, status: int) -> Ints:
 def _finding(recording: Recording, rows: Ints, *, lost: bool) -> Finding:
     saved = recording.replay.saving(without(recording, rows))
     cost = cost_of(recording, runs=rows.tolist())
-    groups = Groups(recording)
+    groups = recording.groups
     row = groups.rows[int(np.argmax(np.bincount(groups.of_run[rows])))]
     error, where = ("", "") if lost else _raised(recording, row.prefix)
     return Finding(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.groups import Groups, Row
+from stageprof_collectors.groups import Row
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.quantity import count, seconds, share
 from stageprof_collectors.rule import Limit, Limits, Rule
@@ -117,7 +117,7 @@ def _most(recording: Recording, over: Standing) -> Most:
 def _during(recording: Recording, pauses: Standing) -> tuple[Row, float]:
     """The layer during whose tasks most was collected, and how long that took in all tasks."""
     inside = in_runs(recording, pauses)
-    groups = Groups(recording)
+    groups = recording.groups
     total: dict[int, float] = {}
     for row, stopped in zip(groups.of_run.tolist(), inside.tolist(), strict=True):
         total[row] = total.get(row, 0.0) + stopped

@@ -11,7 +11,7 @@ from stageprof_collectors.calls import Calls
 from stageprof_collectors.cost import cost_of
 from stageprof_collectors.crowd import is_piece
 from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.groups import Groups, Row
+from stageprof_collectors.groups import Row
 from stageprof_collectors.idleness import Idleness
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import count
@@ -177,7 +177,7 @@ def _evidence(idleness: Idleness) -> dict[str, float | int | str]:
 
 def _main(recording: Recording, idleness: Idleness) -> tuple[Row, Ints]:
     """The layer that was at work most while threads lacked tasks, and its runs."""
-    groups, alone = Groups(recording), idleness.alone
+    groups, alone = recording.groups, idleness.alone
     sums = np.bincount(groups.of_run, weights=idleness.alone_ns, minlength=len(groups.rows))
     main = int(np.argmax(sums))
     return groups.rows[main], alone[groups.of_run[alone] == main]

@@ -10,7 +10,7 @@ import numpy as np
 from stageprof_collectors.cost import cost_of
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.gone import without
-from stageprof_collectors.groups import Groups, Row
+from stageprof_collectors.groups import Row
 from stageprof_collectors.path import Step
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.quantity import size
@@ -124,7 +124,7 @@ def _saving(recording: Recording, joins: Ints) -> tuple[float, float]:
 def _largest(recording: Recording) -> tuple[Row, str]:
     """The layer of the largest result; of what was put together, that of the pieces."""
     runs, needs = recording.timeline.runs, recording.timeline.depends
-    groups, wanted = Groups(recording), _wanted(recording)
+    groups, wanted = recording.groups, _wanted(recording)
     if not len(wanted):
         return groups.rows[0], ""
     row = int(wanted[np.argmax(runs["nbytes"][wanted])])

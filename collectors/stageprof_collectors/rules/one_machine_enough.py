@@ -10,7 +10,7 @@ import numpy as np
 from stageprof_collectors.batch import batch
 from stageprof_collectors.cost import cost_of
 from stageprof_collectors.crew import Crew
-from stageprof_collectors.crowd import MANY, Bools, Crowds, Kind
+from stageprof_collectors.crowd import MANY, Bools, Kind
 from stageprof_collectors.finding import Finding, Fix, severity
 from stageprof_collectors.gone import worked_s
 from stageprof_collectors.innocence import at_most
@@ -82,7 +82,7 @@ def _alone(needed: Bools) -> Change:
 
 def _otherwise(recording: Recording) -> float:
     """Seconds that fewer, larger tasks, or mending any one stage, would save at most."""
-    crowds = Crowds(recording)
+    crowds = recording.crowds
     best = 0.0
     for kind in Kind:
         crowd = crowds.of(kind)

@@ -14,7 +14,7 @@ from stageprof_collectors.crew import Crew
 from stageprof_collectors.crowd import is_piece
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.gone import without, worked_s
-from stageprof_collectors.groups import Groups, Row
+from stageprof_collectors.groups import Row
 from stageprof_collectors.phrase import at, made_at, of_wall
 from stageprof_collectors.quantity import count, size
 from stageprof_collectors.rule import Limit, Limits, Rule
@@ -96,14 +96,14 @@ def _workers(recording: Recording, rows: Ints) -> int | None:
 
 def _main(recording: Recording, rows: Ints) -> Row:
     """The layer that took most of what was done again."""
-    groups, runs = Groups(recording), recording.timeline.runs
+    groups, runs = recording.groups, recording.timeline.runs
     took = (runs["stop"] - runs["start"])[rows].astype(float)
     return groups.rows[int(np.argmax(np.bincount(groups.of_run[rows], weights=took)))]
 
 
 def _kept(recording: Recording, rows: Ints, row: Row) -> int:
     """Bytes of the layer's results, each key once."""
-    groups, runs = Groups(recording), recording.timeline.runs
+    groups, runs = recording.groups, recording.timeline.runs
     mine = rows[groups.of_run[rows] == groups.rows.index(row)]
     keys = recording.store.keys(runs["key"][mine])
     sizes = dict(zip(keys, runs["nbytes"][mine].tolist(), strict=True))

@@ -9,7 +9,7 @@ import numpy as np
 
 from stageprof_collectors import shortage
 from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.groups import Groups, Row
+from stageprof_collectors.groups import Row
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.quantity import share, size
 from stageprof_collectors.rule import Limit, Limits, Rule
@@ -97,7 +97,7 @@ def _built(recording: Recording) -> Built | None:
     if not len(rows):
         return None
     held, number = _most(runs["stop"][rows], used[rows], runs["nbytes"][rows])
-    groups = Groups(recording)
+    groups = recording.groups
     of = groups.of_run[rows]
     main = int(np.argmax(np.bincount(of, weights=runs["nbytes"][rows])))
     return Built(held, number, groups.rows[main])

@@ -9,7 +9,7 @@ import numpy as np
 
 from stageprof_collectors.advice import in_batches
 from stageprof_collectors.batch import batch, rounded
-from stageprof_collectors.crowd import Crowd, Crowds, Kind
+from stageprof_collectors.crowd import Crowd, Kind
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.overhead import Overhead
 from stageprof_collectors.phrase import made_at, of_wall, word
@@ -60,7 +60,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         return
     if load.threads < limits["threads"] or load.most >= load.threads:
         return
-    crowds = Crowds(recording)
+    crowds = recording.crowds
     found = [crowd for kind in Kind if (crowd := crowds.of(kind)) is not None]
     crowd = max(found, key=lambda crowd: len(crowd.rows))
     overhead = Overhead(recording, crowd)
