@@ -33,6 +33,7 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         client: the distributed client whose cluster is recorded; None finds the active one,
             follows clients that start within the region, and records local schedulers.
         label: what the recording is called; by default where in the user's code it began.
+        gil: watch who holds the GIL of each process and who waits for it; see docs/gil.md.
 
     Raises:
         RecordingNotWritable: `path` cannot be written; nothing of the block has run then.
@@ -44,12 +45,14 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         *,
         client: Any = None,
         label: str | None = None,
+        gil: bool = True,
     ) -> None:
         if callable(path):
             raise UsageError("@stageprof.profile without brackets", do="write @stageprof.profile()")
         self._path = path
         self._client = client
         self._label = label
+        self._gil = gil
         self._collector: Collector | None = None
         self._session: Session | None = None
         self._recording: Recording | None = None
@@ -100,7 +103,7 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
             raise UsageError("start() was called twice", do="call stop() first")
         self._recording = None
         self._collector = Collector(self._path, self._label or _label(caller))
-        self._session = Session(self._collector.take)
+        self._session = Session(self._collector.take, watch_gil=self._gil)
         return self._session
 
     def _close(self) -> None:

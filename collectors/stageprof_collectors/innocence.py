@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.quantity import seconds, share
 from stageprof_collectors.settings import DEFAULTS, Settings
-from stageprof_collectors.work import gil_share
 from stageprof_runtime.stage import STEP, UNEXPLAINED, Stage, stage_of
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def _account(recording: Recording, which: Callable[[int], bool]) -> float:
 
 def _gil(recording: Recording) -> float | None:
     """Seconds that tasks on the critical path may have waited for the GIL; None if not watched."""
-    waited = gil_share(recording.timeline)
+    waited = recording.timeline.gil.shares
     if waited is None:
         return None
     steps = [s for s in recording.path_steps if s.run >= 0 and s.what.step == _COMPUTE]

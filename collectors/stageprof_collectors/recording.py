@@ -22,6 +22,7 @@ from stageprof_collectors.finding import Finding
 from stageprof_collectors.findings import findings_frame
 from stageprof_collectors.garbage import no_collection
 from stageprof_collectors.groups import Groups
+from stageprof_collectors.holders import gil
 from stageprof_collectors.incidents import Incidents
 from stageprof_collectors.innocence import innocents
 from stageprof_collectors.lane import Lanes
@@ -165,7 +166,8 @@ class Recording:
         """One row per run of a task, in the order in which they were assigned.
 
         Columns: key, prefix, layer, worker, thread, assigned_s, start_s, stop_s, duration_s,
-        nbytes, cpu_s, gil_share, status, run.
+        nbytes, cpu_s, gil_share (of its time it waited for the GIL), gil_hold_s, gil_wait_s (NaN
+        where nobody watched), status, run.
         """
         return tasks(self)
 
@@ -234,6 +236,17 @@ class Recording:
         not), left, tasks, busy_s, batches_lost, offset_s (of its clock), offset_error_s.
         """
         return places.workers(self)
+
+    def gil(self) -> pd.DataFrame:
+        """Who held the GIL of each process, and who waited for it, most holding first.
+
+        One row per process, thread, task prefix ("" between tasks) and line of code.
+
+        Columns: place, thread ("event loop", or its name), prefix, function, file, line ("" and 0
+        if unknown), hold_s, wait_s, caused_s (what others waited meanwhile, all together), source
+        (what named the line: "py-spy", or "looks" from within the process).
+        """
+        return gil(self)
 
     def recomputed(self) -> pd.DataFrame:
         """Work done twice: runs that were lost, failed, or made a key that was made before.

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from dask.utils import key_split
 
-from stageprof_collectors.work import gil_share
 from stageprof_runtime.event import STATUS
 
 if TYPE_CHECKING:
@@ -21,7 +20,8 @@ def tasks(recording: Recording) -> pd.DataFrame:
     runs, origin = timeline.runs, timeline.region.start
     keys = store.keys(runs["key"])
     layer, prefix = names(keys)
-    share = gil_share(timeline)
+    gil = timeline.gil
+    share, had, seen = gil.shares, gil.runs, gil.watched(runs["wplace"])
     words = np.array(store.strings, dtype=object)
     frame = {
         "key": keys,
@@ -36,6 +36,8 @@ def tasks(recording: Recording) -> pd.DataFrame:
         "nbytes": runs["nbytes"],
         "cpu_s": runs["cpu"] / 1e9,
         "gil_share": np.full(len(keys), np.nan) if share is None else share,
+        "gil_hold_s": np.where(seen, had.held / 1e9, np.nan),
+        "gil_wait_s": np.where(seen, had.waited / 1e9, np.nan),
         "status": np.array([*STATUS, "running"], dtype=object)[runs["status"]],
         "run": runs["run"],
     }

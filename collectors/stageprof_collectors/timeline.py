@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.alignment import Clock, align
 from stageprof_collectors.depend import Depends, depends
+from stageprof_collectors.gil import Gil
 from stageprof_collectors.graph import Graph, graphs
 from stageprof_collectors.store import Store
 from stageprof_runtime.event import NO_CAUSE, STATUS
@@ -102,6 +103,11 @@ class Timeline:
     def graphs(self) -> list[Graph]:
         """The graphs in the order of their arrival, each with its hand-over."""
         return graphs(self)
+
+    @cached_property
+    def gil(self) -> Gil:
+        """Who held the GIL of each process, and who waited for it."""
+        return Gil(self)
 
     def runs_of(self, numbers: Ints, places: Ints) -> Ints:
         """Index in `runs` of each (number, scheduler's place); -1 for those that are not there."""

@@ -161,34 +161,9 @@ def _waits(account: Account, timeline: Timeline) -> None:
 
 
 def _gil(account: Account, timeline: Timeline) -> None:
-    share = gil_share(timeline)
+    share = timeline.gil.shares
     if share is None:
         return
     runs = timeline.runs
     length_ = (runs["stop"] - runs["start"]).astype(float)
     account.entries[STEP["gil.wait"], "worker"].busy += int((share * length_).sum())
-
-
-def gil_share(timeline: Timeline) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
-    """For each run the estimated share of its time spent waiting for the GIL; None if unknown.
-
-    The contention of its process at its time, but never more than the time in which its thread
-    used no CPU: a thread that waits for the GIL uses none.
-    """
-    samples = timeline.read("sample", "t")
-    strings = timeline.store.strings
-    names = [i for i in present(samples["name"]) if strings[i] == "gil.contention"]
-    known = np.isin(samples["name"], names)
-    if not known.any():
-        return None
-    runs = timeline.runs
-    share = np.zeros(len(runs["run"]))
-    for place in present(samples["place"][known]):
-        at = known & (samples["place"] == place)
-        mine = runs["wplace"] == place
-        middle = (runs["start"][mine] + runs["stop"][mine]) // 2
-        share[mine] = np.interp(middle, samples["t"][at], samples["value"][at])
-    whole = np.maximum(runs["stop"] - runs["start"], 1)
-    idle = np.clip(1 - runs["cpu"] / whole, 0, 1)
-    bounded: np.ndarray[tuple[int], np.dtype[np.float64]] = np.minimum(share, idle)
-    return bounded

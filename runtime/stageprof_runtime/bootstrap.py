@@ -18,6 +18,7 @@ import cloudpickle  # type: ignore[import-untyped]
 from stageprof_runtime.version import __version__
 
 PACKAGE = "stageprof_runtime"
+FOLDERS = ("probes", "gil")
 
 
 def sources() -> bytes:
@@ -26,7 +27,7 @@ def sources() -> bytes:
 
     modules: dict[str, str] = {}
     root = resources.files(PACKAGE)
-    for folder, prefix in ((root, PACKAGE), (root / "probes", f"{PACKAGE}.probes")):
+    for folder, prefix in ((root, PACKAGE), *((root / n, f"{PACKAGE}.{n}") for n in FOLDERS)):
         for file in folder.iterdir():
             if file.name.endswith(".py"):
                 name = prefix if file.name == "__init__.py" else f"{prefix}.{file.name[:-3]}"

@@ -34,6 +34,11 @@ TRAIN: Final = 18
 STACK: Final = 19
 COLUMN: Final = 20
 UNUSED: Final = 21
+NODE: Final = 22
+FLAME: Final = 23
+CALLED: Final = 24
+HOLD: Final = 25
+STOOD: Final = 26
 
 #: Field names of each table, in order.
 FIELDS: Final[dict[int, tuple[str, ...]]] = {
@@ -110,12 +115,33 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # `total` bytes of a row, in the columns `label`; "filter": rows that pass one (both 0);
     # "slice": `count` of `total` elements of an array. `variable` is the function that reads.
     UNUSED: ("t", "name", "how", "label", "variable", "count", "total"),
+    # A place in the tree of stacks of this process: function `name` of `file` at `line`, called
+    # from place `parent` (-1: it is outermost). Numbers count up from 0; see `tree`.
+    NODE: ("number", "parent", "name", "file", "line"),
+    # Looks at stacks, summed: while `step` was done, for tasks of prefix `name` ("" elsewhere), the
+    # innermost frame was `node` in `count` looks, for `total` ns; `how` as in `stack`.
+    FLAME: ("t", "step", "name", "how", "node", "count", "total"),
+    # Calls as cProfile counted them while `step` was done: of function `name` (`file`, `line`) by
+    # the one named with `by_` ("" if none): all calls, those not from within itself, ns in it
+    # alone, and ns with what it called.
+    CALLED: (
+        "step", "name", "file", "line", "by_name", "by_file", "by_line", "calls", "primitive",
+        "own", "total",
+    ),
+    # A thread was seen to hold the GIL (`waits` 0) or to wait for it (1) all this time.
+    HOLD: ("start", "stop", "thread", "waits"),
+    # When `thread` held the GIL in this time, its innermost frame was `node` (-1: not kept); of the
+    # user's `label` ("file:line function"), or of a library's if there is none.
+    STOOD: ("start", "stop", "thread", "node", "label"),
 }  # fmt: skip
 
 #: Fields that hold text; each becomes an index into the batch's strings.
 TEXT: Final = frozenset(
-    {"label", "worker", "type", "name", "peer", "call", "client", "file", "how", "variable"}
-)
+    {
+        "label", "worker", "type", "name", "peer", "call", "client", "file", "how", "variable",
+        "by_name", "by_file",
+    }
+)  # fmt: skip
 
 #: Fields that hold a Dask key (str, bytes, number or nested tuple of them).
 KEYS: Final = frozenset({"key"})
@@ -144,6 +170,11 @@ TABLES: Final[dict[int, str]] = {
     STACK: "stack",
     COLUMN: "column",
     UNUSED: "unused",
+    NODE: "node",
+    FLAME: "flame",
+    CALLED: "called",
+    HOLD: "hold",
+    STOOD: "stood",
 }
 
 #: How a run ended, by status code.

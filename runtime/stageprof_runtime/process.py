@@ -15,6 +15,7 @@ from typing import Final
 from stageprof_runtime.batch import Row
 from stageprof_runtime.patch import Install, Undo, journal
 from stageprof_runtime.ring import Ring
+from stageprof_runtime.tree import Spot
 
 
 class _Emitter:
@@ -45,6 +46,13 @@ class _Emitter:
         for ring in _rings.get(role) or _fallback:
             ring.stack(name, label, how, entry, ns)
 
+    def flame(
+        self, role: str, step: int, name: str, how: str, stack: Sequence[Spot], ns: int
+    ) -> None:
+        """Add a look at a stack to the recordings of a role; see `Ring.flame`."""
+        for ring in _rings.get(role) or _fallback:
+            ring.flame(step, name, how, stack, ns)
+
 
 EMIT: Final = _Emitter()
 
@@ -70,12 +78,12 @@ def join(role: str, ring: Ring, probes: Sequence[Install]) -> Undo:
             if left:
                 return
             left = True
+            for probe in reversed(mine):  # with the ring still there: some tell their last now
+                _uninstall(probe)
             _rings[role] = [r for r in _rings.get(role, ()) if r is not ring]
             if not _rings[role]:
                 del _rings[role]
             _fallback[:] = [ring for rings in _rings.values() for ring in rings][:1]
-            for probe in reversed(mine):
-                _uninstall(probe)
 
     return leave
 

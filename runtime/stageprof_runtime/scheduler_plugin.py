@@ -39,6 +39,7 @@ from stageprof_runtime.patch import Undo, replace_item, together
 from stageprof_runtime.probes import (
     communication,
     garbage,
+    gil,
     imports,
     scheduling,
     serialization,
@@ -75,8 +76,15 @@ _graph: ContextVar[list[int]] = ContextVar("stageprof_graph", default=[-1, 0, 0]
 class SchedulerProbe(SchedulerPlugin):
     """Observes one scheduler for one session, and carries its workers' batches to the owner."""
 
-    def __init__(self, session: str, owner: str, worker_plugin: bytes) -> None:
+    def __init__(
+        self,
+        session: str,
+        owner: str,
+        worker_plugin: bytes,
+        watch_gil: bool = True,  # noqa: FBT001, FBT002
+    ) -> None:
         self.name = session
+        self._watch_gil = watch_gil
         self._session = session
         self._owner = owner
         self._worker_plugin = worker_plugin
@@ -148,7 +156,9 @@ class SchedulerProbe(SchedulerPlugin):
         undos.append(functools.partial(handlers.pop, f"{self._session}-end", None))
         streams[f"{self._session}-batch"] = self._relay
         undos.append(scheduling.here_is_loop())
-        undos.append(process.join("scheduler", self._ring, PROBES))
+        probes = [*PROBES, *([gil.install] * self._watch_gil)]
+        undos.append(process.join("scheduler", self._ring, probes))
+        self.watches |= gil.watches()
         undos.append(replace_item(streams, "update-graph", self._update_graph))
 
     async def _tell_workers(self, op: str, patience: float, **what: Any) -> None:

@@ -31,6 +31,7 @@ from stageprof_runtime.probes import (
     clients,
     communication,
     garbage,
+    gil,
     imports,
     layers,
     local,
@@ -85,10 +86,11 @@ Sink = Callable[[bytes], None]
 class Session:
     """One recording's presence in this process and on the clusters that its clients use."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, *, watch_gil: bool = True) -> None:
         self.name = f"stageprof-{os.getpid()}-{next(_numbers)}-{now_ns() % 10**9}"
         self.ring = Ring(short_ns=CLIENT_SHORT_NS)
         self._sink = sink
+        self._watch_gil = watch_gil
         place = Place("client", socket.gethostname(), os.getpid(), "client", now_ns())
         self._shipper = Shipper(place, self.ring, sink)
         self._sampler: Sampler | None = None
@@ -155,8 +157,9 @@ class Session:
         return os.getpid() != self._shipper.place.pid
 
     def _install(self) -> None:
-        self._leave = process.join("client", self.ring, PROBES)
-        self.watches["stacks"] = stacks.watch()
+        probes = [*PROBES, *([gil.install] * self._watch_gil)]
+        self._leave = process.join("client", self.ring, probes)
+        self.watches |= {"stacks": stacks.watch()} | gil.watches()
         clients.followers.append(self)
         self._shipper.watches = self.watches
         self._shipper.counts = local.counts
@@ -169,16 +172,12 @@ class Session:
         if self in clients.followers:
             clients.followers.remove(self)
         attempt(self.watches["stop"], self._tell_loops)
-        for step in (self._leave, self._shipper.stop, self._end_monitor, self._flush):
+        for step in (self._leave, self._shipper.stop, self._flush):
             attempt(self.watches["stop"], step)
 
     def _tell_loops(self) -> None:
         for label in rounds.told():
             self.ring.emit((MARK, now_ns(), "loop", label))
-
-    def _end_monitor(self) -> None:
-        if self._monitor is not None:
-            self._monitor.close()
 
     def _flush(self) -> None:
         for batch in self._shipper.drain():
@@ -232,7 +231,9 @@ class Session:
         handlers[op] = functools.partial(self._received, client)
         self._joined[client] = process.share(waiting.Arrivals(client))
         try:
-            plugin = carry("scheduler", self.name, client.id, carry("worker", self.name))
+            gil = self._watch_gil
+            worker = carry("worker", self.name, gil)
+            plugin = carry("scheduler", self.name, client.id, worker, gil)
             register = client.scheduler.register_scheduler_plugin
             await register(plugin=plugin, name=self.name, idempotent=False)
             self.ring.emit((MARK, now_ns(), "cluster joined", str(client.id)))

@@ -1,4 +1,4 @@
-"""Numbers of a process every half second: memory, CPU, network, disk, GIL contention, loop lag.
+"""Numbers of a process every half second: memory, CPU, network, disk, loop lag.
 
 Schedulers and workers have Dask's own `SystemMonitor`; its latest values are taken over. A
 process without one (a client with a local scheduler) gets a monitor of its own.
@@ -6,13 +6,7 @@ process without one (a client with a local scheduler) gets a monitor of its own.
 
 from __future__ import annotations
 
-import functools
-import math
-import os
-import threading
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import dask.config
@@ -24,12 +18,6 @@ from stageprof_runtime.ring import Ring
 #: Seconds between two samples.
 EVERY_S = 0.5
 
-#: Seconds that gilknocker's last thread is given to end, at least where threads cannot be listed,
-#: and at most where they can.
-SETTLE_S, PATIENCE_S = 0.02, 0.25
-#: A thread of gilknocker's that takes the GIL lives for one of its looks only.
-_YOUNG_S = 0.3
-
 #: Dask's name -> ours
 _NAMES = {
     "cpu": "cpu.percent",
@@ -38,7 +26,6 @@ _NAMES = {
     "host_net_io.write_bps": "network.write_bps",
     "host_disk_io.read_bps": "disk.read_bps",
     "host_disk_io.write_bps": "disk.write_bps",
-    "gil_contention": "gil.contention",
 }
 
 
@@ -97,42 +84,11 @@ def own_monitor() -> Callable[[], dict[str, float]]:
     """Values of this process from a monitor of our own, for processes that have none."""
     from distributed.system_monitor import SystemMonitor
 
-    monitor = SystemMonitor(maxlen=2)
+    # Dask's monitor would start gilknocker, whose thread can abort a process that ends.
+    monitor = SystemMonitor(maxlen=2, monitor_gil_contention=False)
 
     def values() -> dict[str, float]:
         recent = monitor.update()
         return {ours: recent[theirs] for theirs, ours in _NAMES.items() if theirs in recent}
 
-    values.close = functools.partial(_close, monitor)  # type: ignore[attr-defined]
     return values
-
-
-def _close(monitor: Any) -> None:
-    close = getattr(monitor, "close", None)
-    if close is not None:
-        close()
-        # gilknocker's thread may still be about to take the GIL; if the interpreter ended before
-        # it does, the process would abort. It needs moments in which we do not hold it.
-        time.sleep(SETTLE_S)
-        until = time.monotonic() + PATIENCE_S
-        while _newcomers() and time.monotonic() < until:
-            time.sleep(SETTLE_S / 4)
-
-
-def _newcomers() -> bool:
-    """Whether a thread that is none of Python's began just now; where that can be seen."""
-    known = {thread.native_id for thread in threading.enumerate()}
-    return any(
-        int(thread.name) not in known and _age_s(thread) < _YOUNG_S
-        for thread in Path("/proc/self/task").glob("*")
-    )
-
-
-def _age_s(thread: Path) -> float:
-    """Seconds since a thread began, from field 22 of its `stat` (see proc(5))."""
-    try:
-        fields = (thread / "stat").read_text().rpartition(")")[2].split()
-        uptime = float(Path("/proc/uptime").read_text().split()[0])
-        return uptime - float(fields[19]) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError):  # it has ended meanwhile
-        return math.inf

@@ -27,6 +27,7 @@ from stageprof_runtime.probes import (
     execution,
     frames,
     garbage,
+    gil,
     imports,
     memory,
     serialization,
@@ -68,8 +69,9 @@ _ENDS = frozenset({*_BEGINS, "long-running"})
 class WorkerProbe(WorkerPlugin):
     """Observes one worker for one session."""
 
-    def __init__(self, session: str) -> None:
+    def __init__(self, session: str, watch_gil: bool = True) -> None:  # noqa: FBT001, FBT002
         self.name = session
+        self._watch_gil = watch_gil
         self._session = session
         self._op = f"{session}-batch"
         self._undo: Undo = lambda: None
@@ -111,9 +113,10 @@ class WorkerProbe(WorkerPlugin):
         self._undo = together(undos)
         undos.append(shipper.stop)
         probes: list[Install] = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
+        probes += [gil.install] * self._watch_gil
         undos.append(process.join("worker", ring, probes))
         undos.append(Ticks(worker.loop.asyncio_loop, ring, self.watches["ticks"]).start())
-        self.watches["stacks"] = stacks.watch()
+        self.watches |= {"stacks": stacks.watch()} | gil.watches()
         shipper.start()
         self._ask_loop()
 

@@ -15,7 +15,6 @@ from stageprof_collectors.quantity import count
 from stageprof_collectors.replay import Change
 from stageprof_collectors.rule import Limit, Limits, Rule
 from stageprof_collectors.timeline import LOCAL, Ints, present
-from stageprof_collectors.work import gil_share
 from stageprof_runtime.stack import LIBRARY
 from stageprof_runtime.stage import STEP, Stage
 
@@ -47,7 +46,7 @@ client = Client(cluster)
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for all workers: their threads are set in one place."""
     timeline = recording.timeline
-    shares = gil_share(timeline)
+    shares = timeline.gil.shares
     if shares is None:
         return
     waited = np.where(_beside_others(timeline.runs), shares, 0.0)

@@ -14,7 +14,6 @@ from stageprof_collectors.quantity import count, seconds, span
 from stageprof_collectors.replay import Change
 from stageprof_collectors.rule import Limit, Limits, Rule
 from stageprof_collectors.timeline import LOCAL, Ints
-from stageprof_collectors.work import gil_share
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def _in_processes(recording: Recording) -> bool:
 
 
 def _contending(recording: Recording, rows: Ints, limits: Limits) -> Iterator[Finding]:
-    shares = gil_share(recording.timeline)
+    shares = recording.timeline.gil.shares
     if shares is None:
         return
     runs = recording.timeline.runs

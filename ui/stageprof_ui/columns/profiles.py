@@ -11,7 +11,6 @@ import pandas as pd
 from stageprof_collectors.quantity import count, seconds, share
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
-from stageprof_collectors.work import gil_share
 from stageprof_ui.columns.series import Samples, Series, highest
 
 #: The sample: which part of the time somebody who asked for the GIL had to wait.
@@ -65,7 +64,7 @@ def by_process(samples: Samples, series: list[Series]) -> pd.DataFrame:
 def threads(recording: Recording) -> Threads:
     """Seconds that tasks ran, used a processor, and are estimated to have waited for the GIL."""
     runs, groups = recording.timeline.runs, recording.groups
-    gil = gil_share(recording.timeline)
+    gil = recording.timeline.gil.shares
     seen = np.flatnonzero(runs["seen"] == 1)
     codes, prefixes = pd.factorize(np.array([row.prefix for row in groups.rows], dtype=object))
     of = codes[groups.of_run[seen]]

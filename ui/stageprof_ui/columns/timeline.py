@@ -14,7 +14,6 @@ from stageprof_collectors.lane import Lane
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_collectors.timeline import Ints, present
-from stageprof_collectors.work import gil_share
 from stageprof_runtime.stage import STEP
 from stageprof_ui.columns.boxes import Boxes, Pile, Row
 
@@ -185,7 +184,7 @@ def union(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
 
 def _tenths(recording: Recording) -> Ints:
     """For each run the tenth of its time spent waiting for the GIL, plus 1; 0 where unknown."""
-    share = gil_share(recording.timeline)
+    share = recording.timeline.gil.shares
     if share is None:
         return np.zeros(len(recording.timeline.runs["run"]), np.int64)
     return np.clip((share * 10).astype(np.int64), 0, 9) + 1

@@ -1,0 +1,202 @@
+"""This process's side of the watch: starts it, tells it which threads there are, takes what it saw.
+
+A thread of ours does all of it; it sleeps in a read, so that the process's work is not delayed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from importlib import resources
+from typing import IO, Any, Final
+
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.event import HOLD, MARK, SAMPLE, STOOD
+from stageprof_runtime.gil.permission import allow, allowed_no_more, spy
+from stageprof_runtime.gil.state import GilState, NoGil, find
+from stageprof_runtime.gil.watch import COST, INTERVAL, RECORD, SUMS, TEXT
+from stageprof_runtime.guard import Watch, attempt
+from stageprof_runtime.lines import USER, kind
+from stageprof_runtime.patch import Emit
+
+#: Looks each second while threads wait for one another.
+RATE: Final = 100
+#: Seconds that the watch is given to end.
+PATIENCE_S: Final = 4.0
+#: A process has one GIL: what is known of it goes to the process's first ring, whatever its role.
+ANY: Final = "any"
+#: Our own threads: they are not asked whether they wait.
+OURS: Final = "stageprof-"
+
+
+class Watcher:
+    """Keeps a watch on this process from `start` to `stop`."""
+
+    def __init__(self, emit: Emit, *, rate: int = RATE) -> None:
+        self._emit = emit
+        self._rate = rate
+        self._pid = os.getpid()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._told: dict[int, int] = {}
+        self._over = threading.Event()
+        #: what ends the thread's sleep: read end, write end
+        self._bell = os.pipe()
+        #: what this side of it costs, the program itself, and py-spy
+        self.watches = [Watch("gil"), Watch("gil.watch"), Watch("gil.py-spy")]
+        #: called if nothing can be seen from outside
+        self.instead: Callable[[], None] = lambda: None
+        self._thread = threading.Thread(target=self._run, name=f"{OURS}gil", daemon=True)
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the watch and take what it saw last; nothing of it is left when it returns."""
+        if os.getpid() != self._pid:
+            return  # a forked child: watch and thread are its parent's
+        self._over.set()
+        os.write(self._bell[1], b".")
+        if self._thread.is_alive():
+            self._thread.join(PATIENCE_S)
+        child = self._child
+        if child is not None and child.poll() is None:
+            child.kill()
+            child.wait()
+        for end in self._bell:
+            os.close(end)
+
+    def _run(self) -> None:
+        try:
+            child = self._child = self._begin(find())
+        except (NoGil, OSError, ValueError) as error:
+            self._refused(str(error))
+            return
+        with child:
+            attempt(self.watches[0], self._listen, child.stdin, child.stdout)
+            said = child.stderr.read(300).decode(errors="replace").strip() if child.stderr else ""
+        allowed_no_more()
+        if child.returncode:
+            self._refused(said or f"the watch ended with status {child.returncode}")
+
+    def _begin(self, state: GilState) -> subprocess.Popen[bytes]:
+        source = resources.files(__package__).joinpath("watch.py").read_text(encoding="utf-8")
+        numbers = (os.getpid(), state.holder, state.ident, self._rate)
+        words = [sys.executable, "-I", "-S", "-c", source, *map(str, numbers), spy()]
+        pipe = subprocess.PIPE
+        child = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)  # noqa: S603
+        allow(child.pid)
+        self._source("watch")
+        return child
+
+    def _source(self, what: str) -> None:
+        """Say what the numbers of the GIL come from from now on."""
+        self._emit.row(ANY, (MARK, now_ns(), "gil source", what[:300]))
+
+    def _refused(self, reason: str) -> None:
+        self._source(f"ticker: {reason}")
+        if not self._over.is_set():
+            self.instead()
+
+    # -- what it is told --------------------------------------------------------------------
+
+    def _introduce(self, pipe: IO[bytes]) -> None:
+        """Tell which threads have come."""
+        if pipe.closed:
+            return
+        now = {t.native_id: t for t in threading.enumerate() if t.native_id and t.ident}
+        news = [n for n, t in now.items() if self._told.get(n) != t.ident]
+        lines = "".join(
+            f"{n} {now[n].ident} {int(not now[n].name.startswith(OURS))}\n" for n in news
+        )
+        self._told = {n: t.ident or 0 for n, t in now.items()}
+        if lines:
+            pipe.write(lines.encode())
+        for n in news:
+            label = f"{now[n].ident} {now[n].name}"[:200]
+            self._emit.row(ANY, (MARK, now_ns(), "thread", label))
+
+    # -- what it says -----------------------------------------------------------------------
+
+    def _listen(self, into: IO[bytes], out: IO[bytes]) -> None:
+        """Take what it says until it ends, which it does when its input does."""
+        said = b""
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(out, selectors.EVENT_READ)
+            waiting.register(self._bell[0], selectors.EVENT_READ)
+            self._introduce(into)
+            while True:
+                ready = [key.fileobj for key, _ in waiting.select()]
+                if self._bell[0] in ready:
+                    waiting.unregister(self._bell[0])
+                    into.close()
+                if out in ready:
+                    chunk = os.read(out.fileno(), 1 << 16)
+                    if not chunk:
+                        break
+                    said = self._heard(said + chunk)
+                    self._introduce(into)
+
+    def _heard(self, said: bytes) -> bytes:
+        """Emit what whole records say; returns what is left."""
+        start = now_ns()
+        used = self._take(said)
+        self.watches[0].calls += 1
+        self.watches[0].measured(now_ns() - start)
+        return said[used:]
+
+    def _take(self, said: bytes) -> int:
+        """Emit what whole records say; how many bytes they took."""
+        at = 0
+        while at + RECORD.size <= len(said):
+            kind, *numbers = RECORD.unpack_from(said, at)
+            size = RECORD.size + (numbers[0] if kind == TEXT else 0)
+            if at + size > len(said):
+                break
+            self._record(kind, numbers, said[at + RECORD.size : at + size])
+            at += size
+        return at
+
+    def _record(self, kind: int, numbers: list[int], text: bytes) -> None:
+        if kind == INTERVAL:
+            self._emit.row(ANY, (HOLD, *numbers))
+        elif kind == SUMS and numbers[0]:
+            now, looks, held, waiting = now_ns(), *numbers[:3]
+            self._emit.row(ANY, (SAMPLE, now, "gil.contention", held / looks))
+            self._emit.row(ANY, (SAMPLE, now, "gil.waiting", waiting / looks))
+            self.watches[1].calls += looks
+        elif kind == COST:
+            self._spent(*numbers)
+        elif kind == TEXT:
+            self._words(json.loads(text))
+
+    def _spent(self, own: int, spied: int, late: int, dropped: int) -> None:
+        """What the watch has used of a processor so far; it is no hook and has no budget."""
+        for watch, ns in zip(self.watches[1:], (own, spied), strict=True):
+            watch.calls = max(watch.calls, int(ns > 0))
+            watch.timed, watch.timed_ns = watch.calls, ns
+        if dropped:
+            self._emit.row(ANY, (MARK, now_ns(), "gil dropped", str(dropped)))
+
+    def _words(self, said: dict[str, Any]) -> None:
+        if "refused" in said:
+            self._emit.row(ANY, (MARK, now_ns(), "gil holders", said["refused"][:300]))
+            return
+        labels = [label_of(stack) for stack in said["stacks"]]
+        for start, stop, thread, number in said["rows"]:
+            self._emit.row(ANY, (STOOD, start, stop, thread, -1, labels[number]))
+
+
+def label_of(stack: list[list[Any]]) -> str:
+    """The innermost function of the user's, or else of anybody's: "file:line function".
+
+    Of each frame of the stack, outermost first: function, file, line.
+    """
+    mine = [frame for frame in stack if kind(frame[1]) == USER and not frame[1].startswith("<")]
+    name, file, line = (mine or stack)[-1]
+    return f"{file}:{line} {name}"
