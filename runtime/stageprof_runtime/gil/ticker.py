@@ -21,8 +21,9 @@ from stageprof_runtime.patch import Emit
 #: interpreter's own rhythm.
 PERIOD_S: Final = 0.02
 #: Part of the switch interval after which the GIL is said to have been taken: a sleep alone ends
-#: late by less.
-TAKEN: Final = 0.5
+#: late by less (0.1 ms of 5; on a busy machine one in fifteen by more), and a larger part would
+#: miss that somebody else was about to get it.
+TAKEN: Final = 0.1
 #: Questions of one answer.
 COUNT: Final = 25
 

@@ -9,17 +9,16 @@ import json
 import os
 import selectors
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
-from importlib import resources
 from typing import IO, Any, Final
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import HOLD, MARK, SAMPLE, STOOD
-from stageprof_runtime.gil.permission import allow, allowed_no_more, spy
+from stageprof_runtime.gil.messages import COST, INTERVAL, RECORD, SUMS, TEXT
+from stageprof_runtime.gil.permission import allow, allowed_no_more
+from stageprof_runtime.gil.program import command, sources
 from stageprof_runtime.gil.state import GilState, NoGil, find
-from stageprof_runtime.gil.watch import COST, INTERVAL, RECORD, SUMS, TEXT
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.lines import USER, kind
 from stageprof_runtime.patch import Emit
@@ -85,12 +84,13 @@ class Watcher:
             self._refused(said or f"the watch ended with status {child.returncode}")
 
     def _begin(self, state: GilState) -> subprocess.Popen[bytes]:
-        source = resources.files(__package__).joinpath("watch.py").read_text(encoding="utf-8")
-        numbers = (os.getpid(), state.holder, state.ident, self._rate)
-        words = [sys.executable, "-I", "-S", "-c", source, *map(str, numbers), spy()]
+        program = sources()
+        words = command(len(program), os.getpid(), state, self._rate)
         pipe = subprocess.PIPE
         child = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)  # noqa: S603
         allow(child.pid)
+        if child.stdin is not None:
+            child.stdin.write(program)
         self._source("watch")
         return child
 

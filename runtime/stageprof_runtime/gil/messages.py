@@ -1,0 +1,60 @@
+"""What the watch says: records of five numbers, some followed by a text.
+
+Like all that the watch runs, this imports the standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import struct
+import time
+from typing import Final
+
+#: kind and four numbers; see `INTERVAL` and those after it
+RECORD: Final = struct.Struct("<5q")
+#: start, stop (ns), thread, whether it waited (1) or held (0) the GIL
+INTERVAL: Final = 0
+#: looks, those that found the GIL taken, threads that waited for it (sum), unused
+SUMS: Final = 1
+#: ns of CPU of the watch, of py-spy; looks that came late; intervals dropped
+COST: Final = 2
+#: bytes of JSON that follow
+TEXT: Final = 3
+
+#: Bytes kept for a reader that does not read.
+BACKLOG: Final = 1 << 20
+
+
+class Out:
+    """Standard output, which never makes this program wait."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._left = bytearray()
+        self.dropped = 0
+        os.set_blocking(file, False)
+
+    def add(self, kind: int, *numbers: int) -> None:
+        """Add a record."""
+        if kind == INTERVAL and len(self._left) > BACKLOG:
+            self.dropped += 1
+            return
+        self._left += RECORD.pack(kind, *numbers)
+
+    def text(self, value: object) -> None:
+        """Add a text of JSON."""
+        data = json.dumps(value).encode()
+        self.add(TEXT, len(data), 0, 0, 0)
+        self._left += data
+
+    def flush(self, until: float = 0.0) -> None:
+        """Write what is accepted; with `until` (seconds of `time.monotonic`) wait for the rest."""
+        while self._left:
+            try:
+                del self._left[: os.write(self._file, self._left[:65536])]
+            except BlockingIOError:
+                wait = until - time.monotonic()
+                if wait <= 0 or not select.select([], [self._file], [], wait)[1]:
+                    return

@@ -1,0 +1,137 @@
+"""py-spy beside a process: where in the code its threads are when they hold the GIL."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import time
+from typing import Any, Final
+
+#: Seconds of one run of py-spy: what it saw is lost if it is killed.
+SPELL_S: Final = 60
+#: Seconds that py-spy is given to write what it saw.
+LAST_S: Final = 1.5
+
+
+class Spy:
+    """py-spy, in spells of a minute."""
+
+    def __init__(self, program: str, pid: int, rate: int) -> None:
+        self._program, self._pid, self._rate = program, pid, rate
+        self._child = self._error = self._file = -1
+        self._said = b""
+        self._zero = 0
+        #: why it is not used any more
+        self.refused = "" if program else "py-spy is not installed"
+
+    def start(self) -> None:
+        """Begin a spell."""
+        if self.refused or self._child >= 0:
+            return
+        self._file = os.memfd_create("stageprof-stacks")
+        self._error, theirs = os.pipe()
+        self._said, self._zero = b"", 0
+        path = f"/proc/{os.getpid()}/fd/{self._file}"
+        words = [self._program, "record", "--pid", str(self._pid), "--gil", "--threads"]
+        words += ["--nonblocking", "--format", "chrometrace", "--output", path]
+        words += ["--rate", str(self._rate), "--duration", str(SPELL_S)]
+        self._child = os.fork()
+        if self._child == 0:
+            become(words, theirs)
+        os.close(theirs)
+
+    @property
+    def files(self) -> list[int]:
+        """What to listen to."""
+        return [self._error] if self._child >= 0 else []
+
+    def listen(self, now: int) -> object | None:
+        """It said something; what it saw, if it has ended."""
+        chunk = os.read(self._error, 65536)
+        self._said = (self._said + chunk)[-4096:]
+        if b"Sampling process" in self._said and not self._zero:
+            self._zero = now
+        return None if chunk else self._ended()
+
+    def stop(self) -> object | None:
+        """End the spell; what it saw, if anything."""
+        if self._child < 0:
+            return None
+        os.kill(self._child, 2 if self._zero else 9)
+        until = time.monotonic() + LAST_S
+        while time.monotonic() < until and select.select([self._error], [], [], LAST_S)[0]:
+            if not os.read(self._error, 65536):
+                break
+        else:
+            self.kill()
+        return self._ended()
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._child >= 0:
+            os.kill(self._child, 9)
+
+    def _ended(self) -> object | None:
+        status = os.waitpid(self._child, 0)[1]
+        data = os.pread(self._file, os.fstat(self._file).st_size, 0)
+        os.close(self._file)
+        os.close(self._error)
+        self._child = -1
+        try:
+            return stacks(json.loads(data), self._zero)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            last = self._said.decode(errors="replace").strip().splitlines()[-1:]
+            self.refused = f"py-spy ended with status {status}: {''.join(last)}"[:300]
+            return None
+
+
+def become(words: list[str], error: int) -> None:
+    """Turn this forked process into py-spy; it dies with its parent, whatever happens to that."""
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(error, 1)
+        os.dup2(error, 2)
+        os.execv(words[0], words)  # noqa: S606
+    finally:
+        os._exit(127)
+
+
+def stacks(events: list[dict[str, Any]], zero: int) -> dict[str, object]:
+    """A trace of py-spy as stacks: each thread's, from when it was seen to when it changed.
+
+    The trace ends a frame when the *same thread* is seen with the GIL elsewhere, not when it gives
+    the GIL away (py-spy 0.4): it tells where a thread was when it last held the GIL.
+    """
+    numbers: dict[tuple[tuple[str, str, int], ...], int] = {}
+    open_: dict[int, list[tuple[str, str, int]]] = {}
+    since: dict[int, tuple[int, int]] = {}
+    rows: list[list[int]] = []
+
+    def settle(thread: int, at: int) -> None:
+        start, number = since.pop(thread, (at, 0))
+        if at > start:
+            rows.append([start, at, thread, number])
+        frames = open_.get(thread)
+        if frames:
+            since[thread] = at, numbers.setdefault(tuple(frames), len(numbers))
+
+    last: dict[int, int] = {}
+    for event in events:
+        thread, at = int(event["tid"]), zero + int(event["ts"]) * 1000
+        if last.get(thread, at) != at:
+            settle(thread, last[thread])
+        last[thread] = at
+        frames = open_.setdefault(thread, [])
+        if event["ph"] == "E":
+            del frames[-1:]
+        elif not str(event["name"]).startswith("thread ("):
+            where = event["args"]
+            frames.append((str(event["name"]), str(where["filename"]), int(where["line"] or 0)))
+    for thread, at in last.items():
+        settle(thread, at)
+    return {"stacks": list(numbers), "rows": rows}
