@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from stageprof_ui.store import Store
 
 
-def store(recording: Recording) -> Store:
+def store(recording: Recording, *, sources: bool = False) -> Store:
     """What the pages of a recording are made from, with the user's settings.
+
+    Args:
+        recording: what they show.
+        sources: whether they show lines of the user's program; only to this machine's browser.
 
     Raises:
         UsageError: Panel and what it draws with are not installed.
@@ -34,7 +38,7 @@ def store(recording: Recording) -> Store:
     settings = _settings()
     from stageprof_ui.store import Store
 
-    return Store(recording, settings)
+    return Store(recording, settings, sources=sources)
 
 
 def _settings() -> Settings:
@@ -73,6 +77,7 @@ def written(recording: Recording, path: str | os.PathLike[str]) -> None:
 
     Raises:
         UsageError: the packages for it are not installed.
+        OSError: `path` cannot be written.
     """
     made = store(recording)
     from stageprof_ui import report
@@ -86,7 +91,7 @@ def served(recording: Recording, *, port: int = 0) -> App:
     Raises:
         UsageError: the packages for it are not installed, or the port is in use.
     """
-    made = store(recording)
+    made = store(recording, sources=True)
     from stageprof_ui.app import page
     from stageprof_ui.server import App
 
@@ -108,7 +113,7 @@ def compared(recordings: Sequence[Recording], *, port: int = 0) -> App:
     Raises:
         UsageError: as `served`.
     """
-    made = [store(recording) for recording in recordings]
+    made = [store(recording, sources=True) for recording in recordings]
     for one in made:
         _prepare(one)
     from stageprof_ui.app import asked, comparison

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -61,9 +62,12 @@ class Recording(collected.Recording):
             UsageError: the packages of `stageprof[ui]` are not installed, or `path` cannot be
                 written.
         """
-        from stageprof import app
+        from stageprof.app import written
+        from stageprof.export.target import Format, exported
 
-        app.written(self, path)
+        # A report is replaced, but no folder, which `force` would take away with its tables.
+        there = os.path.isfile(path)  # noqa: PTH113 (Path's raises where it may not look)
+        exported(Format(written, ".html"), self, Path(path), force=there)
 
     def show(self, *, port: int = 0, browser: bool = True) -> None:
         """Serve the app to this machine's browser until Ctrl-C.

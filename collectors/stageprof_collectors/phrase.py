@@ -1,15 +1,20 @@
-"""Phrases that headlines and fixes share: where something is, what it costs, what to call it."""
+"""Phrases that headlines, fixes and cards share: where something is, its cost, what to call it."""
 
 from __future__ import annotations
 
 import keyword
 import ntpath
-from typing import TYPE_CHECKING
+from math import isfinite
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from stageprof_collectors.quantity import seconds
+from stageprof_collectors.quantity import seconds, share, span
 
 if TYPE_CHECKING:
+    from stageprof_collectors.finding import Finding
     from stageprof_collectors.recording import Recording
+
+#: What a finding saves that was made before a run.
+_NOT_KNOWN: Final = "not known before a run"
 
 
 def at(file: str, line: int) -> str:
@@ -26,6 +31,28 @@ def made_at(file: str, line: int, before: str = " at ") -> str:
 def of_wall(cost_s: float, recording: Recording) -> str:
     """What something costs of the run: `6.1 s of 19.4 s`."""
     return f"{seconds(cost_s)} of {seconds(recording.wall)}"
+
+
+class Worth(NamedTuple):
+    """What acting on a finding saves, and what it costs meanwhile; no cost before a run."""
+
+    saving: str
+    cost: str
+
+    @property
+    def sentence(self) -> tuple[str, str, str]:
+        """Both as a card says them: what is before the saving, the saving, and what is after it."""
+        if not self.cost:
+            return "what it saves is ", self.saving, ""
+        return "saves ", self.saving, f", costs {self.cost}"
+
+
+def worth(found: Finding, wall_s: float) -> Worth:
+    """The amounts of a finding: `5.4-6.1 s`, `6.10 s (30 % of the run)`."""
+    if not isfinite(found.cost_s):
+        return Worth(_NOT_KNOWN, "")
+    part = f" ({share(found.cost_s / wall_s)} of the run)" if wall_s > 0 else ""
+    return Worth(span(*found.saving_s), f"{seconds(found.cost_s)}{part}")
 
 
 def word(name: str, otherwise: str) -> str:

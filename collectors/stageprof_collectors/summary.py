@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import pandas as pd
 from stageprof_collectors.computations import wall_between
 from stageprof_collectors.diagnosis import NOTHING, Diagnosis, Progress, examine
 from stageprof_collectors.finding import Finding, Severity
+from stageprof_collectors.phrase import at
 from stageprof_collectors.quantity import count, seconds
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.settings import DEFAULTS, Settings
@@ -222,7 +222,7 @@ def _first_task(recording: Recording) -> FirstTask | None:
     parts = [(stage, split[f"{stage}_s"]) for stage in Stage]
     worth = [(s, t) for s, t in parts if t >= wait * _WORTH]
     worth.sort(key=lambda part: -part[1])
-    return FirstTask(wait, _line(row["file"], row["line"]), len(known), tuple(worth))
+    return FirstTask(wait, at(row["file"], row["line"]), len(known), tuple(worth))
 
 
 def _layers(recording: Recording) -> tuple[LayerLine, ...]:
@@ -231,16 +231,12 @@ def _layers(recording: Recording) -> tuple[LayerLine, ...]:
     return tuple(
         LayerLine(
             _HASH.sub("", layer_of(str(row["layer"]))),
-            _line(row["file"], row["line"]),
+            at(row["file"], row["line"]),
             int(row["tasks"]),
             float(row["wall_s"]),
         )
         for row in frame.to_dict("records")
     )
-
-
-def _line(file: str, line: int) -> str:
-    return f"{PurePath(file).name}:{line}" if file else ""
 
 
 def _problems(recording: Recording, diagnosis: Diagnosis, problem: str) -> tuple[str, ...]:

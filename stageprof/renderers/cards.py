@@ -7,7 +7,7 @@ from typing import Final
 
 from stageprof_collectors.evidence import places, shown
 from stageprof_collectors.finding import Finding
-from stageprof_collectors.quantity import seconds, share, span
+from stageprof_collectors.phrase import worth
 from stageprof_collectors.summary import Summary
 from stageprof_collectors.text import safe
 from stageprof_ui.palette import SEVERITY_COLOURS
@@ -64,9 +64,8 @@ def _card(found: Finding, wall_s: float) -> str:
 def _card_parts(found: Finding, wall_s: float) -> Iterator[str]:
     severity = f'<b class="stageprof-{found.severity}">{found.severity}</b>'
     yield f"<div>{severity} {_text(found.headline)}</div>"
-    part = f" ({share(found.cost_s / wall_s)} of the run)" if wall_s > 0 else ""
-    costs = f"costs {seconds(found.cost_s)}{part}"
-    yield f"<div>saves <b>{_text(span(*found.saving_s))}</b>, {_text(costs)}</div>"
+    before, saving, after = map(_text, worth(found, wall_s).sentence)
+    yield f"<div>{before}<b>{saving}</b>{after}</div>"
     rows = [(name, _text(value)) for name, value in places(found)]
     yield _table([*rows, *shown(found.evidence, "html")])
     yield f"<div>{_text(found.fix.text)}</div>"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from math import isfinite
-from pathlib import PurePath
 from typing import Final, TextIO
 
 from rich.text import Text
@@ -13,13 +11,12 @@ from rich.text import Text
 from stageprof.renderers.page import WIDTH, column, heading, plain, printed, whole, wrapped
 from stageprof_collectors.evidence import places, shown
 from stageprof_collectors.finding import Finding
-from stageprof_collectors.quantity import count, seconds, share, span
+from stageprof_collectors.phrase import at, worth
+from stageprof_collectors.quantity import count, span
 from stageprof_collectors.summary import Summary
 from stageprof_collectors.text import safe
 from stageprof_ui.palette import SEVERITY_STYLES
 
-#: What a finding saves that was made before a run.
-NOT_KNOWN: Final = "not known before a run"
 #: How many findings a summary names.
 TOP: Final = 3
 #: Cells that the longest severity takes with the blanks around it, and at most a file and line.
@@ -56,8 +53,7 @@ def _brief(found: Finding) -> str:
 
 
 def _line(found: Finding) -> str:
-    where = found.where
-    return safe(f"{PurePath(where.file).name}:{where.line}") if where.file else ""
+    return safe(at(found.where.file, found.where.line))
 
 
 def show(summary: Summary, file: TextIO | None = None) -> None:
@@ -89,10 +85,9 @@ def _finding(number: int, found: Finding, wall_s: float) -> Iterator[Text]:
     severity = Text(f"{number:<{_EDGE}}{found.severity:<{_INNER - _EDGE}}")
     severity.stylize(f"bold {SEVERITY_STYLES[found.severity]}")
     yield from _block(severity, found.headline, _INNER, style="bold")
-    part = f" ({share(found.cost_s / wall_s)} of the run)" if wall_s > 0 else ""
-    if isfinite(found.cost_s):
-        yield from _part("costs", f"{seconds(found.cost_s)}{part}")
-    yield from _part("saves", span(*found.saving_s) if isfinite(found.cost_s) else NOT_KNOWN)
+    amounts = worth(found, wall_s)
+    yield from _part("costs", amounts.cost)
+    yield from _part("saves", amounts.saving)
     for name, value in places(found):
         yield from _part(name, value)
     evidence = " · ".join(f"{n} {v}" for n, v in shown(found.evidence, "terminal"))

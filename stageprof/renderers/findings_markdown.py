@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from math import isfinite
 from typing import Final
 
-from stageprof.renderers.findings import NOT_KNOWN
 from stageprof_collectors.evidence import places, shown
 from stageprof_collectors.finding import Finding
-from stageprof_collectors.quantity import seconds, share, span
+from stageprof_collectors.phrase import worth
 from stageprof_collectors.summary import Summary
 from stageprof_collectors.text import safe
 
@@ -34,11 +32,8 @@ def lines(summary: Summary) -> Iterator[str]:
 
 
 def _facts(found: Finding, wall_s: float) -> Iterator[str]:
-    part = f" ({share(found.cost_s / wall_s)} of the run)" if wall_s > 0 else ""
-    amounts = f"saves **{span(*found.saving_s)}**, costs {seconds(found.cost_s)}{part}"
-    if not isfinite(found.cost_s):
-        amounts = f"what it saves is {NOT_KNOWN}"
-    yield f"- {amounts}; [{found.rule}]({_link(found)})"
+    before, saving, after = worth(found, wall_s).sentence
+    yield f"- {before}**{saving}**{after}; [{found.rule}]({_link(found)})"
     for name, value in places(found):
         yield f"- {name}: {safe(value, 'markdown', limit=_MOST)}"
     evidence = ", ".join(f"{n} {v}" for n, v in shown(found.evidence, "markdown"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from html import unescape
 from typing import Any
 
 from bokeh.models.text import PlainText
@@ -10,6 +12,8 @@ from findings.workers import Workers
 from replay.handmade import CLIENT, SCHEDULER, ns
 from stageprof_runtime.event import SAMPLE, SPAN, STACK, Place
 from stageprof_runtime.stage import STEP
+from stageprof_ui.canvas import Stock
+from stageprof_ui.store import Store
 
 #: Texts that somebody could put into a recording, and that no page may act on.
 HOSTILE = (
@@ -21,9 +25,13 @@ HOSTILE = (
 )
 
 
-def drawn_as_text(root: Any) -> set[Any]:
-    """The texts of a page that are drawn on a canvas, where nothing is HTML."""
-    return {model for model in root.references() if isinstance(model, PlainText)}
+def acting(view: Callable[[Store, Stock], Any]) -> list[str]:
+    """What a view makes of `hostile` that is HTML; not what is drawn, where nothing is HTML."""
+    store = Store(hostile().recording(1000))
+    models = view(store, store.stock()).get_root().references()
+    said = [m for m in models if not isinstance(m, PlainText)]
+    found = [unescape(str(getattr(m, name, ""))) for m in said for name in ("text", "object")]
+    return [text for text in found if "<img" in text or "<script" in text]
 
 
 class Observed(Workers):

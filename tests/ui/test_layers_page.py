@@ -16,7 +16,9 @@ from replay.handmade import HandMade
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.store import Store
 from stageprof_ui.columns import layers
+from stageprof_ui.views.layers import view
 from ui.conftest import Watched
+from ui.observed import acting
 
 A, B, C = (f"{name}-{digit * 32}" for name, digit in (("read", "1"), ("clean", "2"), ("sum", "3")))
 
@@ -135,6 +137,11 @@ def test_nothing_is_an_empty_table_and_an_empty_network() -> None:
     web = layers.network(recording, table)
     assert len(table[table["number"] > 0]) == len(web.nodes) == len(web.edges) == 0
     assert (web.width, web.height, web.left_out) == (0, 0, 0)
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")
+def test_what_texts_say_is_only_text() -> None:
+    assert acting(view) == []
 
 
 def test_hundred_thousand_layers_take_seconds_at_most() -> None:

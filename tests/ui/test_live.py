@@ -29,6 +29,7 @@ from stageprof_ui import live
 from stageprof_ui.app import following
 from stageprof_ui.columns import timeline
 from stageprof_ui.columns.growth import UNIT_NS, Growth
+from stageprof_ui.columns.library import when
 from stageprof_ui.live import Run
 from stageprof_ui.server import App
 from stageprof_ui.views.live import MOST, Viewer
@@ -231,6 +232,18 @@ def test_who_comes_later_begins_with_all_that_was(
 
 
 # -- the run ------------------------------------------------------------------------------------
+
+
+def test_pages_of_a_snapshot_may_show_lines_of_the_program(
+    collector: Collector, tmp_path: Path, generated: Generated
+) -> None:
+    run = a_run(collector, tmp_path)
+    feed(run, collector, generated(1_000))
+    run._snapshot()
+    assert run.latest is not None
+    store = run.latest.store
+    assert store.sources
+    assert when(store.recording.store.header["started"])[0] == pytest.approx(time.time(), abs=60)
 
 
 def until(what: Callable[[], object], seconds: float = 20) -> None:

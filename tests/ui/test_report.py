@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import stageprof
 from stageprof_collectors.recording import Recording
+from stageprof_runtime.errors import UsageError
 from stageprof_runtime.stage import STEPS, Stage
 from stageprof_ui.columns import timeline
 from stageprof_ui.columns.boxes import picture
@@ -118,6 +122,32 @@ def test_pointing_at_a_task_names_it(
     story.wait_for()
     assert tasks["key"][run] in story.inner_text()
     assert "execution" in story.inner_text()
+
+
+@pytest.mark.parametrize("where", ["no/such/folder/r.html", "tables", "run.stageprof", "pipe"])
+def test_a_path_that_cannot_be_written_is_an_error_of_ours_and_stays_as_it_was(
+    generated: Callable[[int], Path], tmp_path: Path, where: str
+) -> None:
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "tasks.csv").write_text("mine")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "run.stageprof").write_bytes(generated(1_000).read_bytes())
+    before = sorted(tmp_path.rglob("*"))
+    recording = stageprof.open(tmp_path / "run.stageprof")
+    with pytest.raises(UsageError, match=re.escape(str(tmp_path / where))):
+        recording.report(tmp_path / where)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert stageprof.open(tmp_path / "run.stageprof").wall == recording.wall
+
+
+def test_a_report_is_replaced_by_a_new_one(
+    generated: Callable[[int], Path], tmp_path: Path
+) -> None:
+    page = tmp_path / "r.html"
+    page.write_text("an older one")
+    stageprof.open(generated(1_000)).report(page)
+    assert "<html" in page.read_text("utf-8")
+    assert list(tmp_path.iterdir()) == [page]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

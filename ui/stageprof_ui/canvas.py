@@ -20,13 +20,13 @@ from bokeh.models import (
     WheelZoomTool,
 )
 from bokeh.models.widgets import Div
-from bokeh.plotting import figure
 
 from stageprof_ui import browser
 from stageprof_ui.columns.boxes import Boxes
 from stageprof_ui.columns.packing import steps
 from stageprof_ui.columns.tables import KEYS, Tables
 from stageprof_ui.columns.timeline import Line
+from stageprof_ui.figure import bare
 
 #: Pixels of a line of full height, at least, and what the axis takes.
 _LINE_PX, _AXIS_PX = 22, 90
@@ -114,16 +114,12 @@ def drawn(
         height: pixels; 0 is as high as the lines need.
     """
     total = max(sum(line.height for line in lines), 0.01)
-    plot = figure(
+    plot = bare(
+        label,
         x_range=stock.x_range,
         y_range=Range1d(start=0, end=total),
         height=height or min(_HIGHEST_PX, round(total * _LINE_PX) + _AXIS_PX),
-        sizing_mode="stretch_width",
         toolbar_location="above",
-        background_fill_alpha=0,
-        border_fill_alpha=0,
-        outline_line_alpha=0,
-        name=label,
         output_backend="canvas",
     )
     # A server need not be told of every picture that the browser draws.

@@ -182,7 +182,7 @@ class Run:
         """Make the latest; the CPU seconds that it took."""
         began, at = time.thread_time(), time.time()
         try:
-            store = Store(self._collector.snapshot(), self._settings)
+            store = Store(self._collector.snapshot(), self._settings, sources=True)
             if len(store.boxes):
                 store.prepare()
                 self.latest = Snapshot(store, at)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 from functools import cache
 from pathlib import Path
@@ -14,7 +13,6 @@ from bokeh.models import ImportedStyleSheet, InlineStyleSheet
 from bokeh.resources import Resources
 from panel.io.save import save
 
-from stageprof_runtime.errors import RecordingNotWritable
 from stageprof_ui.app import page
 from stageprof_ui.store import Store
 
@@ -30,24 +28,6 @@ _PARTS: Final = ("bokeh", "bokeh-widgets", "bokeh-tables")
 #: Up to so many tasks their stories are in the report, which would be too large to send else.
 STORIES: Final = 60_000
 _ICONS: Final = re.compile(r"<link[^>]*rel=\"(?:icon|apple-touch-icon|manifest)\"[^>]*>")
-
-
-def write(store: Store, path: str | os.PathLike[str]) -> Path:
-    """Write the report of a recording.
-
-    Raises:
-        RecordingNotWritable: `path` cannot be written.
-    """
-    target = Path(path)
-    try:
-        target.write_text(text(store), "utf-8")
-    except OSError as error:
-        raise RecordingNotWritable(
-            f"the report cannot be written to {path} ({error.strerror or error})",
-            expected="a path in a folder that exists and is yours",
-            do="choose another with -o",
-        ) from error
-    return target
 
 
 def text(store: Store) -> str:

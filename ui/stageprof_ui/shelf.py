@@ -88,7 +88,7 @@ class Shelf:
             raise UsageError("there is no such recording in the folder", do="go back to the list")
         with self._lock:
             if entry not in self._open:
-                self._open[entry] = Store(self._opened(entry), self._settings)
+                self._open[entry] = Store(self._opened(entry), self._settings, sources=True)
             self._open.move_to_end(entry)
             while len(self._open) > OPEN:
                 self._open.popitem(last=False)

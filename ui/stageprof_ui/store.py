@@ -27,8 +27,14 @@ class Store(param.Parameterized):
     stories_most = param.Integer(story.MOST)
     settings: Any = param.ClassSelector(class_=Settings, default=DEFAULTS, constant=True)
 
-    def __init__(self, recording: Recording, settings: Settings = DEFAULTS) -> None:
-        super().__init__(recording=recording, settings=settings)  # type: ignore[no-untyped-call]
+    #: whether lines of the user's program are shown; not where pages may be sent to others
+    sources = param.Boolean(default=False, constant=True)
+
+    def __init__(
+        self, recording: Recording, settings: Settings = DEFAULTS, *, sources: bool = False
+    ) -> None:
+        given = {"recording": recording, "settings": settings, "sources": sources}
+        super().__init__(**given)  # type: ignore[no-untyped-call]
         self._name = f"app {next(_NUMBERS)}"
 
     @cached_property
@@ -39,8 +45,8 @@ class Store(param.Parameterized):
     def prepare(self, progress: Progress | None = None) -> None:
         """Make what every page needs; `progress` is told how far the diagnosis is."""
         examine(self.recording, self.settings, progress=progress)
-        for made in (self.summary, self.boxes, self.tables, self.stories):
-            del made
+        # To ask for one makes it, and it is kept.
+        _ = self.summary, self.boxes, self.tables, self.stories
 
     @cached_property
     def boxes(self) -> boxes.Boxes:

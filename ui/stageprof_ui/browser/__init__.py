@@ -5,9 +5,12 @@ One script for the server, the static report and the notebook; it is never fetch
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from stageprof_ui.palette import SEVERITY_COLOURS, STAGE_COLOURS
 
 _HERE: Final = Path(__file__).parent
 #: In the order in which they need each other.
@@ -36,7 +39,7 @@ PRELUDE: Final = "const S = (window.stageprof ??= new Function(library.data.code
 @cache
 def page_style() -> str:
     """The style sheet of a page: colours of both themes, the frame, and what views are made of."""
-    return _sheet("theme") + _sheet("page") + _sheet("view")
+    return _theme() + _sheet("page") + _sheet("view")
 
 
 @cache
@@ -54,7 +57,21 @@ def table_style() -> str:
 @cache
 def notebook_style() -> str:
     """That of a view that stands alone: with colours, by the theme of the system."""
-    return _sheet("theme").replace(":root", ":host") + _sheet("view")
+    return _theme().replace(":root", ":host") + _sheet("view")
+
+
+def _theme() -> str:
+    """The colours of both themes: those of stages and severities are the palette's."""
+    light = [(name, pair[0]) for name, pair in SEVERITY_COLOURS.items()]
+    dark = [(name, pair[1]) for name, pair in SEVERITY_COLOURS.items()]
+    both = _variables(":root", [*STAGE_COLOURS.items(), *light])
+    return both + _variables(':root[data-theme="dark"]', dark) + _sheet("theme")
+
+
+def _variables(selector: str, colours: Iterable[tuple[str, str]]) -> str:
+    """A rule that gives each colour the name by which style sheets ask for it."""
+    named = " ".join(f"--sp-{name}: {colour};" for name, colour in colours)
+    return f"{selector} {{ {named} }}\n"
 
 
 def _sheet(name: str) -> str:

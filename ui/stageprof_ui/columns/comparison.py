@@ -16,6 +16,7 @@ import pandas as pd
 
 from stageprof_collectors.diagnosis import NOTHING
 from stageprof_collectors.finding import Finding, Severity
+from stageprof_collectors.phrase import at
 from stageprof_collectors.quantity import seconds, share
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.summary import Summary
@@ -29,7 +30,7 @@ _HASH: Final = re.compile(r"-[0-9a-f]{32}$")
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 #: What a finding is matched by.
-Key = tuple[str, str, int, str, str]
+Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ def _of_side(recording: Recording, number: int) -> pd.DataFrame:
     """Seconds waited for and tasks of each layer of one side, by prefix and line."""
     frame = recording.layers()
     pairs = zip(frame["file"], frame["line"], strict=True)
-    lines = [f"{PurePath(file).name}:{line}" if file else "" for file, line in pairs]
+    lines = [at(file, line) for file, line in pairs]
     table = pd.DataFrame(
         {
             "prefix": frame["prefix"].astype(object),
@@ -228,7 +229,7 @@ def key_of(finding: Finding) -> Key:
     """Rule and place, without what differs from run to run or from machine to machine."""
     where = finding.where
     layer = where.prefix or _HASH.sub("", where.layer)
-    return finding.rule, PurePath(where.file).name, where.line, where.variable, layer
+    return finding.rule, at(where.file, where.line), where.variable, layer
 
 
 def finding_rows(met: Sequence[Met]) -> list[dict[str, Any]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
+from stageprof_collectors.phrase import at
 from stageprof_collectors.quantity import count, seconds, share, size
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
@@ -262,8 +262,7 @@ def treemap(table: pd.DataFrame, by: str, *, most: int = OBJECTS) -> pd.DataFram
 
 
 def _lines(files: pd.Series, numbers: pd.Series) -> list[str]:
-    pairs = zip(files, numbers, strict=True)
-    return [_text(f"{PurePath(file).name}:{number}") if file else "" for file, number in pairs]
+    return [_text(at(file, number)) for file, number in zip(files, numbers, strict=True)]
 
 
 def _text(value: object) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
 from stageprof_collectors.looks import place as parse
+from stageprof_collectors.phrase import at
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_runtime.stack import CALL, LIBRARY, OBJECTS, PYTHON, ROW_LOOPS
@@ -156,9 +156,10 @@ def _kind(how: object) -> str:
 def line(label: str) -> str:
     """A line as it is shown: the file's name without its folders."""
     file, number, function = parse(label)
-    if not file:
+    where = at(file, number)
+    if not where:
         return safe(label) if label else "(in no code of yours)"
-    return safe(f"{PurePath(file).name}:{number} {function}")
+    return safe(f"{where} {function}")
 
 
 def lines(found: pd.DataFrame) -> pd.DataFrame:

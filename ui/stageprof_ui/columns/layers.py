@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from stageprof_collectors.phrase import at
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_runtime.stage import SIX
+from stageprof_ui.columns.source import quoted
 
 Ints = NDArray[np.int64]
 
@@ -55,20 +56,23 @@ class Network:
         return int(self.nodes["y"].max()) + 1 if len(self.nodes) else 0
 
 
-def layers(recording: Recording) -> pd.DataFrame:
+def layers(recording: Recording, *, sources: bool = False) -> pd.DataFrame:
     """One row per layer, costliest first; what belongs to none is the last.
 
-    Columns: number (its index in `Recording.groups.rows`), prefix, made at, tasks, wall_s,
-    before_first_task_s, construction_s ... execution_s, bytes, layer. Texts are safe to show.
+    Columns: number (its index in `Recording.groups.rows`), prefix, made at, code (what stands
+    there; "" without `sources`), tasks, wall_s, before_first_task_s, construction_s ...
+    execution_s, bytes, layer. Texts are safe to show.
     """
     frame = recording.layers()
     number = {tuple(row): i for i, row in enumerate(recording.groups.rows)}
     keys = zip(*(frame[name].tolist() for name in ("layer", "prefix", "file", "line")), strict=True)
-    places = zip(frame["file"], frame["line"], strict=True)
+    places = list(zip(frame["file"].tolist(), frame["line"].tolist(), strict=True))
+    code = quoted(recording, places) if sources else {}
     found = {
         "number": [number[key] for key in keys],
         "prefix": [_text(prefix) or "(no layer)" for prefix in frame["prefix"]],
-        "made at": [_text(f"{PurePath(f).name}:{line}") if f else "" for f, line in places],
+        "made at": [_text(at(file, line)) for file, line in places],
+        "code": [code.get(place, "") for place in places],
         "tasks": frame["tasks"],
         "wall_s": frame["wall_s"],
         "before_first_task_s": frame["before_first_task_s"],

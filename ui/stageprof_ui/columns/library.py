@@ -94,10 +94,11 @@ def head(path: Path) -> Head:
     except Exception:  # a file may come from anybody; what is wrong with it `content` says
         return Head("", 0.0, "")
     started = str(said.get("started") or "")
-    return Head(str(said.get("label") or ""), *_when(started))
+    return Head(str(said.get("label") or ""), *when(started))
 
 
-def _when(started: str) -> tuple[float, str]:
+def when(started: str) -> tuple[float, str]:
+    """When a recording began, as its header says: seconds since 1970, and as text; or nothing."""
     try:
         moment = datetime.fromisoformat(started)
         return moment.timestamp(), f"{moment:%Y-%m-%d %H:%M:%S}"

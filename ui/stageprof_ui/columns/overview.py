@@ -9,7 +9,8 @@ import numpy as np
 
 from stageprof_collectors.evidence import places, shown
 from stageprof_collectors.finding import Finding
-from stageprof_collectors.quantity import seconds, share, span
+from stageprof_collectors.phrase import worth
+from stageprof_collectors.quantity import seconds, share
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.summary import FirstTask, Summary
 from stageprof_runtime.stage import Stage
@@ -71,13 +72,11 @@ def findings(recording: Recording, summary: Summary) -> dict[str, Any]:
 
 
 def _card(recording: Recording, found: Finding, wall_s: float) -> dict[str, Any]:
-    part = f", {share(found.cost_s / wall_s)} of the run" if wall_s > 0 else ""
     return {
         "severity": str(found.severity),
         "stage": str(found.stage or ""),
         "headline": text(found.headline),
-        "saving": text(span(*found.saving_s)),
-        "cost": text(f"{seconds(found.cost_s)}{part}"),
+        "worth": [text(part) for part in worth(found, wall_s).sentence],
         "fix": text(found.fix.text),
         "code": code(found.fix.code) if found.fix.code.strip() else "",
         "evidence": [

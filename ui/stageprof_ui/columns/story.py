@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stageprof_collectors.computations import wall_between
+from stageprof_collectors.phrase import at
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_runtime.stage import Stage
@@ -122,9 +122,9 @@ def graphs(recording: Recording) -> list[Graph]:
 
 
 def _graph(recording: Recording, row: dict[Any, Any]) -> Graph:
-    line = f"{PurePath(row['file']).name}:{row['line']}" if row["file"] else ""
+    line = safe(at(row["file"], row["line"]), limit=200)
     begin = recording.timeline.region.start + round(row["start_s"] * 1e9)
     wait = row["first_task_s"]
     took = wall_between(recording, begin, begin + round(wait * 1e9)) if math.isfinite(wait) else {}
     before = [(str(stage), took.get(f"{stage}_s", 0.0)) for stage in _BEFORE]
-    return Graph(safe(line, limit=200) if line else "", [part for part in before if part[1] > 0])
+    return Graph(line, [part for part in before if part[1] > 0])

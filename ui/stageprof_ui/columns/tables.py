@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.phrase import at
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_runtime.stage import STEPS, Stage
@@ -95,9 +95,8 @@ def _layers(recording: Recording, boxes: Boxes) -> list[Layer]:
     found = []
     for i in range(len(boxes.layers)):
         row = rows[i]
-        line = f"{PurePath(row.file).name}:{row.line}" if row.file else ""
-        texts = (safe(text, limit=200) if text else "" for text in (row.layer, row.prefix, line))
-        name, prefix, where = texts
+        texts = (row.layer, row.prefix, at(row.file, row.line))
+        name, prefix, where = (safe(text, limit=200) for text in texts)
         found.append(Layer(name, prefix, where, rank.get(i, own)))
     return found
 

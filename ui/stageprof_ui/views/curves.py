@@ -24,6 +24,7 @@ from bokeh.models.widgets import Button, CheckboxButtonGroup
 from stageprof_ui import browser
 from stageprof_ui.canvas import Stock
 from stageprof_ui.columns.series import LINES, Samples, Series, Unit
+from stageprof_ui.figure import clear
 
 #: Told apart on both themes, three to one against either ground at least.
 COLOURS: Final = (
@@ -120,7 +121,7 @@ def _figure(series: Sequence[tuple[Series, Pen]], height: int) -> Any:
 
 def _look(plot: Any, label: str, title: str) -> None:
     """As all our figures: no ground of their own, and a name."""
-    plot.background_fill_alpha = plot.border_fill_alpha = plot.outline_line_alpha = 0
+    clear(plot)
     plot.name = label
     plot.title.text, plot.title.text_font_size, plot.title.text_font_style = title, "13px", "normal"
     plot.axis.major_label_text_font_size = "11px"

@@ -8,12 +8,12 @@ import pandas as pd
 import panel as pn
 from bokeh.models import ColumnDataSource, CustomJS, Range1d
 from bokeh.models.widgets import RadioButtonGroup
-from bokeh.plotting import figure
 
 from stageprof_runtime.stage import Stage
 from stageprof_ui import browser
 from stageprof_ui.canvas import Stock
 from stageprof_ui.columns import handover
+from stageprof_ui.figure import bare
 from stageprof_ui.palette import STAGE_COLOURS
 from stageprof_ui.store import Store
 from stageprof_ui.views.hover import hover
@@ -134,7 +134,11 @@ def _treemap(found: pd.DataFrame, stock: Stock) -> list[Any]:
     frames = [handover.treemap(found, by) for by, _ in _WEIGHTS]
     every = [_source(frame) for frame in frames]
     shown = _source(frames[0])
-    plot = _figure(_FEW_PX if len(found) < _FEW else _MANY_PX)
+    plot = bare(
+        "Objects inside graphs by what they take; the table below has the same", axes=False,
+        x_range=Range1d(start=0, end=1), y_range=Range1d(start=0, end=1),
+        height=_FEW_PX if len(found) < _FEW else _MANY_PX,
+    )  # fmt: skip
     glyphs = plot.quad(
         "left", "right", "bottom", "top", source=shown, line_color="#1b1b1b", line_width=1,
         fill_color=STAGE_COLOURS[Stage.SERIALIZATION],
@@ -165,21 +169,3 @@ def _source(frame: pd.DataFrame) -> ColumnDataSource:
     columns = {str(name): frame[name].to_list() for name in frame}
     blank = [""] * len(frame)
     return ColumnDataSource(data={**columns, "first": blank, "second": blank})
-
-
-def _figure(height: int) -> Any:
-    plot = figure(
-        x_range=Range1d(start=0, end=1),
-        y_range=Range1d(start=0, end=1),
-        height=height,
-        sizing_mode="stretch_width",
-        toolbar_location=None,
-        background_fill_alpha=0,
-        border_fill_alpha=0,
-        outline_line_alpha=0,
-        min_border=0,
-        name="Objects inside graphs by what they take; the table below has the same",
-    )
-    plot.axis.visible = plot.grid.visible = False
-    plot.toolbar.tools = []
-    return plot

@@ -9,11 +9,11 @@ from typing import Any
 
 from bokeh.models import ColumnDataSource, CustomJS, FixedTicker, PanTool, Range1d
 from bokeh.models.widgets import Button, Div, TextInput
-from bokeh.plotting import figure
 
 from stageprof_ui import browser
 from stageprof_ui.canvas import Stock
 from stageprof_ui.columns.icicle import ALL, LEVELS, Icicle
+from stageprof_ui.figure import bare
 
 #: Pixels of a level, and of the axis.
 _LEVEL_PX, _AXIS_PX = 34, 50
@@ -62,16 +62,11 @@ def hanging(stock: Stock, all_: Mapping[str, Icicle]) -> Hanging:
 
 
 def _figure(source: ColumnDataSource, names: ColumnDataSource, total: float) -> Any:
-    plot = figure(
+    plot = bare(
+        "What tasks were seen doing, by task, function, line and kind of work",
         x_range=Range1d(start=0, end=total, bounds=(0, total)),
         y_range=Range1d(start=0, end=len(LEVELS)),
         height=len(LEVELS) * _LEVEL_PX + _AXIS_PX,
-        sizing_mode="stretch_width",
-        toolbar_location=None,
-        background_fill_alpha=0,
-        border_fill_alpha=0,
-        outline_line_alpha=0,
-        name="What tasks were seen doing, by task, function, line and kind of work",
     )
     plot.quad(
         "left", "right", "top", "bottom", source=source, fill_color="colour", fill_alpha="alpha",

@@ -10,7 +10,6 @@ import panel as pn
 from bokeh.models import ColumnDataSource, CustomJS, Range1d, TapTool
 from bokeh.models.annotations import LabelSet
 from bokeh.models.widgets import RadioButtonGroup
-from bokeh.plotting import figure
 from panel.links import Callback
 
 from stageprof_collectors.quantity import seconds
@@ -19,6 +18,7 @@ from stageprof_ui import browser
 from stageprof_ui.canvas import Stock
 from stageprof_ui.columns import layers
 from stageprof_ui.columns.layers import Network
+from stageprof_ui.figure import bare
 from stageprof_ui.palette import STAGE_COLOURS
 from stageprof_ui.store import Store
 from stageprof_ui.views.hover import hover
@@ -28,6 +28,7 @@ from stageprof_ui.views.table import Column, table
 _COLUMNS: Final = (
     Column("prefix", "layer", "text", "the prefix of its tasks' keys: often the function", 200),
     Column("made at", "made at", width=190),
+    Column("code", "code", "text", "what stands there; its file was not changed since", 320),
     Column("tasks", "tasks", "count"),
     Column("wall_s", "waited", "seconds", "what of the wall time it took"),
     Column(
@@ -38,8 +39,8 @@ _COLUMNS: Final = (
     Column("layer", "name", width=320),
 )
 _TOLD: Final = [
-    ("", "layer"), ("line", "made at"), ("tasks", "how_many"), ("waited", "waited"),
-    *((str(stage), str(stage)) for stage in SIX),
+    ("", "layer"), ("line", "made at"), ("code", "code"), ("tasks", "how_many"),
+    ("waited", "waited"), *((str(stage), str(stage)) for stage in SIX),
 ]  # fmt: skip
 
 #: Pixels of a node: of one that took nothing, and of the largest beyond that.
@@ -56,10 +57,11 @@ _LABEL = 21
 
 def view(store: Store, stock: Stock) -> pn.Column:
     """The picture, and the table of the same below it."""
-    found = layers.layers(store.recording)
+    found = layers.layers(store.recording, sources=store.sources)
     web = layers.network(store.recording, found)
     shown = found.head(layers.ROWS)
-    rows = table(shown, _COLUMNS, selectable=True)
+    columns = [c for c in _COLUMNS if c.name != "code" or shown["code"].any()]
+    rows = table(shown, columns, selectable=True)
     parts: list[Any] = [html("layers", _facts(web))]
     nodes = ColumnDataSource(data=_nodes(web.nodes))
     if len(web.nodes):
@@ -140,6 +142,7 @@ def _nodes(nodes: pd.DataFrame) -> dict[str, Any]:
         "line": [_tail(line) for line in nodes["made at"]],
         "layer": nodes["layer"].tolist(),
         "made at": nodes["made at"].tolist(),
+        "code": nodes["code"].tolist(),
         "how_many": [f"{tasks:,}" for tasks in nodes["tasks"]],
         "waited": [seconds(s) for s in nodes["wall_s"]],
         **texts,
@@ -187,22 +190,14 @@ def _edges(web: Network) -> dict[str, Any]:
 
 def _figure(web: Network) -> Any:
     wide, high = web.width, web.height
-    plot = figure(
+    return bare(
+        "Layers and what they need, from left to right; the table below has their seconds",
+        axes=False,
         x_range=Range1d(start=-0.5, end=wide - 0.5),
         y_range=Range1d(start=0.3 - high, end=0.5),
         height=_BELOW * high + 20,
         styles={"min-width": f"{_BESIDE * wide}px"},
-        sizing_mode="stretch_width",
-        toolbar_location=None,
-        background_fill_alpha=0,
-        border_fill_alpha=0,
-        outline_line_alpha=0,
-        min_border=0,
-        name="Layers and what they need, from left to right; the table below has their seconds",
     )
-    plot.axis.visible = plot.grid.visible = False
-    plot.toolbar.tools = []
-    return plot
 
 
 # -- the selection --------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import panel as pn
 from bokeh.models import CustomJS, NumeralTickFormatter, Range1d
 from bokeh.models.text import PlainText
 from bokeh.models.widgets import RadioButtonGroup
-from bokeh.plotting import figure
 
 from stageprof_collectors.quantity import count, seconds
 from stageprof_ui import browser
@@ -17,6 +16,7 @@ from stageprof_ui.canvas import Stock
 from stageprof_ui.columns import icicle, profiles
 from stageprof_ui.columns.profiles import BARS, ROLES, Threads
 from stageprof_ui.columns.series import Samples
+from stageprof_ui.figure import bare
 from stageprof_ui.store import Store
 from stageprof_ui.views.curves import Curves, choice, chooser, curves, pens
 from stageprof_ui.views.html import html
@@ -139,13 +139,12 @@ def _bars(found: Threads) -> Any:
     shown = [f"{name[:39]}…" if len(name) > 40 else name for name in frame["prefix"]]
     names = [PlainText(text=name) for name in shown]  # Bokeh takes "$$x$$" for a formula
     middles = [i + 0.5 for i in range(len(frame))]
-    plot = figure(
+    plot = bare(
+        "Run time of tasks by prefix",
         x_range=Range1d(start=0, end=1.02 * max(float(frame["run_s"].max()), 1e-9)),
-        y_range=Range1d(start=0, end=len(frame)), height=26 * len(frame) + 60,
-        sizing_mode="stretch_width", toolbar_location=None, background_fill_alpha=0,
-        border_fill_alpha=0, outline_line_alpha=0, name="Run time of tasks by prefix",
-    )  # fmt: skip
-    plot.toolbar.tools = []
+        y_range=Range1d(start=0, end=len(frame)),
+        height=26 * len(frame) + 60,
+    )
     left = [0.0] * len(frame)
     for name, _, colour in _PARTS:
         right = [a + b for a, b in zip(left, frame[name], strict=True)]

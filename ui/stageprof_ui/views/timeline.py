@@ -27,7 +27,7 @@ def view(store: Store, stock: Stock) -> pn.Column:
     shown = (folded, lines) if fold else (lines, folded)
     whole = drawn(stock, shown[0], folded=shown[1], label="Tasks of each worker thread over time")
     return pn.Column(
-        html("timeline", {"left_out": store.boxes.left_out, "boxes": len(store.boxes)}),
+        html("timeline", {"left_out": store.boxes.left_out}),
         _controls(whole, fold=fold),
         html("legend", {"legends": tables.legends(store.tables)}),
         whole.plot,

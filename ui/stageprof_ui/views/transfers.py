@@ -8,12 +8,12 @@ import panel as pn
 from bokeh.models import ColumnDataSource, CustomJS, FixedTicker, Range1d
 from bokeh.models.text import PlainText
 from bokeh.models.widgets import RadioButtonGroup
-from bokeh.plotting import figure
 
 from stageprof_collectors.quantity import seconds, size
 from stageprof_ui import browser
 from stageprof_ui.canvas import Stock
 from stageprof_ui.columns.transfers import Matrix, matrix, of_transfers, pairs
+from stageprof_ui.figure import bare
 from stageprof_ui.store import Store
 from stageprof_ui.views.hover import hover
 from stageprof_ui.views.html import html
@@ -86,14 +86,13 @@ def _switch(source: ColumnDataSource) -> Any:
 
 def _map(stock: Stock, drawn: Matrix, source: ColumnDataSource) -> Any:
     n = len(drawn.names)
-    plot = figure(
-        x_range=Range1d(start=-0.5, end=n - 0.5), y_range=Range1d(start=n - 0.5, end=-0.5),
-        height=_ROW_PX * n + _AROUND_PX, sizing_mode="stretch_width",
-        max_width=max(420, 44 * n + 220), toolbar_location=None, background_fill_alpha=0,
-        border_fill_alpha=0, outline_line_alpha=0,
-        name="Results from each worker (rows) to each other (columns)",
-    )  # fmt: skip
-    plot.toolbar.tools = []
+    plot = bare(
+        "Results from each worker (rows) to each other (columns)",
+        x_range=Range1d(start=-0.5, end=n - 0.5),
+        y_range=Range1d(start=n - 0.5, end=-0.5),
+        height=_ROW_PX * n + _AROUND_PX,
+        max_width=max(420, 44 * n + 220),
+    )
     glyphs = plot.rect(
         "x", "y", 0.94, 0.9, source=source, fill_color=_COLOUR, fill_alpha="shown",
         line_color=_COLOUR, line_alpha=0.35,

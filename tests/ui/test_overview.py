@@ -1,0 +1,59 @@
+"""What a finding saves and costs is worded alike on the first page and wherever else it stands."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from findings.made import found, made
+from stageprof.renderers import findings, markdown, notebook
+from stageprof_collectors.summary import summarize
+from stageprof_ui.columns import overview
+from stageprof_ui.words import html
+
+NAN = math.nan
+BEFORE_A_RUN = {"cost_s": NAN, "saving_s": (NAN, NAN)}
+
+
+def forms(**fields: Any) -> dict[str, str]:
+    """What each form says of one finding, in lower case and without what makes it bold."""
+    recording = made()
+    one = replace(found("embedded-object", 5.4, 6.1), **fields)
+    summary = replace(summarize(recording), findings=(one,))
+    whole = {
+        "app": html("cards", **overview.findings(recording, summary)),
+        "notebook": notebook.html(summary),
+        "markdown": markdown.text(summary),
+        "terminal": findings.text(summary),
+    }
+    return {
+        name: re.sub(r"</?b>|\*\*| (?= )", "", text).replace("&lt;", "<").lower()
+        for name, text in whole.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "saving", "cost"),
+    [
+        ({}, "5.4-6.1 s", "6.10 s (30 % of the run)"),
+        ({"cost_s": 0.00001, "saving_s": (0, 0.00001)}, "0.0 ms", "<0.1 ms (<1 % of the run)"),
+    ],
+)
+def test_what_it_saves_and_costs(fields: dict[str, Any], saving: str, cost: str) -> None:
+    said = forms(**fields)
+    assert f" saves {saving}\n" in said["terminal"]
+    assert f" costs {cost}\n" in said["terminal"]
+    for name in ("app", "notebook", "markdown"):
+        assert f"saves {saving}, costs {cost}" in said[name], name
+
+
+def test_what_is_not_known_before_a_run() -> None:
+    said = forms(**BEFORE_A_RUN)
+    assert " saves not known before a run\n" in said["terminal"]
+    for name in ("app", "notebook", "markdown"):
+        assert "what it saves is not known before a run" in said[name], name
+    assert not [name for name, text in said.items() if ", costs" in text or " costs ?" in text]
