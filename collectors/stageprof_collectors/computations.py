@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.graph import SLACK, Graph
-from stageprof_collectors.timeline import LOCAL, NO_CAUSE, Ints, Timeline
-from stageprof_runtime.stage import STEP, Stage, stage_of
+from stageprof_collectors.graph import Graph
+from stageprof_collectors.timeline import LOCAL, NO_CAUSE, Ints
+from stageprof_runtime.stage import Stage, stage_of
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -52,7 +52,7 @@ def _row(recording: Recording, graph: Graph, owner: Ints) -> dict[str, Any]:
         "tasks": int(mine.sum()),
         "graph_tasks": graph.tasks,
         "wanted": graph.wanted,
-        "graph_bytes": _dumped(timeline, graph),
+        "graph_bytes": max(submit.nbytes, 0) if submit else 0,
         **wall_between(recording, begin, stop),
     }
 
@@ -65,16 +65,6 @@ def wall_between(recording: Recording, begin: int, stop: int) -> dict[str, float
         if b > a:
             seconds[f"{stage_of(step.what.step)}_s"] += (b - a) / 1e9
     return seconds
-
-
-def _dumped(timeline: Timeline, graph: Graph) -> int:
-    submit = graph.submit
-    if submit is None:
-        return 0
-    spans = timeline.spans
-    mine = (spans["place"] == submit.place) & (spans["step"] == STEP["graph.dump"])
-    mine &= (spans["start"] >= graph.begun) & (spans["stop"] <= submit.t + SLACK)
-    return int(np.maximum(spans["nbytes"][mine], 0).sum())
 
 
 def graph_of_runs(runs: dict[str, Ints]) -> Ints:

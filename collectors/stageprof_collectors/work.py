@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from stageprof_collectors.account import Account
@@ -13,12 +15,14 @@ from stageprof_runtime.event import SAMPLED
 from stageprof_runtime.stage import STEP
 
 _COMPUTE = STEP["compute"]
+_DUMP, _LOAD = STEP["graph.dump"], STEP["graph.load"]
 
 
 def count(account: Account, timeline: Timeline, lanes: Lanes, path: list[Step]) -> None:
     """Add busy and waited time, events and bytes to an account."""
     _spans(account, timeline, lanes)
     _sums(account, timeline)
+    _graphs(account, timeline)
     _runs(account, timeline, lanes)
     _transfers(account, timeline, lanes)
     _sampled(account, timeline, lanes, path)
@@ -65,6 +69,24 @@ def _sums(account: Account, timeline: Timeline) -> None:
         entry.busy += total
         entry.events += count_
         entry.nbytes += nbytes
+
+
+def _graphs(account: Account, timeline: Timeline) -> None:
+    """Bytes of graphs once: the message around each is dumped and loaded too, and holds them again.
+
+    If a hand-over was not recorded, they stay as they were seen.
+    """
+    handed = [graph.submit for graph in timeline.graphs]
+    known = [submit for submit in handed if submit is not None]
+    if len(known) < len(handed):
+        return
+    roles, whole = _roles(timeline), Counter[tuple[int, str]]()
+    for submit in known:
+        whole[_DUMP, roles[submit.place]] += submit.nbytes
+        whole[_LOAD, "scheduler"] += submit.nbytes
+    for key, nbytes in whole.items():
+        if nbytes > 0 and key in account.entries:
+            account.entries[key].nbytes = nbytes
 
 
 def _runs(account: Account, timeline: Timeline, lanes: Lanes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,17 +30,19 @@ def exported(form: Format, recording: Recording, target: Path, *, force: bool) -
     Raises:
         NotExported: something is there already, or the place cannot be written.
     """
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    target = target.absolute()  # the name of "." is that of the folder
+    part = target.parent / f".{target.name}.{os.getpid()}.part"
     try:
         _check_free(target, recording, force=force)
         form.write(recording, part)
         _remove(target)
         part.rename(target)
-    except OSError as error:
-        why = error.strerror or str(error)
+    except (OSError, ValueError) as error:  # there is a byte in it that no path has
+        why = getattr(error, "strerror", "") or str(error)
         raise NotExported(f"cannot write {target} ({why})", do="choose another with -o") from error
     finally:
-        _remove(part)
+        with suppress(OSError, ValueError):  # it cannot be there, then
+            _remove(part)
 
 
 def _check_free(target: Path, recording: Recording, *, force: bool) -> None:
