@@ -26,8 +26,7 @@ LONG_NS: Final = 100_000_000
 #: How much of such a stall a task is there, and the part of its time that it had a processor.
 COVERED: Final = 0.8
 BUSY: Final = 0.3
-#: gilknocker tells every half second, by way of the loop itself: what is told so long after a
-#: stall, ns, is told of it.
+#: The GIL is told of every half second: what is told so long after a stall, ns, is told of it.
 TOLD_NS: Final = 1_000_000_000
 
 
@@ -55,24 +54,35 @@ def _by_others(
 ) -> list[Interval]:
     own = recording.lanes.loop(place)
     collected = innermost((a, b, None) for a, b in pauses.get(place, ()))
-    t, contention = series(recording, "gil.contention").get(place, (np.zeros(0), np.zeros(0)))
+    for_gil = _waiting if place in recording.timeline.gil.loops else _taken
     kept = []
     for start, stop in spans:
         if length(clip(own, start, stop)) > OWN * (stop - start):
             continue
-        soon = (t >= start) & (t <= stop + TOLD_NS)
-        gil = float(contention[soon].max(initial=0.0))
         gc = length(clip(collected, start, stop)) / (stop - start)
-        if max(gil, gc) >= held or _by_a_task(recording, place, start, stop):
+        if max(gc, for_gil(recording, place, start, stop)) >= held:
             kept.append((start, stop))
     return kept
+
+
+def _waiting(recording: Recording, place: int, start: int, stop: int) -> float:
+    """The part of a stall in which the loop was seen to wait for the GIL."""
+    waits = innermost((a, b, None) for a, b in recording.timeline.gil.loops[place])
+    return length(clip(waits, start, stop)) / (stop - start)
+
+
+def _taken(recording: Recording, place: int, start: int, stop: int) -> float:
+    """Where nobody watched: the part of the time in which the GIL was taken then."""
+    t, contention = series(recording, "gil.contention").get(place, (np.zeros(0), np.zeros(0)))
+    soon = (t >= start) & (t <= stop + TOLD_NS)
+    taken = float(contention[soon].max(initial=0.0))
+    return 1.0 if _by_a_task(recording, place, start, stop) else taken
 
 
 def _by_a_task(recording: Recording, place: int, start: int, stop: int) -> bool:
     """Whether a task had the processor in a long stall, as a loop that may run would have had.
 
-    gilknocker looks at the GIL for a tenth of the time and misses single calls. But a thread that
-    has slept goes before one that computes: what kept it waiting so long was the GIL.
+    A thread that has slept goes before one that computes: what kept it waiting so long was the GIL.
     """
     if stop - start < LONG_NS:
         return False

@@ -100,6 +100,17 @@ class Gil:
         return out
 
     @cached_property
+    def loops(self) -> dict[int, list[tuple[int, int]]]:
+        """Place -> when its event loop waited for the GIL, from and to, ns."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for _, place, label in self._timeline.marks("loop thread"):
+            known = self.threads.get((int(self.process[place]), int(label or 0)))
+            if known is not None:
+                pairs = known.waited.edges.reshape(-1, 2).tolist()
+                found[place] = [(start, stop) for start, stop in pairs]
+        return found
+
+    @cached_property
     def runs(self) -> Seconds:
         """The same of each run."""
         runs = self._timeline.runs

@@ -27,7 +27,7 @@ def recording(folder: Path) -> Path:
 
 def test_each_frame_and_batch_has_a_line(tmp_path: Path) -> None:
     lines = list(dump(recording(tmp_path)))
-    assert lines[0].endswith("r.stageprof: version 1.0")
+    assert lines[0].endswith("r.stageprof: version 1.1")
     assert re.match(r" +0 @16 +META +\d+ -> \d+ bytes, crc ok$", lines[1])
     assert re.match(r" +1 @\d+ +BATCH +\d+ -> [\d,]+ bytes, crc ok$", lines[3])
     assert "seq 0 t 17: mark 3" in lines[4]

@@ -141,8 +141,8 @@ def test_newer_recording_names_both_versions(
     _newer(tmp_path / "new.stageprof", recorded.read_bytes())
     main(["show", str(tmp_path / "new.stageprof")])
     err = capsys.readouterr().err
-    assert "99.0" in err
-    assert "1.0" in err
+    assert "99.1" in err
+    assert "1.1" in err
 
 
 @pytest.mark.parametrize(

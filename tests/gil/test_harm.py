@@ -21,6 +21,7 @@ import pytest
 import holding
 import stageprof
 from stageprof_runtime.gil import program, watcher
+from stageprof_runtime.gil.permission import spy
 
 #: Seconds that a process told to end may take.
 GRACE_S = 10
@@ -73,7 +74,7 @@ def finish(process: subprocess.Popen[str]) -> str:
     return out
 
 
-needs_spy = pytest.mark.skipif(not program.spy(), reason="py-spy is not installed")
+needs_spy = pytest.mark.skipif(not spy(), reason="py-spy is not installed")
 
 
 @needs_spy

@@ -20,7 +20,7 @@ MACHINE = {
     "disk.read_bps",
     "disk.write_bps",
 }
-LOOP = {"loop.lag_s"}
+LOOP = {"loop.lag_s", "gil.contention"}
 WORKER = {
     "memory.managed",
     "memory.unmanaged",
@@ -28,15 +28,6 @@ WORKER = {
     "tasks.executing",
     "tasks.ready",
 }
-
-
-def gil() -> set[str]:
-    """Where gilknocker is installed."""
-    try:
-        import gilknocker  # noqa: F401
-    except ImportError:
-        return set()
-    return {"gil.contention"}
 
 
 def long_enough(seconds: float) -> float:
@@ -53,9 +44,9 @@ def test_scheduler_workers_and_client_are_sampled_every_half_second() -> None:
         client.gather(client.map(long_enough, [2.2, 2.2], pure=False))
     samples = prof.recording.samples()
     expected = {
-        "scheduler": MACHINE | LOOP | gil(),
-        "worker": MACHINE | LOOP | WORKER | gil(),
-        "client": MACHINE | LOOP | gil(),
+        "scheduler": MACHINE | LOOP,
+        "worker": MACHINE | LOOP | WORKER,
+        "client": MACHINE | LOOP,
     }
     places = samples.groupby("role")["place"].nunique().to_dict()
     assert places == {"client": 1, "scheduler": 1, "worker": 2}

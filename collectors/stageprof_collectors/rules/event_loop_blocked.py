@@ -6,7 +6,7 @@ loop from running at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from stageprof_collectors.blockage import HELD, SHARE, STALL_S, blocked, collections
 from stageprof_collectors.exchange import kind
 from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.intervals import clip, innermost, length
+from stageprof_collectors.intervals import Segment, clip, innermost, length
 from stageprof_collectors.looks import Look, Looks
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import count, seconds
@@ -147,13 +147,26 @@ def _held(recording: Recording, held: Standing, pauses: Standing) -> Held:
         gc = innermost((a, b, None) for a, b in pauses.get(place, ()))
         collected += sum(length(clip(gc, a, b)) for a, b, _ in mine)
         for row in np.flatnonzero(runs["wplace"] == place).tolist():
-            met = length(clip(mine, int(runs["start"][row]), int(runs["stop"][row])))
-            during[prefixes[row]] = during.get(prefixes[row], 0) + met
+            met = clip(mine, int(runs["start"][row]), int(runs["stop"][row]))
+            had = _holding(recording, row, met)
+            during[prefixes[row]] = during.get(prefixes[row], 0) + had
     if collected > whole / 2:
         return Held("gc", "", None)
     prefix = max(during, key=lambda p: during[p], default="")
     looks = [look for look in Looks(recording).all if look.prefix == prefix and look.file]
     return Held("gil", prefix, max(looks, key=lambda look: look.seconds, default=None))
+
+
+def _holding(recording: Recording, row: int, spans: Sequence[Segment[None]]) -> int:
+    """How long a run held the GIL in some times, ns; where nobody watched, how long it ran."""
+    runs, gil = recording.timeline.runs, recording.timeline.gil
+    place = runs["wplace"][[row]]
+    if not spans or not gil.watched(place)[0]:
+        return length(spans)
+    start, stop = (np.array([span[i] for span in spans]) for i in (0, 1))
+    n = len(spans)
+    thread = np.repeat(runs["thread"][row], n)
+    return int(gil.of(np.repeat(place, n), thread, start, stop).held.sum())
 
 
 def _fix(recording: Recording, by: Held, name: str, where: str) -> Fix:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.apart import apart, concurrency, processor_bound
 from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.looks import Look, Looks
+from stageprof_collectors.looks import Looks
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.quantity import count
-from stageprof_collectors.replay import Change
 from stageprof_collectors.rule import Limit, Limits, Rule
 from stageprof_collectors.timeline import LOCAL, Ints, present
 from stageprof_runtime.stack import LIBRARY
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: Of the waiting in threads, separate processes take away this much at least; some of what looks
-#: like waiting for the GIL is waiting for a busy processor, a disk or the network.
+#: Of the waiting in threads, separate processes take away this much at least; where nobody watched,
+#: some of what looks like waiting for the GIL is waiting for a processor, a disk or the network.
+SEEN: Final = 0.9
 LEAST: Final = 0.7
 _COMPUTE: Final = frozenset({STEP["compute"]})
 
@@ -53,7 +54,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     length = (timeline.runs["stop"] - timeline.runs["start"]) / 1e9
     if float((waited * length).sum()) < limits["seconds"]:
         return
-    most = np.minimum(waited, 1 - _processor_bound(recording, length))
+    most = np.minimum(waited, 1 - processor_bound(recording))
     most = np.maximum(most, 0.0)
     cost = _on_path(recording, waited)
     if cost >= limits["share"] * recording.wall:
@@ -68,34 +69,8 @@ def _beside_others(runs: dict[str, Ints]) -> NDArray[np.bool_]:
         mine = np.flatnonzero(cluster & (runs["wplace"] == place))
         threads = np.unique(runs["thread"][mine])
         if len(threads) > 1:
-            beside[mine] = _concurrency(runs["start"][mine], runs["stop"][mine]) > 1.5
+            beside[mine] = concurrency(runs["start"][mine], runs["stop"][mine]) > 1.5
     return beside
-
-
-def _concurrency(starts: Ints, stops: Ints) -> Floats:
-    """How many of these intervals were going on in the middle of each."""
-    middle = (starts + stops) // 2
-    begun = np.searchsorted(np.sort(starts), middle, side="right")
-    ended = np.searchsorted(np.sort(stops), middle, side="right")
-    found: Floats = np.maximum(begun - ended, 1).astype(float)
-    return found
-
-
-def _processor_bound(recording: Recording, length: Floats) -> Floats:
-    """What share of each run's time would stay if only its host's processors were short."""
-    runs = recording.timeline.runs
-    own = np.clip(runs["cpu"] / 1e9 / np.maximum(length, 1e-9), 0.0, 1.0)
-    hosts = [place.host for place in recording.store.places]
-    cpus = dict(recording.workers().groupby("host")["cpus"].max())
-    bound = own.copy()
-    seen = runs["wplace"] >= 0
-    for host in {hosts[p] for p in present(runs["wplace"])}:
-        mine = np.flatnonzero(
-            seen & np.isin(runs["wplace"], [i for i, name in enumerate(hosts) if name == host])
-        )
-        beside = _concurrency(runs["start"][mine], runs["stop"][mine])
-        bound[mine] = own[mine] * np.maximum(1.0, beside / max(1.0, float(cpus.get(host, 1))))
-    return np.minimum(bound, 1.0)
 
 
 def _on_path(recording: Recording, waited: Floats) -> float:
@@ -106,11 +81,13 @@ def _on_path(recording: Recording, waited: Floats) -> float:
 
 def _finding(recording: Recording, waited: Floats, most: Floats, cost: float) -> Finding:
     replay = recording.replay
-    low = replay.saving(Change(compute=1 - LEAST * most))[0]
-    high = replay.saving(Change(compute=1 - most))[1]
+    seen = recording.timeline.gil.watched(recording.timeline.runs["wplace"])
+    low = replay.saving(apart(recording, np.where(seen, SEEN, LEAST) * most, LEAST))[0]
+    high = replay.saving(apart(recording, most))[1]
     saved = min(low, high), high
     length = (recording.timeline.runs["stop"] - recording.timeline.runs["start"]) / 1e9
-    prefix, holder = _holder(recording, waited * length)
+    prefix = _waiting(recording, waited * length)
+    holder = _holder(recording, prefix)
     workers = recording.workers()
     threads, cpus = int(workers["threads"].max()), int(workers["cpus"].max())
     name = holder.function if holder else prefix
@@ -148,16 +125,35 @@ def _processes(recording: Recording) -> int:
     return max(1, min(threads, int(workers["cpus"].max())))
 
 
-def _holder(recording: Recording, waited_s: Floats) -> tuple[str, Look | None]:
-    """The prefix whose tasks waited most, and the user's line that was seen most in it."""
+class Holder(NamedTuple):
+    """The line that others waited for most: where it is, and of which prefix's tasks."""
+
+    function: str
+    file: str
+    line: int
+
+
+def _waiting(recording: Recording, waited_s: Floats) -> str:
+    """The prefix whose tasks waited most."""
     prefixes = recording.tasks()["prefix"].to_numpy()
     total: dict[str, float] = {}
     for prefix, waiting in zip(prefixes.tolist(), waited_s.tolist(), strict=True):
         total[prefix] = total.get(prefix, 0.0) + waiting
-    prefix = max(total, key=lambda p: total[p])
+    return max(total, key=lambda p: total[p])
+
+
+def _holder(recording: Recording, prefix: str) -> Holder | None:
+    """What held the GIL while others waited; where nobody watched, what was seen in `prefix`."""
+    frame = recording.gil()
+    frame = frame[(frame["prefix"] != "") & (frame["file"] != "") & (frame["caused_s"] > 0)]
+    if len(frame):
+        lines = frame.groupby(["function", "file", "line"], sort=False)["caused_s"].sum()
+        function, file, line = lines.index[int(lines.to_numpy().argmax())]
+        return Holder(str(function), str(file), int(line))
     looks = [look for look in Looks(recording).all if look.prefix == prefix and look.file]
     holding = [look for look in looks if look.how != LIBRARY] or looks
-    return prefix, max(holding, key=lambda look: look.seconds, default=None)
+    most = max(holding, key=lambda look: look.seconds, default=None)
+    return Holder(most.function, most.file, most.line) if most else None
 
 
 RULE = Rule(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.apart import apart
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.quantity import count, seconds, span
-from stageprof_collectors.replay import Change
 from stageprof_collectors.rule import Limit, Limits, Rule
 from stageprof_collectors.timeline import LOCAL, Ints
 from stageprof_runtime.stage import STEP, Stage
@@ -83,8 +83,8 @@ def _contending(recording: Recording, rows: Ints, limits: Limits) -> Iterator[Fi
     own = np.where(runs["run"] >= LOCAL, np.clip(runs["cpu"] / length, least, 1.0), 1.0)
     gone = np.minimum(shares, 1 - own)
     replay = recording.replay
-    low = replay.saving(Change(compute=1 - LEAST * gone))[0] - START_S[1]
-    high = replay.saving(Change(compute=1 - gone))[1] - START_S[0]
+    low = replay.saving(apart(recording, LEAST * gone))[0] - START_S[1]
+    high = replay.saving(apart(recording, gone))[1] - START_S[0]
     cost = _on_path(recording, shares)
     if high > 0 and cost >= limits["share"] * recording.wall:
         saved = max(0.0, min(low, high)), high

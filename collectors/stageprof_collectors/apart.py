@@ -1,0 +1,93 @@
+"""What threads would be as processes: none waits for another's GIL, and what they share is copied.
+
+A run keeps its time but for what it waited for the GIL, and gets what it needs from runs of other
+threads of its process by way of a copy, as it now gets what other workers made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from stageprof_collectors.change import Change
+from stageprof_collectors.standing import without
+from stageprof_runtime.stage import STEP
+
+if TYPE_CHECKING:
+    from stageprof_collectors.gil import Floats
+    from stageprof_collectors.recording import Recording
+    from stageprof_collectors.timeline import Ints
+
+#: Seconds that it takes to ask another worker for results, and bytes a second where none were
+#: moved in the recording: between processes of one machine, dumped, sent and loaded.
+ASK_S: Final = 0.001
+BYTES_PER_S: Final = 500e6
+#: A rate is measured from so many bytes at least.
+ENOUGH: Final = 10_000_000
+_MOVING: Final = tuple(STEP[name] for name in ("data.transfer", "data.dump", "data.load"))
+
+
+def apart(recording: Recording, waited: Floats, part: float = 1.0) -> Change:
+    """The change to a process for each thread.
+
+    Args:
+        recording: the run.
+        waited: share of each run's time that is waiting for the GIL and would be gone.
+        part: of what workers' event loops wait for the GIL between two runs of a thread, what would
+            be gone. Where a process has one thread nobody holds it then.
+    """
+    runs = recording.timeline.runs
+    whole = np.maximum(runs["stop"] - runs["start"], 1) / 1e9
+    workers = [i for i, place in enumerate(recording.store.places) if place.role == "worker"]
+    loops = {p: spans for p, spans in recording.timeline.gil.loops.items() if p in workers}
+    between = without(recording, loops, compute=False, part=part) if loops else Change()
+    return replace(between, compute=1 - waited + _copying(recording) / whole)
+
+
+def _copying(recording: Recording) -> Floats:
+    """Seconds of copying that each run would need more than it did."""
+    runs, needs = recording.timeline.runs, recording.timeline.depends
+    row = np.repeat(np.arange(len(runs["run"])), np.diff(needs.first))
+    on = needs.on
+    shared = (runs["wplace"][row] == runs["wplace"][on]) & (runs["wplace"][row] >= 0)
+    shared &= runs["thread"][row] != runs["thread"][on]
+    row, on = row[shared], on[shared]
+    seconds = ASK_S + runs["nbytes"][on] / _rate(recording)
+    return np.bincount(row, seconds, minlength=len(runs["run"])).astype(np.float64)
+
+
+def _rate(recording: Recording) -> float:
+    """Bytes a second between workers: as measured, if enough was moved."""
+    entries = recording.account.entries
+    mine = [entry for (step, _), entry in entries.items() if step in _MOVING]
+    nbytes = sum(e.nbytes for (step, _), e in entries.items() if step == _MOVING[0])
+    busy = sum(entry.busy for entry in mine) / 1e9
+    return nbytes / busy if nbytes >= ENOUGH and busy > 0 else BYTES_PER_S
+
+
+def processor_bound(recording: Recording) -> Floats:
+    """What share of each run's time would stay if only its host's processors were short."""
+    runs = recording.timeline.runs
+    length = np.maximum(runs["stop"] - runs["start"], 1)
+    own = np.clip(runs["cpu"] / length, 0.0, 1.0)
+    hosts = [place.host for place in recording.store.places]
+    cpus = dict(recording.workers().groupby("host")["cpus"].max())
+    bound = own.copy()
+    for host in {hosts[p] for p in np.unique(runs["wplace"]).tolist() if p >= 0}:
+        there = [i for i, name in enumerate(hosts) if name == host]
+        mine = np.flatnonzero(np.isin(runs["wplace"], there))
+        beside = concurrency(runs["start"][mine], runs["stop"][mine])
+        bound[mine] = own[mine] * np.maximum(1.0, beside / max(1.0, float(cpus.get(host, 1))))
+    found: Floats = np.minimum(bound, 1.0)
+    return found
+
+
+def concurrency(starts: Ints, stops: Ints) -> Floats:
+    """How many of these intervals were going on in the middle of each."""
+    middle = (starts + stops) // 2
+    begun = np.searchsorted(np.sort(starts), middle, side="right")
+    ended = np.searchsorted(np.sort(stops), middle, side="right")
+    found: Floats = np.maximum(begun - ended, 1).astype(float)
+    return found
