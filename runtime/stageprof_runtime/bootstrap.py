@@ -8,6 +8,7 @@ plugin that fails to unpickle would stop every later worker from starting.
 
 from __future__ import annotations
 
+import functools
 import sys
 import zlib
 from importlib import resources
@@ -21,8 +22,9 @@ PACKAGE = "stageprof_runtime"
 FOLDERS = ("probes", "gil")
 
 
+@functools.cache
 def sources() -> bytes:
-    """This package's modules, {name: source}, compressed."""
+    """This package's modules, {name: source}, compressed; read and compressed once."""
     import msgpack
 
     modules: dict[str, str] = {}
@@ -67,6 +69,7 @@ class _Apply:
         raise NotImplementedError
 
 
+@functools.cache
 def _by_value(function: Any) -> bytes:
     module = sys.modules[function.__module__]
     cloudpickle.register_pickle_by_value(module)

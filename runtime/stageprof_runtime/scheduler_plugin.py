@@ -346,6 +346,7 @@ class SchedulerProbe(SchedulerPlugin):
         batches: list[Any] = []
         if owner:
             await quietly(self._drain_workers(batches), self.watches["end"])
+        await quietly(gil.ended(), self.watches["end"])
         attempt(self.watches["end"], self._undo)
         self._shipper.stop()
         attempt(self.watches["end"], lambda: batches.extend(self._shipper.drain()))

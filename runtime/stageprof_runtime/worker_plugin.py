@@ -233,6 +233,7 @@ class WorkerProbe(WorkerPlugin):
 
     async def _drain(self) -> list[Any]:
         """How many batches went through the stream, and what is left; nothing is sent after."""
+        await quietly(gil.ended(), self.watches["drain"])
         self._drained = True
         left: list[bytes] = []
         for step in (self._undo, self._shipper.stop, lambda: left.extend(self._shipper.drain())):

@@ -45,7 +45,7 @@ if __name__ == "__main__":
         LocalCluster(
             n_workers=2,
             threads_per_worker=1,
-            memory_limit="850MB",
+            memory_limit="950MB",
             dashboard_address=":0",
         ) as cluster,
         Client(cluster) as client,

@@ -51,7 +51,8 @@ def rightly(recording: stageprof.Recording, truth: list[Held]) -> float:
         met = np.minimum(stop, b) - np.maximum(start, a)
         met = np.where(pids[hold["place"][mine]] == pid, np.maximum(met, 0), 0)
         right += float(met[thread == ident].sum())
-        whole += b - a
+        whole += float(met.sum())
+    assert whole > 0.7 * sum(b - a for _, _, a, b in truth)
     return right / whole
 
 
@@ -98,10 +99,11 @@ def test_numpy_and_sleep_hold_nothing(run: Run) -> None:
 
 
 def test_two_python_threads_share_it_and_each_waits_for_the_other(run: Run) -> None:
+    """A thread that runs Python on a processor has the GIL; on a busy machine it may lack one."""
     recording, _ = run([lambda: holding.in_python(3) and [], lambda: holding.in_python(3) and []])
     tasks = recording.tasks()
     held, waited = tasks["gil_hold_s"].to_numpy(), tasks["gil_wait_s"].to_numpy()
-    assert held.sum() == pytest.approx(3, rel=0.15)
+    assert 0.85 * tasks["cpu_s"].sum() <= held.sum() <= 3.1
     assert held.min() > 0.3 * held.sum()
     assert (held + waited <= tasks["duration_s"] + 0.05).all()
     assert waited.sum() > 0.6 * held.sum()

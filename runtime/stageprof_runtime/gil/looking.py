@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import Final
+
+#: As `typing` has it; importing that would take longer than all else that the watch does first.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 #: Between two looks so far apart (ns) nothing is known of the time between them.
 GAP_NS: Final = 500_000_000
 #: Bytes of the GIL's state behind the holder in which the addresses of its locks are.
 LOCKS: Final = 256
+
+#: A thread that neither held nor waited in so many looks is looked at in one of `TURNS` only.
+LATELY: Final = 100
+TURNS: Final = 8
 
 _HOLDER: Final = struct.Struct("<QI")
 _IDENTS: Final = struct.Struct("<QQ")
@@ -23,6 +31,9 @@ class Target:
         self._memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY)
         #: thread id -> identifier, file that says what it waits in (-1: not looked at)
         self.threads: dict[int, tuple[int, int]] = {}
+        #: thread id -> number of the look that saw it wait or hold last
+        self._active: dict[int, int] = {}
+        self._looks = 0
         self.look(os.getpid())
 
     def look(self, now: int) -> dict[int, int]:
@@ -40,6 +51,7 @@ class Target:
             return 0
         if native not in self.threads:
             self.add(native, ident)
+        self._active[native] = self._looks
         return int(ident)
 
     def add(self, native: int, ident: int, wanted: bool = True) -> None:  # noqa: FBT001, FBT002
@@ -56,8 +68,13 @@ class Target:
 
     def _waiting(self) -> list[int]:
         found = []
+        self._looks = now = self._looks + 1
         for native, (ident, file) in list(self.threads.items()):
-            if file >= 0 and self._waits(native, file):
+            idle = now - self._active.get(native, now - LATELY) >= LATELY
+            if file < 0 or (idle and (now + native) % TURNS):
+                continue
+            if self._waits(native, file):
+                self._active[native] = now
                 found.append(ident)
         return found
 
@@ -69,6 +86,7 @@ class Target:
         except (OSError, ValueError):
             os.close(file)
             del self.threads[native]
+            self._active.pop(native, None)
             return False
         return self._holder < at < self._holder + LOCKS
 

@@ -5,12 +5,15 @@ Like all that the watch runs, this imports the standard library only.
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import struct
 import time
-from typing import Final
+
+#: As `typing` has it; importing that would take longer than all else that the watch does first.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 #: kind and four numbers; see `INTERVAL` and those after it
 RECORD: Final = struct.Struct("<5q")
@@ -45,6 +48,8 @@ class Out:
 
     def text(self, value: object) -> None:
         """Add a text of JSON."""
+        import json
+
         data = json.dumps(value).encode()
         self.add(TEXT, len(data), 0, 0, 0)
         self._left += data

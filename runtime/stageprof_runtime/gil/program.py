@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 from typing import Final
 
@@ -14,12 +13,13 @@ from stageprof_runtime.gil.state import GilState, NoGil
 MODULES: Final = ("messages", "looking", "spying", "watch")
 #: Makes the modules that its input begins with and runs the last; looks for nothing on any path.
 _BOOT: Final = """\
-import json, os, sys, types
+import os, sys
 size, said = int(sys.argv[2]), b""
 while len(said) < size:
     said += os.read(0, size - len(said)) or sys.exit(0)
-for name, source in json.loads(said).items():
-    module = sys.modules[name] = types.ModuleType(name)
+for part in said.split(b"\\0"):
+    name, _, source = part.decode().partition("\\n")
+    module = sys.modules[name] = type(sys)(name)
     exec(compile(source, f"<{name}>", "exec"), module.__dict__)
 sys.exit(module.main(*sys.argv[3:]))"""
 
@@ -27,8 +27,9 @@ sys.exit(module.main(*sys.argv[3:]))"""
 def sources() -> bytes:
     """What the program reads first."""
     top = __package__.partition(".")[0]
-    modules = {name: _source(name) for name in (f"{__package__}.{m}" for m in MODULES)}
-    return json.dumps({top: "", __package__: "", **modules}).encode()
+    names = [f"{__package__}.{module}" for module in MODULES]
+    modules = {top: "", __package__: ""} | {name: _source(name) for name in names}
+    return "\0".join(f"{name}\n{source}" for name, source in modules.items()).encode()
 
 
 def _source(name: str) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import time
-from typing import Any, Final
+
+#: As `typing` has it; importing that would take longer than all else that the watch does first.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
 
 #: Seconds of one run of py-spy: what it saw is lost if it is killed.
 SPELL_S: Final = 60
@@ -73,6 +76,8 @@ class Spy:
             os.kill(self._child, 9)
 
     def _ended(self) -> object | None:
+        import json
+
         status = os.waitpid(self._child, 0)[1]
         data = os.pread(self._file, os.fstat(self._file).st_size, 0)
         os.close(self._file)

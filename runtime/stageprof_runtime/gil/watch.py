@@ -1,7 +1,7 @@
 """The program beside a process: sees who holds the process's GIL, and who waits for it.
 
 It runs by itself, with the modules that it is made of as its argument (see `watcher`), and imports
-the standard library only. About `rate` times a second (a fifth of it while no thread waits) it
+the standard library only. About `rate` times a second (a fifth of it while the GIL is free) it
 reads from the other's memory which thread has the GIL, and from the kernel which threads wait
 within the GIL's own lock. It stops nobody and takes no lock of the other's. Both have the same
 monotonic clock. What it saw leaves by standard output (see `messages`); on standard input come
@@ -18,14 +18,19 @@ import select
 import struct
 import sys
 import time
-from typing import Final
 
 from stageprof_runtime.gil.looking import States, Target
 from stageprof_runtime.gil.messages import COST, INTERVAL, SUMS, Out
 from stageprof_runtime.gil.spying import LAST_S, Spy
 
-#: While no thread waits for the GIL one look of so many is enough.
+#: As `typing` has it; importing that would take longer than all else that the watch does first.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: While hardly any look finds the GIL taken, one of so many is enough.
 SELDOM: Final = 5
+HARDLY: Final = 0.05
 #: Nanoseconds between two messages.
 EVERY_NS: Final = 500_000_000
 #: Of half a second's looks so many with a thread that waits are worth py-spy's cost.
@@ -93,7 +98,8 @@ class Watch:
             out.text({"refused": self._told_refusal})
         if states.waiting >= WORTH * states.looks:
             self._spy.start()
-        self._period = self._often * (1 if states.waiting else SELDOM)
+        idle = states.held <= HARDLY * states.looks
+        self._period = self._often * (SELDOM if idle else 1)
         states.rows, states.looks, states.held, states.waiting = [], 0, 0, 0
         self._told = self._now
         out.flush()

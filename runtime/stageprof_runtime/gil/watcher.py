@@ -25,6 +25,8 @@ from stageprof_runtime.patch import Emit
 
 #: Looks each second while threads wait for one another.
 RATE: Final = 100
+#: Seconds before it begins: whoever waits for the recording to begin does not wait for this too.
+SETTLED_S: Final = 0.03
 #: Seconds that the watch is given to end.
 PATIENCE_S: Final = 4.0
 #: A process has one GIL: what is known of it goes to the process's first ring, whatever its role.
@@ -55,12 +57,18 @@ class Watcher:
         """Begin; returns at once."""
         self._thread.start()
 
+    def end(self) -> bool:
+        """Tell it to end; whether it has."""
+        if not self._over.is_set():
+            self._over.set()
+            os.write(self._bell[1], b".")
+        return not self._thread.is_alive()
+
     def stop(self) -> None:
         """End the watch and take what it saw last; nothing of it is left when it returns."""
         if os.getpid() != self._pid:
             return  # a forked child: watch and thread are its parent's
-        self._over.set()
-        os.write(self._bell[1], b".")
+        self.end()
         if self._thread.is_alive():
             self._thread.join(PATIENCE_S)
         child = self._child
@@ -71,6 +79,8 @@ class Watcher:
             os.close(end)
 
     def _run(self) -> None:
+        if self._over.wait(SETTLED_S):
+            return
         try:
             child = self._child = self._begin(find())
         except (NoGil, OSError, ValueError) as error:

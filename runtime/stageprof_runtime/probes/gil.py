@@ -6,8 +6,10 @@ process's time) and `gil.py-spy` in the coverage.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
+from stageprof_runtime import process
 from stageprof_runtime.gil.ticker import Ticker
 from stageprof_runtime.gil.watcher import ANY, Watcher
 from stageprof_runtime.guard import Watch
@@ -15,6 +17,10 @@ from stageprof_runtime.patch import Emit, Undo
 
 #: What watches now, by name.
 _watches: Final[dict[str, Watch]] = {}
+#: The watch of this process, if there is one.
+_watchers: Final[list[Watcher]] = []
+#: Seconds between two looks whether it has ended, and the most of them.
+_LOOK_S, _MOST = 0.005, 600
 
 
 def install(emit: Emit) -> Undo:
@@ -22,20 +28,30 @@ def install(emit: Emit) -> Undo:
     watcher, ticker = Watcher(emit), Ticker(emit, ANY)
     _watches.update({watch.name: watch for watch in (*watcher.watches, ticker.watch)})
     watcher.instead = ticker.start
+    _watchers.append(watcher)
     watcher.start()
 
     def undo() -> None:
+        _watchers.remove(watcher)
         watcher.stop()
         ticker.stop()
 
     return undo
 
 
+async def ended() -> None:
+    """Let the watch end while the event loop goes on, if no other session needs it.
+
+    To be awaited before the probe is taken away: that would wait for it on the loop's thread.
+    """
+    if process.uses(install) != 1:
+        return
+    for _ in range(_MOST):
+        if all(watcher.end() for watcher in _watchers):
+            return
+        await asyncio.sleep(_LOOK_S)
+
+
 def watches() -> dict[str, Watch]:
     """What is known of this process's watch: looks, seconds, failures."""
     return dict(_watches)
-
-
-def watching() -> bool:
-    """Whether this process's numbers of the GIL are ours."""
-    return bool(_watches)
