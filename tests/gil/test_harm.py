@@ -181,7 +181,7 @@ def script(path: Path, text: str) -> str:
     [
         ("exit 1", "status 256"),
         ('echo "Permission denied" >&2; exit 1', "Permission denied"),
-        ('echo Sampling process; echo \'[{"ph": "B"\' >"${9}"; exit 0', "py-spy ended"),
+        ('echo Sampling process; echo \'[{"ph": "B"\' >"${10}"; exit 0', "py-spy ended"),
         ("echo Sampling process; exec sleep 100", "py-spy ended"),
         ("exec sleep 100", "py-spy ended"),
     ],
@@ -221,7 +221,7 @@ def test_a_watch_that_may_not_look_leaves_it_to_a_ticker(monkeypatch: pytest.Mon
     samples, task = recording.samples(), recording.tasks().iloc[0]
     inside = samples["t_s"].between(task["start_s"] + 1, task["stop_s"])
     read = samples[(samples["name"] == "gil.contention") & inside]
-    assert read["value"].mean() == pytest.approx(1, abs=0.05)
+    assert read["value"].mean() == pytest.approx(1, abs=0.15)
     assert recording.gil().empty
 
 
