@@ -6,10 +6,8 @@ and workers' batches are passed on unopened. When the owner's client goes, every
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import socket
-from collections.abc import Coroutine
 from contextvars import ContextVar
 from threading import get_ident
 from typing import Any
@@ -19,7 +17,8 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from stageprof_runtime import process
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import address, saturation, waiting_in
+from stageprof_runtime.compat import address, saturation
+from stageprof_runtime.ending import status_of
 from stageprof_runtime.event import (
     ASSIGN,
     DEPEND,
@@ -45,6 +44,7 @@ from stageprof_runtime.probes import (
     serialization,
     shares,
 )
+from stageprof_runtime.relay import DRAIN_S, LINGER_S, Relay
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import Shipper
 from stageprof_runtime.system import monitored, sample
@@ -59,16 +59,6 @@ PROBES = [
     imports.install,
     garbage.install,
 ]
-#: Seconds that the drain of one worker may take before it counts as lost.
-DRAIN_S = 5.0
-#: Seconds that the relay stays after all workers were told; a message without a handler would
-#: cost its sender the connection, and the last of them may still be on their way.
-LINGER_S = 1.0
-#: Batches that may wait for the owner; with more, everybody keeps theirs in their bounded rings.
-BACKLOG = 50
-#: What the clock says to workers then.
-STALLED = -1
-
 #: [number, tasks, keys wanted] of the graph that the running coroutine is taking in
 _graph: ContextVar[list[int]] = ContextVar("stageprof_graph", default=[-1, 0, 0])  # noqa: B039
 
@@ -95,33 +85,26 @@ class SchedulerProbe(SchedulerPlugin):
         #: the key of that run
         self._cause_key: Any = None
         self._graphs = 0
-        #: worker -> batches that came from it through the stream
-        self._relayed: dict[str, int] = {}
-        #: workers that said that they cannot be observed
-        self._absent: set[str] = set()
         self._undo: Undo = lambda: None
-        self._ended = self._over = False
-        #: batches sent through the owner's stream
-        self._passed = 0
-        #: tasks of ours on the scheduler's loop; the loop itself keeps no reference to them
-        self._doing: set[asyncio.Task[Any]] = set()
-        self._telling: asyncio.Task[Any] | None = None
+        self._ended = False
 
     async def start(self, scheduler: Any) -> None:
         """Begin to observe the scheduler, and hand the worker plugin to all workers."""
+        self._relay = Relay(scheduler, self._session, self._owner, self.watches)
+        self._relayed = self._relay.relayed
         try:
             self._begin(scheduler)
         except BaseException as error:
             attempt(self.watches["start"], self._undo)
-            self._stop_listening(scheduler)
+            self._relay.stop_listening()
             if cancelled(error):
                 raise
             # Only an `Exception` may reach the scheduler's loop; the client is told this one.
             raise RuntimeError(f"{type(error).__name__}: {error}"[:300]) from None
         scheduler.worker_plugins[self._session] = self._worker_plugin
-        await self._tell_workers("plugin-add", DRAIN_S, plugin=self._worker_plugin)
+        await self._relay.tell_workers("plugin-add", DRAIN_S, plugin=self._worker_plugin)
         if self._owner not in scheduler.clients:  # it went meanwhile: no hook will say so again
-            self._later(self.end(owner=False))
+            self._relay.later(self.end(owner=False))
 
     def _begin(self, scheduler: Any) -> None:
         self._scheduler = scheduler
@@ -129,10 +112,11 @@ class SchedulerProbe(SchedulerPlugin):
         place = Place(
             "scheduler", socket.gethostname(), psutil.Process().pid, address(scheduler), now_ns()
         )
-        self._shipper = Shipper(place, ring, self._send)
+        self._relay.absent_because = self._not_instrumented
+        self._shipper = Shipper(place, ring, self._relay.send)
         self._shipper.watches = self.watches
         self._shipper.every += [self._sample, self._ask_loop]
-        self._shipper.ready = self._ready
+        self._shipper.ready = self._relay.ready
         undos: list[Undo] = []
         self._undo = together(undos)
         undos.append(self._shipper.stop)
@@ -151,27 +135,14 @@ class SchedulerProbe(SchedulerPlugin):
     def _install(self, scheduler: Any, undos: list[Undo]) -> None:
         """Each undo is in the list as soon as there is something to undo."""
         handlers, streams = scheduler.handlers, scheduler.stream_handlers
-        handlers[f"{self._session}-clock"] = self._clock
+        self._relay.listen()
         handlers[f"{self._session}-end"] = self.end
         undos.append(functools.partial(handlers.pop, f"{self._session}-end", None))
-        streams[f"{self._session}-batch"] = self._relay
         undos.append(scheduling.here_is_loop())
         probes = [*PROBES, *([gil.install] * self._watch_gil)]
         undos.append(process.join("scheduler", self._ring, probes))
         self.watches |= gil.watches()
         undos.append(replace_item(streams, "update-graph", self._update_graph))
-
-    async def _tell_workers(self, op: str, patience: float, **what: Any) -> None:
-        """Have all workers add or remove the plugin; those that are stuck are not waited for."""
-        message = {"op": op, "name": self._session, **what}
-        self._telling = self._later(self._scheduler.broadcast(msg=message, on_error="ignore"))
-        await asyncio.wait([self._telling], timeout=patience)
-
-    def _later(self, doing: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task = asyncio.ensure_future(quietly(doing, self.watches["task"]))
-        self._doing.add(task)
-        task.add_done_callback(self._doing.discard)
-        return task
 
     def transition(self, key: Any, start: Any, finish: Any, *args: Any, **kwargs: Any) -> None:
         """A task was given to a worker, or its run ended."""
@@ -196,7 +167,7 @@ class SchedulerProbe(SchedulerPlugin):
         self._cause = run = task.run_id
         self._cause_key = key
         self._shipper.counts[2] += 1
-        status = 0 if finish == "memory" else _status(finish, str(details.get("stimulus_id", "")))
+        status = 0 if finish == "memory" else status_of(finish, str(details.get("stimulus_id", "")))
         if task.who_wants:
             self._ring.emit((WANT, run, t, key))
         worker = details.get("worker")
@@ -276,7 +247,7 @@ class SchedulerProbe(SchedulerPlugin):
     def remove_client(self, scheduler: Any, client: str) -> None:
         """The lease: with the owner's client everything goes."""
         if client == self._owner:
-            self._later(self.end(owner=False))
+            self._relay.later(self.end(owner=False))
 
     async def before_close(self) -> None:
         """The scheduler is closing: send what there is, and let go of this process."""
@@ -286,43 +257,13 @@ class SchedulerProbe(SchedulerPlugin):
     def _close(self) -> None:
         self._ended = True
         self._undo()
-        self._stop_listening(self._scheduler)
+        self._relay.stop_listening()
         self._shipper.stop()
         for batch in self._shipper.drain():
-            self._send_now(batch)
+            self._relay.send_now(batch)
 
-    @hook
-    def _relay(self, batch: bytes = b"", worker: str = "", reason: str = "", **kw: Any) -> None:
-        if reason:
-            self._absent.add(worker)
-            self._ring.emit((MARK, now_ns(), "not instrumented", f"{worker} {reason}"))
-            return
-        self._relayed[worker] = self._relayed.get(worker, 0) + 1
-        self._send_now(batch)
-
-    def _send(self, batch: bytes) -> None:
-        self._scheduler.loop.add_callback(self._send_now, batch)
-
-    @hook
-    def _send_now(self, batch: bytes) -> None:
-        comm = self._scheduler.client_comms.get(self._owner)
-        if comm is None or comm.closed() or self._over:  # gone, or it has what it waited for
-            return
-        comm.send({"op": f"{self._session}-batch", "batch": batch})
-        self._passed += 1
-
-    def _ready(self) -> bool:
-        """Whether the owner takes what is sent to it; a stalled one would fill our memory."""
-        comm = self._scheduler.client_comms.get(self._owner)
-        return comm is None or waiting_in(comm, f"{self._session}-batch") < BACKLOG
-
-    async def _clock(self) -> int:
-        """Our time for those who measure round trips; STALLED if they should not send."""
-        try:
-            return STALLED if self._over or not self._ready() else now_ns()
-        except BaseException as error:  # nothing but an `Exception` may reach the loop
-            self.watches["clock"].failed(error)
-            return STALLED
+    def _not_instrumented(self, worker: str, reason: str) -> None:
+        self._ring.emit((MARK, now_ns(), "not instrumented", f"{worker} {reason}"))
 
     def _sample(self) -> None:
         sample(self._ring, monitored(self._scheduler))
@@ -341,67 +282,24 @@ class SchedulerProbe(SchedulerPlugin):
         Returns how many batches went to the owner through its stream, and those that did not.
         """
         if self._ended:
-            return [self._passed]
+            return [self._relay.passed]
         self._ended = True
         batches: list[Any] = []
         if owner:
-            await quietly(self._drain_workers(batches), self.watches["end"])
+            await quietly(self._relay.drain_workers(batches), self.watches["end"])
         await quietly(gil.ended(), self.watches["end"])
         attempt(self.watches["end"], self._undo)
         self._shipper.stop()
         attempt(self.watches["end"], lambda: batches.extend(self._shipper.drain()))
-        self._over = True
-        passed = self._passed
+        self._relay.over = True
+        passed = self._relay.passed
         await quietly(self._unregister(), self.watches["end"])
         return [passed, *batches]
-
-    async def _drain_workers(self, batches: list[Any]) -> None:
-        # A worker may not have sent anything yet.
-        workers = [w for w in self._scheduler.workers if w not in self._absent]
-        watch = self.watches["drain"]
-        await asyncio.gather(*(quietly(self._drain_one(w, batches), watch) for w in workers))
-
-    async def _drain_one(self, worker: str, batches: list[Any]) -> None:
-        try:
-            drain = getattr(self._scheduler.rpc(worker), f"{self._session}-drain")
-            sent, *left = await asyncio.wait_for(drain(), DRAIN_S)
-        except Exception:  # it left or is stuck: the gap in its sequence is shown
-            return
-        batches += left
-        for _ in range(100):  # what went through the stream before may still be on its way
-            if self._relayed.get(worker, 0) >= sent:
-                return
-            await asyncio.sleep(0.01)
 
     async def _unregister(self) -> None:
         scheduler = self._scheduler
         if self._session in scheduler.plugins:
             scheduler.remove_plugin(self._session)
         if scheduler.worker_plugins.pop(self._session, None) is not None:
-            await self._tell_workers("plugin-remove", LINGER_S)
-        self._later(self._stop_relaying())
-
-    async def _stop_relaying(self) -> None:
-        """Forget the relay, once every worker has heard of the end or is gone."""
-        if self._telling is not None:
-            await asyncio.wait([self._telling])
-        await asyncio.sleep(LINGER_S)
-        self._stop_listening(self._scheduler)
-
-    def _stop_listening(self, scheduler: Any) -> None:
-        scheduler.handlers.pop(f"{self._session}-clock", None)
-        scheduler.stream_handlers.pop(f"{self._session}-batch", None)
-
-
-def _status(finish: str, stimulus: str) -> int:
-    """How a run ended, as in `event.STATUS`.
-
-    A run that goes back to be run again has failed (and is retried) or was lost with its worker;
-    what led to it says which.
-    """
-    if finish == "memory":
-        return 0
-    if finish == "erred" or stimulus.startswith("task-erred"):
-        return 1
-    lost = stimulus.startswith(("handle-worker-cleanup", "remove-worker", "worker-", "nanny-"))
-    return 2 if lost else 3
+            await self._relay.tell_workers("plugin-remove", LINGER_S)
+        self._relay.later(self._relay.stop())

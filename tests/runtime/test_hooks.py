@@ -36,6 +36,7 @@ from stageprof_runtime.probes import (
     spill,
     waiting,
 )
+from stageprof_runtime.relay import Relay
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.scheduler_plugin import SchedulerProbe
 from stageprof_runtime.session import Session
@@ -81,13 +82,13 @@ CLUSTER = [
     (SchedulerProbe, "_estimate"),
     (SchedulerProbe, "_run_of"),
     (SchedulerProbe, "_seen"),
-    (SchedulerProbe, "_send"),
-    (SchedulerProbe, "_ready"),
+    (Relay, "send"),
+    (Relay, "ready"),
     (SchedulerProbe, "_sample"),
-    (SchedulerProbe, "_drain_workers"),
-    (SchedulerProbe, "_drain_one"),
+    (Relay, "drain_workers"),
+    (Relay, "_drain_one"),
     (SchedulerProbe, "_unregister"),
-    (scheduler_plugin, "_status"),
+    (scheduler_plugin, "status_of"),
     (WorkerProbe, "_note"),
     (WorkerProbe, "_begin"),
     (WorkerProbe, "_hello"),

@@ -1,0 +1,134 @@
+"""What passes the scheduler on its way between the workers and the owner of a session.
+
+Batches are passed on unopened. A stalled owner would fill the scheduler's memory: then everybody
+is told, by way of the clock that they ask, to keep theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.compat import waiting_in
+from stageprof_runtime.guard import Watches, hook, quietly
+
+#: Seconds that the drain of one worker may take before it counts as lost.
+DRAIN_S = 5.0
+#: Seconds that the relay stays after all workers were told; a message without a handler would
+#: cost its sender the connection, and the last of them may still be on their way.
+LINGER_S = 1.0
+#: Batches that may wait for the owner; with more, everybody keeps theirs in their bounded rings.
+BACKLOG = 50
+#: What the clock says to workers then.
+STALLED = -1
+
+
+class Relay:
+    """The streams of one session on one scheduler."""
+
+    def __init__(self, scheduler: Any, session: str, owner: str, watches: Watches) -> None:
+        self._scheduler = scheduler
+        self._session = session
+        self._owner = owner
+        self.watches = watches
+        #: called with a worker and why it cannot be observed
+        self.absent_because: Callable[[str, str], None] = lambda *_: None
+        #: worker -> batches that came from it through the stream
+        self.relayed: dict[str, int] = {}
+        #: workers that said that they cannot be observed
+        self._absent: set[str] = set()
+        #: batches sent through the owner's stream; whether it has what it waited for
+        self.passed = 0
+        self.over = False
+        #: tasks of ours on the scheduler's loop; the loop itself keeps no reference to them
+        self._doing: set[asyncio.Task[Any]] = set()
+        self._telling: asyncio.Task[Any] | None = None
+
+    def listen(self) -> None:
+        """Take what workers send, and tell them the time."""
+        self._scheduler.handlers[f"{self._session}-clock"] = self._clock
+        self._scheduler.stream_handlers[f"{self._session}-batch"] = self._relay
+
+    def stop_listening(self) -> None:
+        """Forget what comes."""
+        self._scheduler.handlers.pop(f"{self._session}-clock", None)
+        self._scheduler.stream_handlers.pop(f"{self._session}-batch", None)
+
+    def later(self, doing: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Do something on the scheduler's loop."""
+        task = asyncio.ensure_future(quietly(doing, self.watches["task"]))
+        self._doing.add(task)
+        task.add_done_callback(self._doing.discard)
+        return task
+
+    # -- to the owner -----------------------------------------------------------------------
+
+    def send(self, batch: bytes) -> None:
+        """Send a batch to the owner, from any thread."""
+        self._scheduler.loop.add_callback(self.send_now, batch)
+
+    @hook
+    def send_now(self, batch: bytes) -> None:
+        """The same on the loop's thread."""
+        comm = self._scheduler.client_comms.get(self._owner)
+        if comm is None or comm.closed() or self.over:  # gone, or it has what it waited for
+            return
+        comm.send({"op": f"{self._session}-batch", "batch": batch})
+        self.passed += 1
+
+    def ready(self) -> bool:
+        """Whether the owner takes what is sent to it."""
+        comm = self._scheduler.client_comms.get(self._owner)
+        return comm is None or waiting_in(comm, f"{self._session}-batch") < BACKLOG
+
+    async def _clock(self) -> int:
+        """Our time for those who measure round trips; STALLED if they should not send."""
+        try:
+            return STALLED if self.over or not self.ready() else now_ns()
+        except BaseException as error:  # nothing but an `Exception` may reach the loop
+            self.watches["clock"].failed(error)
+            return STALLED
+
+    # -- from the workers -------------------------------------------------------------------
+
+    @hook
+    def _relay(self, batch: bytes = b"", worker: str = "", reason: str = "", **kw: Any) -> None:
+        if reason:
+            self._absent.add(worker)
+            self.absent_because(worker, reason)
+            return
+        self.relayed[worker] = self.relayed.get(worker, 0) + 1
+        self.send_now(batch)
+
+    async def tell_workers(self, op: str, patience: float, **what: Any) -> None:
+        """Have all workers add or remove the plugin; those that are stuck are not waited for."""
+        message = {"op": op, "name": self._session, **what}
+        self._telling = self.later(self._scheduler.broadcast(msg=message, on_error="ignore"))
+        await asyncio.wait([self._telling], timeout=patience)
+
+    async def drain_workers(self, batches: list[Any]) -> None:
+        """Have all workers stop and give what is left; a worker may not have sent anything yet."""
+        workers = [w for w in self._scheduler.workers if w not in self._absent]
+        watch = self.watches["drain"]
+        await asyncio.gather(*(quietly(self._drain_one(w, batches), watch) for w in workers))
+
+    async def _drain_one(self, worker: str, batches: list[Any]) -> None:
+        try:
+            drain = getattr(self._scheduler.rpc(worker), f"{self._session}-drain")
+            sent, *left = await asyncio.wait_for(drain(), DRAIN_S)
+        except Exception:  # it left or is stuck: the gap in its sequence is shown
+            return
+        batches += left
+        for _ in range(100):  # what went through the stream before may still be on its way
+            if self.relayed.get(worker, 0) >= sent:
+                return
+            await asyncio.sleep(0.01)
+
+    async def stop(self) -> None:
+        """Forget the relay, once every worker has heard of the end or is gone."""
+        if self._telling is not None:
+            await asyncio.wait([self._telling])
+        await asyncio.sleep(LINGER_S)
+        self.stop_listening()
