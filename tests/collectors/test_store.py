@@ -17,6 +17,7 @@ from stageprof_runtime.batch import pack
 from stageprof_runtime.event import ASSIGN, FIELDS, MARK, SAMPLE, SPAN, SUM, TABLES, WANT, Place
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden-1.0.stageprof"
+GOLDEN_1_1 = GOLDEN.with_name("golden-1.1.stageprof")
 A = Place("worker", "node-1", 1, "tcp://a:1", 0)
 B = Place("worker", "node-2", 2, "tcp://b:2", 0)
 
@@ -58,8 +59,23 @@ def test_golden_recording_of_version_1_0_opens_with_the_same_numbers() -> None:
     assert store.strings == ["", "tcp://10.0.0.2:40001", "lone \\udcff", "numpy.ndarray"]
 
 
-def test_golden_rows_are_what_they_were() -> None:
-    store = Store.open(GOLDEN)
+def test_golden_recording_of_version_1_1_has_all_tables() -> None:
+    store = Store.open(GOLDEN_1_1)
+
+    assert store.complete
+    assert {name: store.rows(name) for name in TABLES.values()} == {
+        **dict.fromkeys(TABLES.values(), 24),
+        "run": 124,
+    }
+    assert store.skipped == {}
+    hold, stood = store.table("hold"), store.table("stood")
+    assert hold["thread"][:3].tolist() == [10**6 + n * 257**2 for n in range(3)]
+    assert [store.strings[i] for i in stood["label"][:4]] == store.strings[:4]
+
+
+@pytest.mark.parametrize("path", [GOLDEN, GOLDEN_1_1])
+def test_golden_rows_are_what_they_were(path: Path) -> None:
+    store = Store.open(path)
     run, sample, want = store.table("run"), store.table("sample"), store.table("want")
     assert run["stop"][:9].tolist() == [10**12 + n * 257**4 for n in [*range(8), 0]]
     assert run["place"].tolist() == [0] * 8 + [1] * 116
