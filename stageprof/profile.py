@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from stageprof.recording import Recording
 from stageprof_collectors.collector import Collector, Live
+from stageprof_runtime.counting import Counting
 from stageprof_runtime.errors import UsageError
 from stageprof_runtime.session import Session
 
@@ -33,6 +34,8 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         client: the distributed client whose cluster is recorded; None finds the active one,
             follows clients that start within the region, and records local schedulers.
         label: what the recording is called; by default where in the user's code it began.
+        deterministic: count every call in the region's thread with cProfile. That takes two to
+            four times as long where Dask builds graphs; see docs/profiles.md.
         gil: watch who holds the GIL of each process and who waits for it; see docs/gil.md.
 
     Raises:
@@ -45,6 +48,7 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         *,
         client: Any = None,
         label: str | None = None,
+        deterministic: bool = False,
         gil: bool = True,
     ) -> None:
         if callable(path):
@@ -52,9 +56,11 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         self._path = path
         self._client = client
         self._label = label
+        self._deterministic = deterministic
         self._gil = gil
         self._collector: Collector | None = None
         self._session: Session | None = None
+        self._counting: Counting | None = None
         self._recording: Recording | None = None
 
     @property
@@ -83,6 +89,7 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         """End the region."""
         if self._session is None:
             raise UsageError("stop() without start()", do="call start() first")
+        self._count_no_more()
         try:
             self._session.stop()
         finally:
@@ -96,6 +103,7 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         except BaseException:
             self._close()
             raise
+        self._count(session)
         return self
 
     def _open(self, caller: FrameType) -> Session:
@@ -110,6 +118,16 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         collector, self._collector, self._session = self._collector, None, None
         if collector is not None:
             self._recording = Recording.of(collector.close())
+
+    def _count(self, session: Session) -> None:
+        if self._deterministic:
+            self._counting = Counting(session.ring)
+            self._counting.begin()
+
+    def _count_no_more(self) -> None:
+        counting, self._counting = self._counting, None
+        if counting is not None:
+            counting.end()
 
     # -- block --------------------------------------------------------------------------------
 
@@ -131,6 +149,7 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         except BaseException:
             self._close()
             raise
+        self._count(session)
         return self
 
     async def __aexit__(
@@ -139,6 +158,7 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._count_no_more()
         try:
             if self._session is not None:
                 await self._session.stop_async()
@@ -153,7 +173,13 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
 
         @functools.wraps(function)
         def recorded(*args: P.args, **kwargs: P.kwargs) -> T:
-            region = profile(self._path, client=self._client, label=label)
+            region = profile(
+                self._path,
+                client=self._client,
+                label=label,
+                deterministic=self._deterministic,
+                gil=self._gil,
+            )
             try:
                 with region:
                     return function(*args, **kwargs)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from stageprof_collectors.gil import Gil
+from stageprof_collectors.gil import Floats, Sum, Thread
 from stageprof_collectors.looks import Looks, place
-from stageprof_collectors.timeline import Ints
+from stageprof_collectors.standing import series
+from stageprof_collectors.timeline import Columns, Ints
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -20,70 +23,85 @@ COLUMNS: Final = [
 ]  # fmt: skip
 #: What names the lines: py-spy, or the looks from within the process.
 SPY, LOOKS = "py-spy", "looks"
+_SUMS: Final = ["hold_s", "wait_s", "caused_s"]
+_WHERE: Final = ["file", "line", "function", "source"]
+#: The watch tells what it saw so often; see `runtime/stageprof_runtime/gil/watch.py`.
+EVERY_NS: Final = 500_000_000
+#: No file has more lines; a recording may claim any number.
+_LINES: Final = 2**31 - 1
 
 
-class Stretches(NamedTuple):
-    """Pieces of a thread's time in which it was in one run (-1: none) and at one line."""
+class Known(NamedTuple):
+    """What the pieces of every thread's time are looked up in."""
+
+    runs: Columns
+    stood: Columns
+    #: of each run, and then of no run, the number of its prefix among `prefixes`
+    prefix: Ints
+    prefixes: NDArray[np.object_]
+
+
+class Pieces(NamedTuple):
+    """Pieces of a thread's time, in each of which it was in one run and at one line."""
 
     start: Ints
     stop: Ints
-    run: Ints
-    #: number of the text "file:line function" in the store's strings; -1: not known
-    label: Ints
+    #: number of the prefix in `Known.prefixes`
+    prefix: Ints
+    #: row of the table of where threads stood; -1: not known
+    stood: Ints
 
 
 def gil(recording: Recording) -> pd.DataFrame:
     """See `Recording.gil`."""
-    known = recording.timeline.gil
-    frames = [
-        _of_thread(recording, known, process, thread) for process, thread in sorted(known.threads)
-    ]
+    known, threads = _known(recording), sorted(recording.timeline.gil.threads)
+    frames = [_of_thread(recording, known, *which) for which in threads]
     full = [frame for frame in frames if len(frame)]
     if not full:
         return pd.DataFrame(columns=COLUMNS)
-    by = [name for name in COLUMNS if not name.endswith("_s")]
-    total = pd.concat(full).groupby(by, sort=False, as_index=False).sum()
-    order = ["hold_s", "wait_s"]
-    return total[COLUMNS].sort_values(order, ascending=False, ignore_index=True)
+    found = _by_line(recording, pd.concat(full, ignore_index=True))
+    by = [name for name in COLUMNS if name not in _SUMS]
+    total = found.groupby(by, sort=False, as_index=False)[_SUMS].sum()
+    return total[COLUMNS].sort_values(["hold_s", "wait_s"], ascending=False, ignore_index=True)
 
 
-def _of_thread(recording: Recording, known: Gil, process: int, thread: int) -> pd.DataFrame:
-    pieces = _stretches(recording, known, process, thread)
-    if not len(pieces.start):
-        return pd.DataFrame(columns=COLUMNS)
-    totals = known.threads[process, thread]
-    had = [total.between(pieces.start, pieces.stop) / 1e9 for total in totals]
-    prefixes = recording.tasks()["prefix"].to_numpy(object)
-    frame = pd.DataFrame(
-        {
-            "prefix": np.where(pieces.run >= 0, np.append(prefixes, "")[pieces.run], ""),
-            "label": pieces.label,
-            **dict(zip(("hold_s", "wait_s", "caused_s"), had, strict=True)),
-        }
-    )
-    frame = frame.groupby(["prefix", "label"], sort=False, as_index=False).sum()
-    frame = frame[frame[["hold_s", "wait_s"]].sum(axis=1) > 0]
-    frame["place"], frame["thread"] = _names(recording, known, process, thread)
-    return _by_line(recording, frame)
+def _known(recording: Recording) -> Known:
+    timeline, groups = recording.timeline, recording.groups
+    prefixes = np.array([*(row.prefix for row in groups.rows), ""], dtype=object)
+    codes, different = pd.factorize(prefixes)
+    stood = timeline.read("stood", "start", "stop")
+    return Known(timeline.runs, stood, codes[np.append(groups.of_run, -1)], np.array(different))
 
 
-def _stretches(recording: Recording, known: Gil, process: int, thread: int) -> Stretches:
-    runs = recording.timeline.runs
-    stood = recording.timeline.read("stood", "start", "stop")
-    mine = np.flatnonzero((known.process[stood["place"]] == process) & (stood["thread"] == thread))
-    here = (runs["wplace"] >= 0) & (runs["thread"] == thread)
-    here &= known.process[np.maximum(runs["wplace"], 0)] == process
-    at = np.flatnonzero(here)
-    span = known.threads[process, thread]
-    bounds = [total.edges[[0, -1]] for total in span if len(total.edges)]
-    ends = ("start", "stop")
-    edges = np.unique(
-        np.concatenate([*bounds, *(runs[e][at] for e in ends), *(stood[e][mine] for e in ends)])
-    )
+def _of_thread(recording: Recording, known: Known, process: int, thread: int) -> pd.DataFrame:
+    """One row for each prefix and number of a label; -1 is that of no label."""
+    had = recording.timeline.gil.threads[process, thread]
+    pieces = _pieces(recording, known, process, thread)
+    sums = [total.between(pieces.start, pieces.stop) / 1e9 for total in had]
+    some = np.flatnonzero(sums[0] + sums[1] > 0)
+    pieces, sums = Pieces(*(column[some] for column in pieces)), [s[some] for s in sums]
+    labels = np.append(known.stood["label"], -1)[pieces.stood]
+    labels = np.where(_lasting(pieces, sums[0] + sums[1]), labels, -1)
+    (prefix, label), row = _together(pieces.prefix, labels)
+    where, name = who(recording, process, thread)
+    totals = {n: np.bincount(row, s, len(prefix)) for n, s in zip(_SUMS, sums, strict=True)}
+    names = {"place": where, "thread": name, "prefix": known.prefixes[prefix], "label": label}
+    return pd.DataFrame(names | totals)
+
+
+def _pieces(recording: Recording, known: Known, process: int, thread: int) -> Pieces:
+    gil, runs, stood = recording.timeline.gil, known.runs, known.stood
+    on = (runs["wplace"] >= 0) & (runs["thread"] == thread)
+    on &= gil.process[np.maximum(runs["wplace"], 0)] == process
+    at = np.flatnonzero(on)
+    mine = np.flatnonzero((gil.process[stood["place"]] == process) & (stood["thread"] == thread))
+    bounds = [total.edges[[0, -1]] for total in gil.threads[process, thread] if len(total.edges)]
+    ends = [rows[e][i] for rows, i in ((runs, at), (stood, mine)) for e in ("start", "stop")]
+    edges = np.unique(np.concatenate([*bounds, *ends]))
     start, stop = edges[:-1], edges[1:]
     run = _covering(runs["start"][at], runs["stop"][at], at, start)
-    label = _covering(stood["start"][mine], stood["stop"][mine], stood["label"][mine], start)
-    return Stretches(start, stop, run, label)
+    where = _covering(stood["start"][mine], stood["stop"][mine], mine, start)
+    return Pieces(start, stop, known.prefix[run], where)
 
 
 def _covering(starts: Ints, stops: Ints, values: Ints, at: Ints) -> Ints:
@@ -96,17 +114,43 @@ def _covering(starts: Ints, stops: Ints, values: Ints, at: Ints) -> Ints:
     return np.where((found >= 0) & (stops[row] > at), values[row], -1)
 
 
-def _names(recording: Recording, known: Gil, process: int, thread: int) -> tuple[str, str]:
+def _lasting(pieces: Pieces, weight: Floats) -> NDArray[np.bool_]:
+    """Whether a thread may still be where it stood.
+
+    It is said to stand there until it is seen elsewhere, which may be in a task of another kind
+    that it has begun meanwhile: it stood in tasks of the kind of which the most time is.
+    """
+    (stood, _), row = _together(pieces.stood, pieces.prefix)
+    total = np.bincount(row, weight, len(stood))
+    order = np.lexsort((total, stood))
+    best = np.append(stood[order][1:] != stood[order][:-1], True)[: len(stood)]
+    mostly = np.zeros(len(stood), np.bool_)
+    mostly[order[best]] = True
+    lasting: NDArray[np.bool_] = mostly[row] & (pieces.stood >= 0)
+    return lasting
+
+
+def _together(first: Ints, second: Ints) -> tuple[tuple[Ints, Ints], Ints]:
+    """The different pairs of two columns (of -1 and above), and which of them each row is."""
+    width = int(second.max(initial=-1)) + 2
+    both, row = np.unique((first + 1) * width + second + 1, return_inverse=True)
+    return (both // width - 1, both % width - 1), row
+
+
+# -- what it is called ----------------------------------------------------------------------------
+
+
+def who(recording: Recording, process: int, thread: int) -> tuple[str, str]:
     """What a process and a thread of it are called."""
-    places = np.flatnonzero(known.process == process).tolist()
+    places = np.flatnonzero(recording.timeline.gil.process == process).tolist()
     roles = [recording.store.places[p] for p in places]
-    place_name = " and ".join(dict.fromkeys(_called(recording, p.role, p.name) for p in roles))
+    process_name = " and ".join(dict.fromkeys(_called(recording, p.role, p.name) for p in roles))
     loops = {label for _, p, label in recording.timeline.marks("loop thread") if p in places}
     if str(thread) in loops:
-        return place_name, "event loop"
+        return process_name, "event loop"
     marks = (label for _, p, label in recording.timeline.marks("thread") if p in places)
     names = dict(label.partition(" ")[::2] for label in marks)
-    return place_name, names.get(str(thread), str(thread))
+    return process_name, names.get(str(thread)) or str(thread)
 
 
 def _called(recording: Recording, role: str, name: str) -> str:
@@ -115,34 +159,83 @@ def _called(recording: Recording, role: str, name: str) -> str:
     return f"worker {recording.worker_names.get(name) or name}"
 
 
+# -- which line it was ----------------------------------------------------------------------------
+
+
 def _by_line(recording: Recording, frame: pd.DataFrame) -> pd.DataFrame:
     """Functions and lines in place of labels; those that py-spy did not see, from the looks."""
-    rows: list[dict[str, Any]] = []
-    shares = _shares(recording)
     strings = recording.store.strings
-    for found in frame.to_dict("records"):
-        row = {str(name): value for name, value in found.items()}
-        if row["label"] >= 0:
-            rows.append(row | _where(*place(strings[row["label"]]), SPY))
-            continue
-        for share, where in shares.get(row["prefix"], [(1.0, _where("", 0, "", ""))]):
-            part = {name: row[name] * share for name in ("hold_s", "wait_s", "caused_s")}
-            rows.append(row | part | where)
-    return pd.DataFrame(rows, columns=COLUMNS)
+    seen, unseen = frame[frame["label"] >= 0], frame[frame["label"] < 0]
+    labels = pd.Index(seen["label"].unique(), dtype=np.int64)
+    where = [(*_place(strings[n]), SPY) for n in labels]
+    spied = pd.DataFrame(where, columns=_WHERE, index=labels)
+    looked = unseen.merge(_shares(recording), on="prefix", how="left")
+    nothing = {"file": "", "line": 0, "function": "", "source": "", "share": 1.0}
+    looked = looked.fillna(nothing)
+    looked[_SUMS] = looked[_SUMS].mul(looked["share"], axis=0)
+    both = pd.concat([seen.join(spied, on="label"), looked], ignore_index=True)
+    return both.astype({"line": int})
 
 
-def _where(file: str, line: int, function: str, source: str) -> dict[str, Any]:
-    return {"file": file, "line": line, "function": function, "source": source}
-
-
-def _shares(recording: Recording) -> dict[str, list[tuple[float, dict[str, Any]]]]:
-    """Prefix -> shares of its bytecode by line, as the looks saw it."""
-    found: dict[str, list[tuple[float, dict[str, Any]]]] = {}
+def _shares(recording: Recording) -> pd.DataFrame:
+    """Of each prefix the shares of its bytecode by line, as the looks saw it."""
     looks = [look for look in Looks(recording).python() if look.seconds > 0]
     total: dict[str, float] = {}
     for look in looks:
         total[look.prefix] = total.get(look.prefix, 0.0) + look.seconds
-    for look in looks:
-        where = _where(look.file, look.line, look.function, LOOKS)
-        found.setdefault(look.prefix, []).append((look.seconds / total[look.prefix], where))
-    return found
+    rows = [
+        (k.prefix, k.seconds / total[k.prefix], k.file, min(k.line, _LINES), k.function, LOOKS)
+        for k in looks
+    ]
+    frame = pd.DataFrame(rows, columns=["prefix", "share", *_WHERE])
+    return frame.astype({"prefix": object, "share": float, "line": float})
+
+
+def _place(label: str) -> tuple[str, int, str]:
+    """File, line and function; nothing of what is no number."""
+    try:
+        file, line, function = place(label)
+    except ValueError:  # "²" is a digit and no number
+        return "", 0, ""
+    return file, min(line, _LINES), function
+
+
+# -- when -----------------------------------------------------------------------------------------
+
+
+def spans(thread: Thread) -> tuple[Ints, Ints, Ints]:
+    """When a thread held the GIL (0) or waited for it (1), in order, the longest there are.
+
+    Returns:
+        Starts, stops, and which it was.
+    """
+    edges = [_pairs(total) for total in (thread.held, thread.waited)]
+    start, stop = np.concatenate(edges).T
+    waits = np.repeat([0, 1], [len(pairs) for pairs in edges])
+    order = np.argsort(start, kind="stable")
+    start, stop, waits = start[order], stop[order], waits[order]
+    before = np.maximum.accumulate(np.concatenate([start[:1], stop[:-1]]))
+    start = np.maximum(start, before)
+    start, stop, waits = (column[stop > start] for column in (start, stop, waits))
+    new = (start[1:] > stop[:-1]) | (waits[1:] != waits[:-1])
+    first = np.flatnonzero(np.append(True, new)[: len(start)])
+    last = np.append(first[1:] - 1, len(start) - 1)[: len(first)]
+    return start[first], stop[last], waits[first]
+
+
+def _pairs(total: Sum) -> Ints:
+    return total.edges.reshape(-1, 2)
+
+
+def watched(recording: Recording) -> dict[int, tuple[int, int]]:
+    """From when to when holders and waiters of each process's GIL were looked at, ns.
+
+    The watch begins some tenths of a second after the recording, and tells each half second.
+    """
+    gil, edges = recording.timeline.gil, defaultdict[int, list[int]](list)
+    for (process, _), had in gil.threads.items():
+        edges[process] += [int(sum_.edges[i]) for sum_ in had if len(sum_.edges) for i in (0, -1)]
+    for where, (t, _) in series(recording, "gil.contention").items():
+        if edges.get(process := int(gil.process[where])):
+            edges[process] += [int(t[0]) - EVERY_NS, int(t[-1])]
+    return {process: (min(ends), max(ends)) for process, ends in edges.items() if ends}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 
@@ -20,6 +20,7 @@ from stageprof_collectors.crowd import Crowds
 from stageprof_collectors.diagnosis import Diagnosis, diagnose
 from stageprof_collectors.finding import Finding
 from stageprof_collectors.findings import findings_frame
+from stageprof_collectors.flame import Flame, flame
 from stageprof_collectors.garbage import no_collection
 from stageprof_collectors.groups import Groups
 from stageprof_collectors.holders import gil
@@ -28,6 +29,7 @@ from stageprof_collectors.innocence import innocents
 from stageprof_collectors.lane import Lanes
 from stageprof_collectors.layers import layers, lines
 from stageprof_collectors.memory import Memory
+from stageprof_collectors.nodes import Nodes
 from stageprof_collectors.objects import objects
 from stageprof_collectors.path import Step, Walk
 from stageprof_collectors.recomputed import recomputed
@@ -37,6 +39,9 @@ from stageprof_collectors.store import Store
 from stageprof_collectors.tasks import tasks
 from stageprof_collectors.timeline import Ints, Timeline
 from stageprof_runtime.stage import Stage, stage_of, step_name
+
+if TYPE_CHECKING:
+    from pyinstrument.session import Session
 
 
 class Recording:
@@ -102,6 +107,11 @@ class Recording:
     def groups(self) -> Groups:
         """Which layer and line each run belongs to."""
         return Groups(self)
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """The stacks that were looked at, of all places as one tree."""
+        return Nodes(self.store)
 
     @cached_property
     def owners(self) -> Ints:
@@ -247,6 +257,36 @@ class Recording:
         (what named the line: "py-spy", or "looks" from within the process).
         """
         return gil(self)
+
+    def flame(
+        self, stage: str | None = None, prefix: str | None = None, worker: str | None = None
+    ) -> Flame:
+        """What threads were seen doing, as stacks with seconds; see `flame.Flame` and profiles.md.
+
+        Args:
+            stage: that of the step at which they were: "construction" for the region's thread,
+                "execution" for tasks, "scheduling" for the scheduler's loop, ...
+            prefix: of the tasks' keys.
+            worker: its address or name.
+
+        Raises:
+            UsageError: there is no such stage, prefix or worker.
+        """
+        return flame(self, stage, prefix, worker)
+
+    def profile(self, stage: str = "construction") -> Session:
+        """What threads were seen doing at a stage, for pyinstrument's renderers.
+
+        Returns:
+            A `pyinstrument.session.Session`; no profiler is run for it.
+
+        Raises:
+            NoLooks: nothing was seen at that stage.
+            UsageError: there is no such stage.
+        """
+        from stageprof_collectors.session import session
+
+        return session(self, stage)
 
     def recomputed(self) -> pd.DataFrame:
         """Work done twice: runs that were lost, failed, or made a key that was made before.

@@ -15,6 +15,7 @@ import pandas as pd
 from stageprof_collectors.computations import wall_between
 from stageprof_collectors.diagnosis import NOTHING, Diagnosis, Progress, examine
 from stageprof_collectors.finding import Finding, Severity
+from stageprof_collectors.innocence import gil_verdict
 from stageprof_collectors.phrase import at
 from stageprof_collectors.quantity import count, seconds
 from stageprof_collectors.recording import Recording
@@ -94,6 +95,8 @@ class Summary:
     problems: tuple[str, ...]
     incomplete: str
     file: str
+    #: whether the GIL is to blame, in a line; "" if no task ran
+    gil: str = ""
 
     @property
     def changes(self) -> tuple[Finding, ...]:
@@ -139,6 +142,7 @@ def summarize(
         problems=_problems(recording, diagnosis, problem),
         incomplete=incomplete(recording),
         file=recording.path or "",
+        gil=_gil(recording, settings, diagnosis),
     )
 
 
@@ -149,6 +153,11 @@ def incomplete(recording: Recording) -> str:
     coverage = recording.coverage()
     events, reason = count(coverage["events"], "event"), coverage["incomplete_reason"]
     return f"recording incomplete: {events} up to {seconds(recording.wall)} ({reason})"
+
+
+def _gil(recording: Recording, settings: Settings, diagnosis: Diagnosis) -> str:
+    verdict = gil_verdict(recording, settings, diagnosis.findings)
+    return verdict.said if verdict else ""
 
 
 def _facts(recording: Recording) -> tuple[str, ...]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Sequence
 
 from stageprof_runtime.batch import Row
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import SHARE, SPAN, STACK, SUM
+from stageprof_runtime.tree import Spot, Tree
 
 #: Rows kept while the shipper is away; at 20,000 rows/s more than three seconds of them.
 CAPACITY = 65_536
@@ -34,6 +36,7 @@ class Ring:
         self._sums: dict[int, list[int]] = {}
         self._shares: dict[tuple[int, str], list[int]] = {}
         self._stacks: dict[tuple[str, str, str, str], list[int]] = {}
+        self._tree = Tree()
         self.append = self._rows.append
 
     def __len__(self) -> int:
@@ -93,6 +96,16 @@ class Ring:
         total[0] += 1
         total[1] += ns
 
+    def place(self, stack: Sequence[Spot]) -> int:
+        """The number by which this ring's recording knows a stack; -1 if it is not kept."""
+        return self._tree.place(stack)
+
+    def flame(
+        self, step: int, name: str, how: str, stack: Sequence[Spot], ns: int, count: int = 1
+    ) -> None:
+        """Add looks at a stack while a step was done, for tasks of prefix `name` ("" elsewhere)."""
+        self._tree.look(step, name, how, stack, ns, count)
+
     def take(self, *, sums_too: bool = True) -> list[Row]:
         """Remove and return what is here, with the sums of short spans or without."""
         rows: list[Row] = []
@@ -109,6 +122,7 @@ class Ring:
         rows.extend((SUM, t, step, *total) for step, total in sums.items())
         rows.extend((SHARE, t, *which, *total) for which, total in shares.items())
         rows.extend((STACK, t, *which, *total) for which, total in stacks.items())
+        rows.extend(self._tree.take(t))
         return rows
 
     def clear(self) -> None:
@@ -117,3 +131,4 @@ class Ring:
         self._sums.clear()
         self._shares.clear()
         self._stacks.clear()
+        self._tree = Tree()  # a forked child may find the lock of the old one taken for ever

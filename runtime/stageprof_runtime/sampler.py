@@ -4,8 +4,12 @@ Dask offers no hook for collection methods, tokenizing and meta inference, so a 
 looks at the stack of the region's thread every `PERIOD_S` and says, from Dask's frames on it,
 which step it is in; frames of the user's alone are `outside` and give no span.
 
+The stacks that it sees are told, too, by step (`event.FLAME`); each stands for half the time to the
+look before it and half the time to the one after.
+
 A profiler inside the thread (`sys.setprofile`, pyinstrument's) was measured to double the time
-of a loop of `delayed` calls; looking from outside costs it about one in a hundred.
+of a loop of `delayed` calls; looking from outside costs it about one in a hundred (the figures are
+in docs/profiles.md).
 """
 
 from __future__ import annotations
@@ -13,9 +17,10 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from collections.abc import Sequence
 from threading import get_ident
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.context import waiting
@@ -23,9 +28,13 @@ from stageprof_runtime.event import SAMPLED, SPAN
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.lines import DASK, USER, kind
 from stageprof_runtime.probes.layers import line_of_rewriting
+from stageprof_runtime.probes.stacks import for_bytecode, running
 from stageprof_runtime.ring import Ring
-from stageprof_runtime.stage import STEP
+from stageprof_runtime.stage import OUTSIDE, STEP
 from stageprof_runtime.standstill import uncollected
+from stageprof_runtime.stem import Stem, frames_of
+from stageprof_runtime.stopped import clock_of, idle, used_ns, work
+from stageprof_runtime.tree import Spot, spots
 
 #: Seconds between two looks.
 PERIOD_S = 0.02
@@ -57,7 +66,7 @@ _HANDING_OVER = frozenset(
     }
 )  # fmt: skip
 
-_NONE, _DASK, _USER, _OUTSIDE, _HANDS_OVER = 0, -1, -2, -3, -4
+_NONE, _DASK, _USER, _OUTSIDE, _HANDS_OVER, _WAITS = 0, -1, -2, -3, -4, -5
 #: By identity, for hashing code reads all of it; the code is kept, so that its number stays its.
 _codes: dict[int, tuple[int, CodeType]] = {}
 
@@ -82,11 +91,13 @@ def _judge(code: CodeType) -> int:  # noqa: C901, PLR0911 (a table of rules, rea
     ):
         return _OUTSIDE
     if any(file.endswith(f) and name == n for f, n in _WAITING):
-        return _OUTSIDE
+        return _WAITS
     if any(file.endswith(f) and name == n for f, n in _HANDING_OVER):
         return _HANDS_OVER
     if file.endswith("dask/tokenize.py"):
         return STEP["tokenize"]
+    if file.endswith("dask/local.py") and name == "get_async":
+        return STEP["local.loop"]
     if name in _META:
         return STEP["meta"]
     if "/distributed/protocol/" in file:
@@ -100,8 +111,25 @@ def _judge(code: CodeType) -> int:  # noqa: C901, PLR0911 (a table of rules, rea
     return STEP["materialize"] if name in _MATERIALIZE else _DASK
 
 
-def look(frame: FrameType | None, depth: int = 0) -> tuple[int, str]:
+#: What `look` says of a stack that waits in Dask, which is told exactly by its own probe.
+WAITS: Final = -1
+#: What `own_step` says of a function of Dask's that names no step, and of the user's own affairs.
+DASKS: Final = -1
+AFFAIR: Final = -2
+
+
+def own_step(code: CodeType) -> int:
+    """The step that a function names; 0 if it is at that of its caller, `DASKS` or `AFFAIR`."""
+    seen = _seen(code)
+    if seen in (_OUTSIDE, _WAITS):
+        return AFFAIR
+    return DASKS if seen in (_DASK, _HANDS_OVER) else max(seen, 0)
+
+
+def look(frames: Sequence[FrameType], depth: int = 0) -> tuple[int, str]:
     """The step that a stack is in and the user's line as "file:line"; (0, "") for `outside`.
+
+    A stack that waits in Dask is `WAITS`. Frames are given from the innermost outward.
 
     The innermost frame that names a step decides; Dask's frames without a name are `build`.
     Of the outermost frames `depth` are not looked at. The line is the one that called Dask; in an
@@ -109,11 +137,10 @@ def look(frame: FrameType | None, depth: int = 0) -> tuple[int, str]:
     """
     step, outermost, line = 0, "", ""
     optimizing = handing_over = False
-    frames = _frames(frame)
     for here in frames[: len(frames) - depth]:
         seen = _seen(here.f_code)
-        if seen == _OUTSIDE:
-            return 0, ""
+        if seen in (_OUTSIDE, _WAITS):
+            return (WAITS if seen == _WAITS else 0), ""
         if seen == _USER:
             # A user's function called by Dask (meta inference) is not the line that called Dask.
             if outermost:
@@ -126,29 +153,35 @@ def look(frame: FrameType | None, depth: int = 0) -> tuple[int, str]:
     if outermost in ("", "<module>"):  # a module of Dask being imported by the user is theirs
         return 0, ""
     if optimizing or handing_over:
-        made = line_of_rewriting(frame) if optimizing else ("", 0)
+        made = line_of_rewriting(frames[0]) if optimizing else ("", 0)
         line = f"{made[0]}:{made[1]}" if made[0] else ""
     return step or STEP["build"], line
 
 
-def _frames(frame: FrameType | None) -> list[FrameType]:
-    frames = []
-    while frame is not None:
-        frames.append(frame)
-        frame = frame.f_back
-    return frames
+class Stood(NamedTuple):
+    """Where the thread was seen: the step, what it did, and its stack."""
+
+    step: int
+    how: str
+    stack: list[Spot]
 
 
 class Sampler:
-    """Looks at one thread and emits spans of the steps of construction that it sees."""
+    """Looks at one thread and emits the spans of construction, and the stacks, that it sees."""
 
-    def __init__(self, ring: Ring, thread: int, task: Any = None, depth: int = 0) -> None:
+    def __init__(
+        self, ring: Ring, thread: int, task: Any = None, depth: int = 0, stem: Stem | None = None
+    ) -> None:
         self._ring = ring
         self._thread = thread
         self._task = task
         self._depth = depth
+        self._stem = stem or Stem([])
+        self._clock = clock_of(thread) if thread == get_ident() else 0
+        self._used = used_ns(self._clock)
         self._stop = threading.Event()
         self._state: tuple[int, str] = (0, "")
+        self._stood: Stood | None = None
         self._since = self._last = now_ns()
         self.watch = Watch("sampler")
         #: nanoseconds of our own, and looks taken
@@ -159,9 +192,10 @@ class Sampler:
     @classmethod
     def here(cls, ring: Ring, task: Any = None) -> Sampler:
         """A sampler of the calling thread, started."""
-        frames = _frames(sys._getframe())
+        frames = frames_of(sys._getframe())
         inside = any(_seen(f.f_code) not in (_NONE, _USER) for f in frames)
-        sampler = cls(ring, get_ident(), task, len(frames) if inside else 0)
+        depth = len(frames) if inside else 0
+        sampler = cls(ring, get_ident(), task, depth, Stem(frames))
         sampler._worker.start()
         return sampler
 
@@ -172,30 +206,63 @@ class Sampler:
             self._worker.join()
 
     def _run(self) -> None:
+        asked = now_ns()
         while not self._stop.wait(PERIOD_S) and not self.watch.disabled:
             start = now_ns()
-            attempt(self.watch, self._once, start)
+            attempt(self.watch, self._once, start, (start - asked) / 1e9 - PERIOD_S)
             self.looks += 1
-            self.cost_ns += now_ns() - start
-        attempt(self.watch, self.see, (0, ""), now_ns())
+            asked = now_ns()
+            self.cost_ns += asked - start
+        attempt(self.watch, self._end, now_ns())
 
-    def _once(self, t: int) -> None:
-        self.see(self._look(), t)
+    def _once(self, t: int, late_s: float) -> None:
+        state, stood = self._look(t, waited=for_bytecode(late_s, 1))
+        self.stand(stood, t)
+        self.see(state, t)
 
-    def _look(self) -> tuple[int, str]:
+    def _end(self, t: int) -> None:
+        self.stand(None, t)
+        self.see((0, ""), t)
+
+    def _look(self, t: int, *, waited: bool) -> tuple[tuple[int, str], Stood | None]:
         if self._thread in waiting:
-            return 0, ""
+            return (0, ""), None
         if self._task is not None and asyncio.current_task(self._task.get_loop()) is not self._task:
-            return 0, ""
+            return (0, ""), None
         with uncollected():
-            return look(sys._current_frames().get(self._thread), self._depth)
+            frames = frames_of(sys._current_frames().get(self._thread))
+            step, line = look(frames, self._depth)
+            if step == WAITS or not frames or self._thread in running:  # others look at tasks
+                return (max(step, 0), line), None
+            return (step, line), self._stack(frames, step or OUTSIDE, t, waited=waited)
+
+    def _stack(self, frames: list[FrameType], step: int, t: int, *, waited: bool) -> Stood:
+        used, before = used_ns(self._clock), self._used
+        self._used = used
+        idling = before >= 0 and idle(used - before, t - self._last, 1)
+        how = work(frames[0], "", waited=waited, idling=idling)
+        return Stood(step, how, spots(self._stem.rest(frames)))
+
+    def stand(self, stood: Stood | None, t: int) -> None:
+        """The thread stood there at `t`; to be called before `see`."""
+        gap, before = max(t - self._last, 0), self._stood
+        mine = gap if self._late(t) else gap // 2
+        if before is not None and gap > mine:
+            step, how, stack = before
+            self._ring.flame(step, "", how, stack, gap - mine, 0)
+        if stood is not None:
+            step, how, stack = stood
+            self._ring.flame(step, "", how, stack, mine)
+        self._stood = stood
+
+    def _late(self, t: int) -> bool:
+        return t - self._last > LATE * PERIOD_S * 1e9
 
     def see(self, state: tuple[int, str], t: int) -> None:
         """The thread was seen in a state at `t`; a change closes the span before it."""
-        last, self._last = self._last, t
+        late, last, self._last = self._late(t), self._last, t
         if state == self._state:
             return
-        late = t - last > LATE * PERIOD_S * 1e9
         change = last if late else (last + t) // 2
         step, line = self._state
         if step and change > self._since:

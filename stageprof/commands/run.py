@@ -66,6 +66,7 @@ _QUIET_AND_MORE = re.compile(r"^-q+(?=[a-z])")
 @click.option("--summary/--no-summary", default=True, help="Print the summary last, on stderr.")
 @click.option("--live/--no-live", default=True, help="Show on a terminal how far the run is.")
 @click.option("-q", "--quiet", is_flag=True, help="Neither of both; the recording is written.")
+@click.option("--deterministic", is_flag=True, help="Count every call; docs/profiles.md.")
 @click.option("--rule", "rules", multiple=True, metavar="RULE=off", help="docs/settings.md.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SCRIPT] [ARGS]...")
 def run(
@@ -78,6 +79,7 @@ def run(
     summary: bool,
     live: bool,
     quiet: bool,
+    deterministic: bool,
 ) -> int:
     """Profile a script, a module (-m) or a text (-c), with its arguments.
 
@@ -88,7 +90,10 @@ def run(
     out = sys.stderr if summary and not quiet else None
     settings = Diagnosing(*settings_for_run(rules))
     output = output or _default(program)
-    return profiled(program, output, out, live=live and not quiet, diagnosing=settings)
+    live = live and not quiet
+    return profiled(
+        program, output, out, live=live, deterministic=deterministic, diagnosing=settings
+    )
 
 
 def program_of(module: str | None, code: str | None, words: tuple[str, ...]) -> Program:
@@ -127,6 +132,7 @@ def profiled(
     out: TextIO | None,
     *,
     live: bool = True,
+    deterministic: bool = False,
     diagnosing: Diagnosing | None = None,
 ) -> int:
     """Run a program under `stageprof.profile`; its exit status.
@@ -136,12 +142,13 @@ def profiled(
         output: the recording; if it cannot be written, nothing is run.
         out: where the summary goes, if it is wanted.
         live: whether a terminal shows how far the run is.
+        deterministic: whether every call is counted; see `profile`.
         diagnosing: how the run is diagnosed; None for what holds without an option.
     """
     diagnosing = diagnosing or Diagnosing(*settings_for_run(()))
     output = str(Path(output).absolute())  # the program may change the folder
     main = program.prepare()
-    with _Region(output, program.name, live=live) as region:
+    with _Region(output, program.name, live=live, deterministic=deterministic) as region:
         status = status_of(lambda: program.run(main))
     return status if region.ended(out, diagnosing) else INTERRUPTED
 
@@ -149,8 +156,8 @@ def profiled(
 class _Region:
     """The profiled region with its status line; a second Ctrl-C while it ends, ends us."""
 
-    def __init__(self, output: str, label: str, *, live: bool) -> None:
-        self._profile = profile(output, label=label)
+    def __init__(self, output: str, label: str, *, live: bool, deterministic: bool) -> None:
+        self._profile = profile(output, label=label, deterministic=deterministic)
         self._line = StatusLine(lambda: self._profile.live) if live else nullcontext()
         self._pid = os.getpid()
 

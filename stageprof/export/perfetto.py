@@ -1,8 +1,8 @@
 """Chrome's Trace Event Format, which https://ui.perfetto.dev and chrome://tracing open.
 
 A process for each place and one for the critical path; a row for each thread, more where things
-overlap; a slice for each task and span; counters for memory, CPU and the GIL. Times are
-microseconds from the first event.
+overlap; a slice for each task and span; a row beside for when each thread held the GIL or waited
+for it; counters for memory, CPU and the GIL. Times are microseconds from the first event.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 
 from stageprof.export.rows import nested
 from stageprof.recording import Recording
+from stageprof_collectors.holders import spans, who
 from stageprof_collectors.lines import Lines
 from stageprof_collectors.tasks import layer_of
 from stageprof_collectors.text import safe
@@ -99,6 +100,8 @@ def _slices(recording: Recording, pids: dict[str, int]) -> Slices:
         slices[pid, threads.name(pid, thread)].append((start, stop, what))
     for pid, thread, start, stop, what in _spans(recording, pids):
         slices[pid, threads.name(pid, thread)].append((start, stop, what))
+    for row, turns in _turns(recording, pids, threads):
+        slices[row] += turns
     return slices
 
 
@@ -108,12 +111,21 @@ class _Threads:
     def __init__(self) -> None:
         self._names: dict[tuple[int, int], str] = {}
         self._count: defaultdict[int, int] = defaultdict(int)
+        self._gil: defaultdict[tuple[int, str], int] = defaultdict(int)
 
     def name(self, pid: int, thread: int) -> str:
         if (pid, thread) not in self._names:
             self._count[pid] += 1
             self._names[pid, thread] = f"thread {self._count[pid]}"
         return self._names[pid, thread]
+
+    def gil(self, pid: int, thread: int, called: str) -> str:
+        """A row of its own for the thread's GIL; `called` is what to say of one without slices."""
+        known = self._names.get((pid, thread))
+        name = f"{known} ({safe(called)}): GIL" if known else f"{safe(called)}: GIL"
+        self._gil[pid, name] += 1
+        again = self._gil[pid, name]
+        return f"{name} ({again})" if again > 1 else name
 
 
 def _tasks(
@@ -157,6 +169,25 @@ def _spans(
         args: Event = {"label": safe(store.strings[label], limit=1000)}
         args |= {"sampled": True} if nbytes == SAMPLED else {"nbytes": nbytes}
         yield own[place], thread, start, stop, Slice(step_name(step), str(stage_of(step)), args)
+
+
+#: What a thread had of the GIL, as in HOLD.
+_TURN: Final = (Slice("holds the GIL", "gil", {}), Slice("waits for the GIL", "gil", {}))
+
+
+def _turns(
+    recording: Recording, pids: dict[str, int], threads: _Threads
+) -> Iterator[tuple[tuple[int, str], list[tuple[int, int, Slice]]]]:
+    """Of each thread its row, and when it held the GIL and waited for it."""
+    store, gil = recording.store, recording.timeline.gil
+    own = [pids[_place_name(place.role, place.name)] for place in store.places]
+    for process, thread in sorted(gil.threads):
+        pid = next(own[i] for i, p in enumerate(gil.process.tolist()) if p == process)
+        called = who(recording, process, thread)[1]
+        columns = (column.tolist() for column in spans(gil.threads[process, thread]))
+        turns = [(start, stop, _TURN[waits]) for start, stop, waits in zip(*columns, strict=True)]
+        if turns:
+            yield (pid, threads.gil(pid, thread, called)), turns
 
 
 def _counters(recording: Recording, pids: dict[str, int]) -> list[tuple[int, Event]]:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from stageprof_collectors.finding import Finding
+from stageprof_collectors.innocence import gil_verdict
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.settings import DEFAULTS, Settings
 
@@ -25,10 +26,15 @@ def document(recording: Recording, settings: Settings = DEFAULTS) -> dict[str, A
         "wall_s": recording.wall,
         "stages": frame.to_dict("records"),
         "findings": [finding(f) for f in found],
-        "coverage": recording.coverage(),
+        "coverage": recording.coverage() | {"gil": _gil(recording, settings, found)},
     }
     found_: dict[str, Any] = plain(whole)
     return found_
+
+
+def _gil(recording: Recording, settings: Settings, found: list[Finding]) -> dict[str, Any] | None:
+    verdict = gil_verdict(recording, settings, found)
+    return verdict and verdict._asdict()
 
 
 def finding(found: Finding) -> dict[str, Any]:

@@ -27,6 +27,9 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield from _steps(summary)
     yield from _layers(summary)
     yield from _first(summary)
+    if summary.gil:
+        yield ""
+        yield f"GIL: {safe(summary.gil, 'prose', limit=300)}"
     yield ""
     yield f"Coverage: {summary.coverage}"
     for problem in summary.problems:

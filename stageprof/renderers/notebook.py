@@ -34,7 +34,8 @@ def _parts(summary: Summary) -> Iterator[str]:
         _row(r.layer, r.line or "line unknown", numbers=(f"{r.tasks:,} tasks", seconds(r.wall_s)))
         for r in summary.layers
     )
-    for line in (summary.coverage, *summary.problems):
+    gil = (f"GIL: {summary.gil}",) if summary.gil else ()
+    for line in (*gil, summary.coverage, *summary.problems):
         yield f"<div>{safe(line, 'html', limit=300)}</div>"
 
 

@@ -24,7 +24,7 @@ HEIGHT: Final = 30
 #: Cells of a bar that stands for the whole wall time.
 _BAR: Final = 40
 #: How many steps, layers and commands are named: of the first that fits, else of the last.
-_ROOM: Final = ((2, 2, 2), (2, 2, 1), (2, 1, 1), (1, 1, 1))
+_ROOM: Final = ((2, 2, 2), (2, 2, 1), (2, 1, 1), (1, 1, 1), (1, 0, 1))
 
 
 def show(summary: Summary, file: TextIO | None = None) -> None:
@@ -57,11 +57,11 @@ def _lines(summary: Summary, steps: int, layers: int, commands: int) -> Iterator
     yield Text()
     yield heading("Where the time went", "wall  share")
     yield from map(_stage, summary.stages)
-    if summary.steps:
+    if summary.steps and steps:
         yield Text()
         yield heading("Costliest steps")
         yield from map(_step, summary.steps[:steps])
-    if summary.layers:
+    if summary.layers and layers:
         yield Text()
         yield heading("Slowest layers", "wall")
         yield from map(_layer, summary.layers[:layers])
@@ -73,6 +73,8 @@ def _rest(summary: Summary, commands: int) -> Iterator[Text]:
         yield Text()
     if summary.first is not None:
         yield _first(summary.first)
+    if summary.gil:
+        yield from _gil(summary.gil)
     yield from _wrapped("Coverage", summary.coverage)
     if summary.problems:
         more = f" (1 of {len(summary.problems)}; --json has all)" if summary.problems[1:] else ""
@@ -109,6 +111,17 @@ def _first(first: FirstTask) -> Text:
             break
         out.append(more, style=STAGE_COLOURS[stage])
     return out
+
+
+def _gil(said: str) -> Iterator[Text]:
+    """One line, or two where they are long: how long tasks waited, and what is to blame."""
+    said = safe(said, limit=200)
+    if cell_len(said) <= WIDTH - 12:
+        yield from _wrapped("GIL", said)
+        return
+    what, mark, whom = said.partition("; ")
+    for head, line in ("GIL", what + mark.strip()), ("", whom):
+        yield from [Text(f"{head:<12}{line}")] if line else []
 
 
 def _wrapped(head: str, what: str, style: str = "") -> Iterator[Text]:

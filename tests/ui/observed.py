@@ -8,9 +8,9 @@ from typing import Any
 
 from bokeh.models.text import PlainText
 
-from findings.workers import Workers
+from findings.workers import LOOP, Workers
 from replay.handmade import CLIENT, SCHEDULER, ns
-from stageprof_runtime.event import SAMPLE, SPAN, STACK, Place
+from stageprof_runtime.event import HOLD, MARK, SAMPLE, SPAN, STACK, STOOD, Place
 from stageprof_runtime.stage import STEP
 from stageprof_ui.canvas import Stock
 from stageprof_ui.store import Store
@@ -62,6 +62,31 @@ class Observed(Workers):
                 if row[0] == 3 and row[1] == run:
                     rows[i] = (*row[:7], round(cpu_ms * 1e6), row[8])
 
+    def held(self, worker: int, start: float, stop: float, thread: int = 0) -> None:
+        """A thread that runs tasks was seen to hold the GIL."""
+        self._turn(worker, start, stop, thread, waits=0)
+
+    def waited(self, worker: int, start: float, stop: float, thread: int = 0) -> None:
+        """The same of one that waited for it; thread -1 is the event loop."""
+        self._turn(worker, start, stop, thread, waits=1)
+
+    def _turn(self, worker: int, start: float, stop: float, thread: int, *, waits: int) -> None:
+        row = (HOLD, ns(start), ns(stop), self._ident(worker, thread), waits)
+        self._rows[self._workers[worker]].append(row)
+
+    def stood(self, worker: int, start: float, stop: float, line: str, thread: int = 0) -> None:
+        """py-spy saw where a thread held it."""
+        row = (STOOD, ns(start), ns(stop), self._ident(worker, thread), -1, line)
+        self._rows[self._workers[worker]].append(row)
+
+    def said(self, worker: int, name: str, label: str) -> None:
+        """What a worker's watch told."""
+        self._rows[self._workers[worker]].append((MARK, ns(0), name, label))
+
+    @staticmethod
+    def _ident(worker: int, thread: int) -> int:
+        return LOOP if thread < 0 else 100 * worker + thread + 1
+
     def named(self, worker: int, name: str) -> None:
         """A worker is called so."""
         rows, place = self._rows[SCHEDULER], self._workers[worker]
@@ -86,4 +111,36 @@ def hostile() -> Observed:
         made.look(text, text, text, "library", 300, worker)
         made.sent(worker, (worker + 1) % len(HOSTILE), 0, 100, 10_000_000)
         made.run(worker, 0, 900, cause=-1 - graph, key=(text, worker))
+        made.held(worker, 0, 400)
+        made.waited(worker, 400, 900)
+        made.held(worker, 400, 900, thread=-1)
+        made.stood(worker, 0, 900, f"/u/{text}:3 {text}")
+        made.said(worker, "gil source", text if worker else f"ticker: {text}")
+        made.said(worker, "gil holders", text)
+        made.said(worker, "thread", f"{100 * worker + 1} {text}")
+    return made
+
+
+def contended(source: str = "watch") -> Observed:
+    """Two threads of a worker for two seconds: one waits for `spin`, then the other for it.
+
+    Thread 0 holds the GIL for 1.2 s of it and waits for 0.6 s, thread 1 the other way round; the
+    event loop waits for 0.5 s.
+    """
+    made = Observed(1)
+    graph = made.graph(0, 0, 0)
+    for thread, key in enumerate(("spin-1", "tally-2")):
+        run = made.run(0, 0, 2000, cause=-1 - graph, key=key, thread=thread, wanted=True)
+        made.used(run, 1200 if thread == 0 else 600)
+    made.wait(0, 2000, run, 2000)
+    for thread, (line, first) in enumerate((("/u/etl.py:24 spin", 0), ("/u/etl.py:7 tally", 1200))):
+        made.stood(0, 0, 2000, line, thread)
+        made.held(0, first, first + (600 if thread else 1200), thread)
+    made.waited(0, 0, 600, thread=1)
+    made.waited(0, 1200, 1800, thread=0)
+    made.waited(0, 100, 600, thread=-1)
+    for at in (500, 1000, 1500, 2000):
+        made.sample(at, "gil.contention", 0.9, worker=0)
+        made.sample(at, "gil.waiting", 0.6, worker=0)
+    made.said(0, "gil source", source)
     return made

@@ -23,6 +23,7 @@ from bokeh.models.widgets import Div
 
 from stageprof_ui import browser
 from stageprof_ui.columns.boxes import Boxes
+from stageprof_ui.columns.holds import Holds
 from stageprof_ui.columns.packing import steps
 from stageprof_ui.columns.tables import KEYS, Tables
 from stageprof_ui.columns.timeline import Line
@@ -53,13 +54,19 @@ class Stock:
 
     @classmethod
     def of(
-        cls, name: str, boxes: Boxes, tables: Tables, stories: dict[str, Any], end_s: float
+        cls,
+        name: str,
+        boxes: Boxes,
+        tables: Tables,
+        stories: dict[str, Any],
+        end_s: float,
+        holds: Holds | None = None,
     ) -> Stock:
         """The stock of a recording."""
         end = max(end_s, 1e-6)
         return cls(
             name,
-            ColumnDataSource(data=columns(boxes)),
+            ColumnDataSource(data=columns(boxes) | (holds.columns() if holds else {})),
             ColumnDataSource(data={"tables": [json.dumps(asdict(tables))]}),
             ColumnDataSource(data=stories),
             Range1d(start=0, end=end, bounds=(-0.05 * end, 1.05 * end)),

@@ -33,8 +33,11 @@ LAYER_COLOURS: Final = (
 #: What is no task, where tasks are coloured.
 OTHER_COLOUR: Final = "#a8a8a8"
 
-#: Share of a task's time that waited for the GIL: unknown, then from none to all in fifths.
-GIL_COLOURS: Final = ("#a8a8a8", "#4575b4", "#91bfdb", "#fee090", "#fc8d59", "#d73027")
+#: Share of tasks' time that waited for the GIL: unknown, then from none to all in fifths; and
+#: where they hardly held it either.
+GIL_COLOURS: Final = (
+    "#a8a8a8", "#4575b4", "#91bfdb", "#fee090", "#fc8d59", "#d73027", "#2f8f83",
+)  # fmt: skip
 
 #: The colour of each severity on light and on dark ground; each is read on it without effort
 #: (a contrast of 4.5 or more).

@@ -13,7 +13,7 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.settings import DEFAULTS, Settings
 from stageprof_collectors.summary import Summary, summarize
 from stageprof_ui.canvas import Stock
-from stageprof_ui.columns import boxes, story, tables, timeline
+from stageprof_ui.columns import boxes, holds, story, tables, timeline
 
 _NUMBERS: Final = itertools.count(1)
 
@@ -46,12 +46,17 @@ class Store(param.Parameterized):
         """Make what every page needs; `progress` is told how far the diagnosis is."""
         examine(self.recording, self.settings, progress=progress)
         # To ask for one makes it, and it is kept.
-        _ = self.summary, self.boxes, self.tables, self.stories
+        _ = self.summary, self.boxes, self.holds, self.tables, self.stories
 
     @cached_property
     def boxes(self) -> boxes.Boxes:
         """What every process and thread did."""
         return timeline.boxes(self.recording)
+
+    @cached_property
+    def holds(self) -> holds.Holds:
+        """When the threads among them held the GIL or waited for it."""
+        return holds.holds(self.recording, self.boxes)
 
     @cached_property
     def tables(self) -> tables.Tables:
@@ -66,4 +71,5 @@ class Store(param.Parameterized):
     def stock(self) -> Stock:
         """What the figures of one session share; models belong to one document."""
         data = self.stories.columns() | {"keys": [tables.keys(self.recording)]}
-        return Stock.of(self._name, self.boxes, self.tables, data, self.recording.wall)
+        end = self.recording.wall
+        return Stock.of(self._name, self.boxes, self.tables, data, end, self.holds)

@@ -2,9 +2,10 @@
 
 A thread of ours looks some 20 times a second at the stacks of the threads that are in a task's
 function, on a worker and on the local scheduler with threads. Looks are summed by prefix, line and
-kind (see `stack`); each stands for the time since the look before. While no task runs, nothing is
-looked at. Other threads of the process are never touched, and tasks that the local scheduler sends
-to other processes are not seen.
+kind (see `stack`), and by prefix and stack from the task's function inward (see `tree`); each
+stands for the time since the look before. While no task runs, nothing is looked at. Other threads
+of the process are never touched, and tasks that the local scheduler sends to other processes are
+not seen.
 """
 
 from __future__ import annotations
@@ -20,8 +21,13 @@ from dask.utils import key_split
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.patch import Emit, Undo, wrapped
+from stageprof_runtime.process import EMIT
 from stageprof_runtime.stack import judge
+from stageprof_runtime.stage import STEP
 from stageprof_runtime.standstill import uncollected
+from stageprof_runtime.stem import frames_of, of_task
+from stageprof_runtime.stopped import clock_of, idle, used_ns, work
+from stageprof_runtime.tree import spots
 
 #: Seconds between two looks, on average. Fifty looks say of a share of one half that it is between
 #: 0.36 and 0.64, and 2.5 s of tasks is the least that anybody waits for.
@@ -35,6 +41,9 @@ GIVEN, KEPT = 0.5, 2.5
 
 #: thread -> role and key of the task that it runs, of those in this process
 running: Final[dict[int, tuple[str, Any]]] = {}
+#: thread -> its processor clock, of those that run a task or have
+_clocks: Final[dict[int, int]] = {}
+_COMPUTE: Final = STEP["compute"]
 
 
 def begin(role: str, key: object) -> tuple[str, Any] | None:
@@ -42,6 +51,7 @@ def begin(role: str, key: object) -> tuple[str, Any] | None:
     thread = get_ident()
     before = running.get(thread)
     running[thread] = (role, key)
+    _clocks[thread] = clock_of(thread)
     return before
 
 
@@ -51,6 +61,12 @@ def end(before: tuple[str, Any] | None) -> None:
         running.pop(get_ident(), None)
     else:
         running[get_ident()] = before
+
+
+def for_bytecode(late_s: float, threads: int) -> bool:
+    """Whether the GIL was waited for as if somebody who runs bytecode had to give it up."""
+    interval = sys.getswitchinterval()
+    return GIVEN * interval <= late_s <= (KEPT + threads) * interval
 
 
 def install(emit: Emit) -> Undo:
@@ -72,6 +88,8 @@ class _Looker:
         self._emit = emit
         self._over = threading.Event()
         self._last = now_ns()
+        #: thread -> what it had used of processors at the look before
+        self._used: dict[int, int] = {}
         self._watch = wrapped["stacks"] = Watch("stacks")
         self.thread = threading.Thread(target=self._run, name="stageprof-stacks", daemon=True)
 
@@ -81,6 +99,7 @@ class _Looker:
         if self.thread.is_alive():
             self.thread.join()
         running.clear()
+        _clocks.clear()
 
     def _run(self) -> None:
         watch, looks = self._watch, 0
@@ -102,9 +121,7 @@ class _Looker:
         tasks = list(running.items())
         if not tasks:
             return
-        interval = sys.getswitchinterval()
-        most = (KEPT + len(tasks)) * interval
-        waited = GIVEN * interval <= late_s <= most
+        waited = for_bytecode(late_s, len(tasks))
         with uncollected():
             frames = sys._current_frames()
             # Our own frame is among them and holds them: without this the circle would keep every
@@ -117,8 +134,16 @@ class _Looker:
     def _judge(
         self, frames: dict[int, FrameType], tasks: list[Any], now: int, *, waited: bool
     ) -> None:
+        before, self._used = self._used, {}
         for thread, (role, key) in tasks:
             frame = frames.get(thread)
             if frame is not None:
+                used = self._used[thread] = used_ns(_clocks.get(thread, 0))
+                spent = used - before[thread] if min(used, before.get(thread, -1)) >= 0 else -1
+                idling = idle(spent, now - self._last, len(tasks))
                 seen = judge(frame, waited=waited)
-                self._emit.stack(role, key_split(key), *seen, now - self._last)
+                prefix = key_split(key)
+                self._emit.stack(role, prefix, *seen, now - self._last)
+                how = work(frame, seen.how, waited=waited, idling=idling)
+                stack = spots(of_task(frames_of(frame)))
+                EMIT.flame(role, _COMPUTE, prefix, how, stack, now - self._last)

@@ -15,7 +15,7 @@ from stageprof_ui.palette import SEVERITY_COLOURS, STAGE_COLOURS
 _HERE: Final = Path(__file__).parent
 #: In the order in which they need each other.
 _SCRIPTS: Final = (
-    "words", "boxes", "picture", "selection", "drawing", "story", "curves", "icicle",
+    "words", "boxes", "picture", "turns", "selection", "drawing", "story", "curves", "icicle",
     "live", "page", "app",
 )  # fmt: skip
 

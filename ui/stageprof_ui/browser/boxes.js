@@ -38,6 +38,17 @@ class Boxes {
       this.rows.push(row);
     }
     this.first = Array.from(data.offsets);
+    if (data.hold_offsets) this.hold(data);
+  }
+
+  // When the threads of rows held the GIL or waited for it, as columns/holds.py packs them.
+  hold({ hold_start, hold_length, hold_what, hold_offsets: offsets, hold_known: known }) {
+    const start = summed(hold_start), length = plain(hold_length, Uint32Array), what = plain(hold_what, Uint8Array);
+    this.rows.forEach((row, r) => {
+      if (!known[r]) return;
+      const part = (array) => array.subarray(offsets[r], offsets[r + 1]);
+      row.holds = { n: offsets[r + 1] - offsets[r], start: part(start), length: part(length), what: part(what) };
+    });
   }
 
   get count() {

@@ -5,6 +5,7 @@ const WRITTEN = {
   rate: (v) => `${size(v)}/s`,
   percent: (v) => `${Math.round(v)} %`,
   share: (v) => `${Math.round(100 * v)} %`,
+  mean: (v) => v.toLocaleString("en", { maximumFractionDigits: 2 }),
   count: (v) => v.toLocaleString("en", { maximumFractionDigits: 1 }),
 };
 

@@ -102,7 +102,7 @@ class Drawing {
     if (key) out.push(["task", key]);
     if (layer && layer.line) out.push(["line", layer.line]);
     if (layer && layer.name) out.push(["step", `${step.stage} ${step.name}`]);
-    if (row.gil[index]) out.push(["GIL wait", `about ${(row.gil[index] - 1) * 10} %`]);
+    if (row.holds || row.gil[index]) out.push(["GIL", gilOf(this.boxes, row, index)]);
     out.push(["takes", seconds(row.length[index] * unit)]);
     out.push(["from", seconds(row.start[index] * unit)]);
     out.push(["on", line.label]);

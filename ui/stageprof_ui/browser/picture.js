@@ -16,8 +16,10 @@ function shares(boxes, rows, groupOf, chosen, window_, width) {
       const group = chosen(row, i) ? groupOf(row, i) : MUTED;
       add(busy, group * width, (row.start[i] - x0) * scale,
           (row.start[i] + row.length[i] - x0) * scale, width);
+      if (group === WATCHED) turns(boxes, busy, row, i, window_, width);
     }
   }
+  if (rows.some((r) => boxes.rows[r]?.holds)) settle(busy, width);
   return dominance(busy, width, Math.max(rows.length, 1));
 }
 

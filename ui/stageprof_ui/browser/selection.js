@@ -68,7 +68,7 @@ class Selection {
     if (by === "stage") return (row, i) => byStage[row.step[i]];
     const other = this.tables.palettes[by].length - 1;
     const byLayer = Uint8Array.from(layers, (layer) => layer.group);
-    const of = by === "gil" ? (row, i) => Math.ceil(row.gil[i] / 2)
+    const of = by === "gil" ? (row, i) => (row.holds ? WATCHED : Math.ceil(row.gil[i] / 2))
       : (row, i) => byLayer[row.layer[i]];
     return (row, i) => row.step[i] === compute ? of(row, i) : other;
   }

@@ -35,6 +35,8 @@ class Row:
     place: int
     #: "path", "client", "scheduler", "thread", "transfer", "spill", "bytes", "waiting"
     kind: str
+    #: identifier of the thread that ran tasks here; 0 of what is none
+    thread: int = 0
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,15 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from stageprof_collectors.innocence import without_gil
 from stageprof_collectors.quantity import count, seconds, share
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_ui.columns.series import Samples, Series, highest
 
-#: The sample: which part of the time somebody who asked for the GIL had to wait.
+#: Samples: the part of the time in which the GIL was taken, and how many waited for it on average.
 CONTENTION: Final = "gil.contention"
+WAITING: Final = "gil.waiting"
 #: Prefixes that are drawn as bars.
 BARS: Final = 20
 #: Roles in the order in which they are offered.
@@ -26,19 +28,34 @@ class Threads:
     """What tasks did with their time, one row per prefix, most seconds first.
 
     Attributes:
-        frame: prefix, tasks, run_s, cpu_s, gil_s (estimated; 0 if unknown), other_s.
+        frame: prefix, tasks, run_s, cpu_s, gil_s (0 if unknown), other_s.
         unseen: tasks on workers that were not instrumented, of which none of this is known.
-        measured: whether contention for the GIL was.
+        measured: whether anything is known of waiting for the GIL.
+        exact: whether all of it was seen, none of it estimated.
     """
 
     frame: pd.DataFrame
     unseen: int
     measured: bool
+    exact: bool = False
 
 
 def contention(samples: Samples) -> list[Series]:
     """Contention for the GIL, one series for each process."""
     return samples.of(CONTENTION)
+
+
+def waiting(samples: Samples, shown: list[Series]) -> list[Series]:
+    """How many threads waited, of the processes of some series, in their order."""
+    found = {one.place: one for one in samples.of(WAITING) if one.moves}
+    return [found[one.place] for one in shown if one.place in found]
+
+
+def called(samples: Samples, place: int, series: list[Series]) -> str:
+    """A process by the parts that it has, but for those with a series of their own."""
+    others, pid = {one.place for one in series} - {place}, samples.processes[place].pid
+    parts = [p for i, p in enumerate(samples.processes) if p.pid == pid and i not in others]
+    return " and ".join(process.label for process in parts)
 
 
 def drawn(series: list[Series]) -> list[Series]:
@@ -47,24 +64,31 @@ def drawn(series: list[Series]) -> list[Series]:
 
 
 def by_process(samples: Samples, series: list[Series]) -> pd.DataFrame:
-    """One row per process: samples, and least, median and most of its contention in percent."""
+    """One row per process.
+
+    Samples; least, median and most of its contention in percent; threads that waited on average
+    (NaN where they were not counted).
+    """
+    queue = {one.place: float(one.value.mean()) for one in samples.of(WAITING)}
     rows = [
         (
-            samples.label(one.place),
+            called(samples, one.place, series),
             samples.role(one.place),
             len(one.value),
-            *(100 * float(np.quantile(one.value, q)) for q in (0.0, 0.5, 1.0)),
+            *(round(100 * float(np.quantile(one.value, q)), 1) for q in (0.0, 0.5, 1.0)),
+            round(queue.get(one.place, float("nan")), 2),
         )
         for one in series
     ]
-    frame = pd.DataFrame(rows, columns=["process", "role", "samples", "least", "median", "most"])
-    return frame.sort_values("most", ascending=False, ignore_index=True).round(1)
+    names = ["process", "role", "samples", "least", "median", "most", "queue"]
+    frame = pd.DataFrame(rows, columns=names)
+    return frame.sort_values("most", ascending=False, ignore_index=True)
 
 
 def threads(recording: Recording) -> Threads:
-    """Seconds that tasks ran, used a processor, and are estimated to have waited for the GIL."""
+    """Seconds that tasks ran, used a processor, and waited for the GIL, as far as it is known."""
     runs, groups = recording.timeline.runs, recording.groups
-    gil = recording.timeline.gil.shares
+    gil = None if without_gil(recording) else recording.timeline.gil.shares
     seen = np.flatnonzero(runs["seen"] == 1)
     codes, prefixes = pd.factorize(np.array([row.prefix for row in groups.rows], dtype=object))
     of = codes[groups.of_run[seen]]
@@ -78,7 +102,8 @@ def threads(recording: Recording) -> Threads:
     frame = frame[frame["tasks"] > 0].astype({"tasks": np.int64})
     frame["other_s"] = (frame["run_s"] - frame["cpu_s"] - frame["gil_s"]).clip(lower=0)
     frame = frame.sort_values("run_s", ascending=False, ignore_index=True)
-    return Threads(frame, len(runs["seen"]) - len(seen), gil is not None)
+    exact = bool(recording.timeline.gil.watched(runs["wplace"][seen]).all())
+    return Threads(frame, len(runs["seen"]) - len(seen), gil is not None, exact)
 
 
 def _named(prefix: str) -> str:
@@ -91,13 +116,13 @@ def _named(prefix: str) -> str:
 def of_contention(samples: Samples, series: list[Series]) -> str:
     """What the picture of the contention shows, in a sentence."""
     worst = max(series, key=lambda one: one.peak)
-    who = samples.label(worst.place)
+    who = called(samples, worst.place, series)
     who = who if samples.role(worst.place) == "worker" else f"the {who}"
     middle = float(np.median(worst.value))
     left = len(series) - len(drawn(series))
     more = f" Of {count(left, 'more line')} the table has the numbers." if left else ""
     return (
-        f"Most of it was seen in {who}: {share(worst.peak)} at its highest, "
+        f"It was taken most in {who}: {share(worst.peak)} at its highest, "
         f"{share(middle)} in the median.{more}{_shared(samples, series)}"
     )
 
@@ -115,7 +140,7 @@ def of_threads(found: Threads) -> str:
     run, cpu, gil = (float(found.frame[name].sum()) for name in ("run_s", "cpu_s", "gil_s"))
     parts = [f"Tasks ran for {seconds(run)} on their threads; {seconds(cpu)} of it on a processor"]
     if found.measured:
-        parts.append(f"; they waited about {seconds(gil)} for the GIL")
+        parts.append(f"; they waited {'' if found.exact else 'about '}{seconds(gil)} for the GIL")
     else:
         parts.append("; waiting for the GIL was not measured")
     left = len(found.frame) - BARS

@@ -16,8 +16,8 @@ from stageprof_collectors.text import safe
 from stageprof_collectors.timeline import Ints, present
 
 Floats = NDArray[np.float64]
-#: What a number is: bytes, bytes a second, percent, a part of one, or a count.
-Unit = Literal["size", "rate", "percent", "share", "count"]
+#: What a number is: bytes, bytes a second, percent, a part of one, a count, or a mean of counts.
+Unit = Literal["size", "rate", "percent", "share", "count", "mean"]
 
 #: Points of a line that are sent to the browser; no picture is wider.
 POINTS: Final = 1_200

@@ -20,6 +20,11 @@ from stageprof_ui.palette import GIL_COLOURS, LAYER_COLOURS, OTHER_COLOUR, STAGE
 #: Up to so many tasks their keys go to the browser, for the search and for naming boxes.
 KEYS: Final = 300_000
 
+#: What the colours of the GIL mean, and the order in which a reader meets them.
+_SHARES: Final = ("waits under 20 %", "20 to 40 %", "40 to 60 %", "60 to 80 %", "80 to 100 %")
+_WAITS: Final = ("unknown", *_SHARES, "hardly needs the GIL", "no task")
+_ORDER: Final = (_WAITS[-2], *_SHARES, "unknown", "no task")
+
 
 @dataclass(frozen=True)
 class Step:
@@ -77,11 +82,11 @@ def legends(found: Tables) -> list[tuple[str, list[tuple[str, str]]]]:
     own = {layer.group: layer.prefix for layer in found.layers[1:]}
     own[len(LAYER_COLOURS) - 1] = "other layers"
     layers = [(colours["layer"][group], own[group] or "no name") for group in sorted(own)]
-    shares = ("unknown", "under 20 %", "20 to 40 %", "40 to 60 %", "60 to 80 %", "80 to 100 %")
+    waits = zip(colours["gil"], _WAITS, strict=True)
     return [
         ("layer", [*layers, (OTHER_COLOUR, "no task")]),
         ("stage", list(zip(colours["stage"], found.stages, strict=True))),
-        ("gil", [*zip(colours["gil"], shares, strict=False), (OTHER_COLOUR, "no task")]),
+        ("gil", sorted(waits, key=lambda entry: _ORDER.index(entry[1]))),
     ]
 
 

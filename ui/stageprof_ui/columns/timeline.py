@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.innocence import gil_seen
 from stageprof_collectors.intervals import innermost
 from stageprof_collectors.lane import Lane
 from stageprof_collectors.recording import Recording
@@ -91,7 +92,7 @@ def _worker(pile: Pile, recording: Recording, place: int, layer: Ints, gil: Ints
     mine = np.flatnonzero(runs["wplace"] == place)
     for i, thread in enumerate(present_threads(runs["thread"][mine])):
         on = mine[runs["thread"][mine] == thread]
-        row = Row(f"{name}, thread {i + 1}", place, THREAD)
+        row = Row(f"{name}, thread {i + 1}", place, THREAD, thread)
         _thread(pile, row, recording, on, lanes.exact(place, thread), layer, gil)
     _soft(pile, recording, Row(f"{name}, transfers", place, "transfer"), (_TRANSFER,))
     _soft(pile, recording, Row(f"{name}, spilling", place, "spill"), _SPILL)
@@ -187,7 +188,8 @@ def _tenths(recording: Recording) -> Ints:
     share = recording.timeline.gil.shares
     if share is None:
         return np.zeros(len(recording.timeline.runs["run"]), np.int64)
-    return np.clip((share * 10).astype(np.int64), 0, 9) + 1
+    tenths = np.clip((share * 10).astype(np.int64), 0, 9) + 1
+    return np.where(gil_seen(recording) > 0, tenths, 0)
 
 
 def _working(recording: Recording) -> list[int]:

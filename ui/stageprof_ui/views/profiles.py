@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import panel as pn
@@ -18,7 +17,7 @@ from stageprof_ui.columns.profiles import BARS, ROLES, Threads
 from stageprof_ui.columns.series import Samples
 from stageprof_ui.figure import bare
 from stageprof_ui.store import Store
-from stageprof_ui.views.curves import Curves, choice, chooser, curves, pens
+from stageprof_ui.views import gil
 from stageprof_ui.views.html import html
 from stageprof_ui.views.icicle import Hanging, controls, hanging
 from stageprof_ui.views.table import Column, table
@@ -28,34 +27,21 @@ MOST: Final = 5_000
 #: Parts of a task's time: column, text, colour.
 _PARTS: Final = (
     ("cpu_s", "on a processor", "#4c82d9"),
-    ("gil_s", "waiting for the GIL (estimated)", "#d73027"),
+    ("gil_s", "waiting for the GIL", "#d73027"),
     ("other_s", "neither: disk, network, locks, a busy machine", "#a8a8a8"),
-)
-_CANNOT: Final = (
-    "Not shown yet: which function held the GIL while others waited for it. Boxes of Python "
-    "bytecode above are where to look, for such code holds it."
 )
 _SEEN: Final = "About 20 times a second the stacks of the threads that ran tasks were looked at:"
 
 
-@dataclass(frozen=True)
-class _Lines:
-    """The lines of the GIL, and the buttons that choose among them."""
-
-    buttons: Any
-    roles: list[str]
-
-
 def view(store: Store, stock: Stock) -> pn.Column:
-    """Roles to choose from, then contention, threads, and what tasks were seen doing."""
-    samples = Samples(store.recording)
-    above, lines = _contention(stock, samples)
+    """The GIL, roles to choose from, then threads, and what tasks were seen doing."""
+    found = gil.parts(store, stock, Samples(store.recording))
     below, boxes = _seen(store, stock)
-    parts = [*above, *_threads(store), *below, html("profiles_limits", {"text": _CANNOT})]
-    return pn.Column(*_roles(lines, boxes), *parts, sizing_mode="stretch_width")
+    parts = [*found.who, *_roles(found.lines, boxes), *found.when, *_threads(store), *below]
+    return pn.Column(*parts, sizing_mode="stretch_width")
 
 
-def _roles(lines: _Lines | None, boxes: Hanging | None) -> list[Any]:
+def _roles(lines: gil.Lines | None, boxes: Hanging | None) -> list[Any]:
     """The chooser of a role, where there are several."""
     known = {*(lines.roles if lines else ()), *(boxes.roles if boxes else ())}
     offered = [role for role in ROLES if role in known]
@@ -80,41 +66,6 @@ def _roles(lines: _Lines | None, boxes: Hanging | None) -> list[Any]:
     return [pn.FlexBox(group)]
 
 
-# -- contention -----------------------------------------------------------------------------------
-
-
-def _contention(stock: Stock, samples: Samples) -> tuple[list[Any], _Lines | None]:
-    series = profiles.contention(samples)
-    if not series:
-        text = "Contention for the GIL was not sampled in this recording."
-        return [html("workers_none", {"heading": "Who waits for the GIL", "text": text})], None
-    said = html("profiles", {"sentence": profiles.of_contention(samples, series)})
-    numbers = table(profiles.by_process(samples, series), _PROCESS)
-    if not profiles.drawn(series):
-        return [said, numbers], None
-    one, lines = _lines(stock, samples, series)
-    return [said, choice(lines.buttons), one.plot, numbers], lines
-
-
-def _lines(stock: Stock, samples: Samples, series: list[Any]) -> tuple[Curves, _Lines]:
-    shown = profiles.drawn(series)
-    drawn = pens(samples, [one.place for one in shown])
-    label = "Contention for the GIL in each process over time"
-    one = curves(
-        stock, drawn, shown, label=label, title="Contention", unit="share", top=1.0, height=240
-    )
-    return one, _Lines(chooser(drawn, [one]), [pen.role for pen in drawn])
-
-
-_PROCESS: Final = (
-    Column("process", "Process", width=220),
-    Column("role", "Role", width=90),
-    Column("samples", "Samples", "count", width=105),
-    Column("least", "Least (%)", "count", width=115),
-    Column("median", "Median (%)", "count", width=125),
-    Column("most", "Most (%)", "count", width=110),
-)
-
 # -- threads --------------------------------------------------------------------------------------
 
 
@@ -124,7 +75,7 @@ def _threads(store: Store) -> list[Any]:
         text = "No task was seen on a thread in this recording."
         heading = "What tasks did on their threads"
         return [html("workers_none", {"heading": heading, "text": text})]
-    legend = [(colour, text) for _, text, colour in _PARTS]
+    legend = [(c, text) for name, text, c in _PARTS if found.measured or name != "gil_s"]
     facts = {"sentence": profiles.of_threads(found), "legend": legend}
     return [
         html("profiles_threads", facts),
@@ -169,7 +120,7 @@ _UNMEASURED: Final = (
 )
 _THREADS: Final = (
     *_UNMEASURED[:4],
-    Column("gil_s", "GIL wait", "seconds", "Estimated from the contention of its process", 110),
+    Column("gil_s", "GIL wait", "seconds", "Time in which it waited for the GIL", 110),
     *_UNMEASURED[4:],
 )
 

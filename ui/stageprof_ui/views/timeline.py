@@ -29,7 +29,7 @@ def view(store: Store, stock: Stock) -> pn.Column:
     return pn.Column(
         html("timeline", {"left_out": store.boxes.left_out}),
         _controls(whole, fold=fold),
-        html("legend", {"legends": tables.legends(store.tables)}),
+        html("legend", {"legends": tables.legends(store.tables), "gil": store.holds.said}),
         whole.plot,
         stock.story,
         sizing_mode="stretch_width",

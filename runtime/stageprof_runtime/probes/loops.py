@@ -1,0 +1,148 @@
+"""Looking at the event loop of a scheduler while it is busy: what it does, by step.
+
+A thread of ours looks some 20 times a second. Where the loop waits for messages nothing more is
+done; else its stack is told, from the callback that runs inward, and so is that of the thread to
+which a scheduler hands the graphs that it takes in. The loop itself is never touched: no hook, no
+wrapper, no callback of its own. What it does at no step that has a name (heartbeats, stealing, the
+dashboard) is `unexplained`.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from types import CodeType, FrameType
+from typing import Final
+
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.context import phase
+from stageprof_runtime.guard import Watch, attempt
+from stageprof_runtime.patch import Emit, Undo, wrapped
+from stageprof_runtime.probes import scheduling
+from stageprof_runtime.probes.stacks import PERIOD_S, STEPS, for_bytecode, running
+from stageprof_runtime.process import EMIT
+from stageprof_runtime.stage import STEP, UNEXPLAINED
+from stageprof_runtime.standstill import uncollected
+from stageprof_runtime.stem import frames_of
+from stageprof_runtime.stopped import work
+from stageprof_runtime.tree import spots
+
+#: (end of the file's name, function) -> what a loop does there
+_NAMED: Final = {
+    ("distributed/scheduler.py", "_materialize_graph"): STEP["materialize"],
+    ("distributed/scheduler.py", "_cull"): STEP["lowlevel"],
+    ("distributed/scheduler.py", "_create_taskstate_from_graph"): STEP["state"],
+    ("distributed/scheduler.py", "_transitions"): STEP["transition"],
+    ("dask/_expr.py", "_optimized_dsk"): STEP["lowlevel"],
+    ("distributed/protocol/core.py", "dumps"): STEP["task.dump"],
+    ("distributed/protocol/core.py", "loads"): STEP["task.load"],
+    ("distributed/scheduler.py", "update_graph"): STEP["graph.load"],
+}
+#: Where a loop or a pool's thread waits for something to do.
+_IDLE: Final = ("/selectors.py", "/asyncio/runners.py", "/asyncio/base_events.py")
+_OFFLOAD: Final = "Dask-Offload"
+
+#: Steps by identity of the code, which is kept so that its number stays its.
+_codes: dict[int, tuple[int, CodeType]] = {}
+
+
+def install(emit: Emit) -> Undo:
+    """Look at schedulers' loops from now on."""
+    looker = _Looker()
+    looker.thread.start()
+    return looker.stop
+
+
+class _Looker:
+    """The thread that looks."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+        self._last = now_ns()
+        self._watch = wrapped["loops"] = Watch("loops")
+        self.thread = threading.Thread(target=self._run, name="stageprof-loops", daemon=True)
+
+    def stop(self) -> None:
+        """Look no more; returns when the thread is gone."""
+        self._over.set()
+        if self.thread.is_alive():
+            self.thread.join()
+
+    def _run(self) -> None:
+        watch, looks = self._watch, 0
+        while not watch.disabled:
+            looks += 1
+            pause = PERIOD_S * STEPS[looks % len(STEPS)]
+            asked = now_ns()
+            if self._over.wait(pause):
+                return
+            start = now_ns()
+            attempt(watch, self._look, start, (start - asked) / 1e9 - pause)
+            watch.calls += 1
+            watch.measured(now_ns() - start)
+            self._last = start
+
+    def _look(self, now: int, late_s: float) -> None:
+        """One look at every scheduler's loop; `late_s` is how long the GIL was waited for."""
+        threads = [*scheduling._loops, *_offloading()]
+        waited = for_bytecode(late_s, len(threads))
+        with uncollected():
+            frames = sys._current_frames()
+            # Our own frame is among them and holds them, see `stacks`.
+            try:
+                for thread in threads:
+                    if thread not in running:
+                        self._tell(frames.get(thread), now - self._last, waited=waited)
+            finally:
+                frames.clear()
+
+    def _tell(self, top: FrameType | None, ns: int, *, waited: bool) -> None:
+        if top is None or is_idle(top):
+            return
+        frames = of_callback(frames_of(top))
+        how = work(top, "", waited=waited, idling=False)
+        EMIT.flame("scheduler", step_of(frames), "", how, spots(frames), ns)
+
+
+def _offloading() -> list[int]:
+    """Threads that take in a graph, if one is being taken in."""
+    if "scheduler" not in phase:
+        return []
+    threads = threading.enumerate()
+    return [t.ident for t in threads if t.name.startswith(_OFFLOAD) and t.ident is not None]
+
+
+def is_idle(top: FrameType) -> bool:
+    """Whether a thread whose innermost frame this is waits for something to do."""
+    code = top.f_code
+    return code.co_filename.replace("\\", "/").endswith(_IDLE) or code.co_name == "_worker"
+
+
+def of_callback(frames: Sequence[FrameType]) -> Sequence[FrameType]:
+    """A stack from the callback that the loop runs, or from what a pool's thread runs, inward."""
+    for i, frame in enumerate(frames):
+        code = frame.f_code
+        if code.co_qualname in ("Handle._run", "_WorkItem.run"):
+            return frames[: max(i, 1)]
+    return frames
+
+
+def step_of(frames: Sequence[FrameType]) -> int:
+    """The step that a scheduler's stack is in: that of the innermost frame which names one."""
+    for frame in frames:
+        code = frame.f_code
+        known = _codes.get(id(code))
+        if known is None:
+            known = _codes[id(code)] = _judge(code), code
+        if known[0]:
+            return known[0]
+    return UNEXPLAINED
+
+
+def _judge(code: CodeType) -> int:
+    file = code.co_filename.replace("\\", "/")
+    if file.endswith("dask/order.py"):
+        return STEP["order"]
+    named = ((f, n) for f, n in _NAMED if n == code.co_name and file.endswith(f))
+    return next((_NAMED[found] for found in named), UNEXPLAINED)

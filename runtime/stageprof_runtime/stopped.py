@@ -1,0 +1,89 @@
+"""What a thread is doing, told from the instruction at which its innermost frame stands.
+
+As `stack` has it for tasks, but of any code, also a library's, because in a tree of stacks every
+frame counts:
+
+    python      it stopped where CPython gives the GIL up between two steps: it runs bytecode
+    call        it stopped at a call, and whoever held the GIL was in no hurry to give it
+    library     it is in C code without the GIL
+    waiting     as the last two, but the thread used next to nothing of a processor lately
+
+The kinds that are found from the whole stack (loops over rows, arrays of objects) stay.
+"""
+
+from __future__ import annotations
+
+import dis
+import time
+from types import FrameType
+from typing import Final
+
+from stageprof_runtime.stack import CALL, LIBRARY, PYTHON
+
+WAITING: Final = "waiting"
+#: A thread waits if it used less than this part of its share of a processor.
+IDLE: Final = 0.1
+
+#: Instructions after which a thread gives the GIL up, and calls; see `looping`.
+_STOPPING: Final = frozenset(
+    number for name, number in dis.opmap.items() if name == "RESUME" or "JUMP_BACKWARD" in name
+)
+_CALLING: Final = frozenset(number for name, number in dis.opmap.items() if "CALL" in name)
+_COMPARING: Final = dis.opmap["COMPARE_OP"]
+
+#: The number of a thread's own processor clock; a system without one cannot tell who waits.
+_clock_of = getattr(time, "pthread_getcpuclockid", None)
+
+
+def clock_of(thread: int) -> int:
+    """The processor clock of the calling thread; 0 where there is none.
+
+    To be asked by the thread itself: the clock of a thread that is gone crashes the process, while
+    reading one by its number fails as it should.
+    """
+    return _clock_of(thread) if _clock_of is not None else 0
+
+
+def used_ns(clock: int) -> int:
+    """What a thread has used of processors so far; -1 if that cannot be told (it may be gone)."""
+    try:
+        return time.clock_gettime_ns(clock) if clock else -1
+    except (OSError, OverflowError):
+        return -1
+
+
+def idle(used: int, wall: int, threads: int) -> bool:
+    """Whether a thread used next to nothing (-1: unknown) in a time that it shared with others."""
+    return 0 <= used < IDLE * wall / max(threads, 1)
+
+
+def work(frame: FrameType, how: str, *, waited: bool, idling: bool) -> str:
+    """What a thread does at its innermost frame.
+
+    Args:
+        frame: the innermost frame.
+        how: what `stack.judge` says of the whole stack; "" if it was not asked.
+        waited: whether the GIL was waited for as for bytecode, as for `judge`.
+        idling: what `idle` says.
+    """
+    if how not in ("", LIBRARY, CALL):
+        return how
+    code, at = frame.f_code.co_code, frame.f_lasti
+    if _stops(code, at):
+        return PYTHON
+    if idling:
+        return WAITING
+    return CALL if waited and code[at] in _CALLING else LIBRARY
+
+
+def _stops(code: bytes, at: int) -> bool:
+    if not 0 <= at < len(code):
+        return True  # the function has not begun
+    if code[at] in _STOPPING:
+        return True
+    if code[at] != _COMPARING:
+        return False
+    at += 2  # a comparison may be one with the jump after it
+    while at < len(code) and code[at] == 0:  # caches
+        at += 2
+    return at < len(code) and "JUMP_BACKWARD" in dis.opname[code[at]]

@@ -1,0 +1,1 @@
+"""Pages that stand alone: one file each, which asks nobody for anything."""

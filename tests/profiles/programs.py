@@ -1,0 +1,59 @@
+"""Programs with a planted profile: functions of a known share, for workers and threads alike."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from dask.delayed import delayed
+
+
+def spin(seconds: float) -> int:
+    """Use a processor for so long, in bytecode."""
+    end, n = time.thread_time() + seconds, 0
+    while time.thread_time() < end:
+        n += 1
+    return n
+
+
+def heavy(seconds: float) -> int:
+    """Seven parts of ten."""
+    return spin(0.7 * seconds)
+
+
+def light(seconds: float) -> int:
+    """Three parts of ten."""
+    return spin(0.3 * seconds)
+
+
+def task(seconds: float) -> int:
+    """What a task does."""
+    return heavy(seconds) + light(seconds)
+
+
+def nap(seconds: float) -> float:
+    """A task that waits."""
+    time.sleep(seconds)
+    return seconds
+
+
+def identity(x: Any) -> Any:
+    """A task of which many are built."""
+    return x
+
+
+def build_much(n: int) -> list[Any]:
+    """Three parts of a construction."""
+    return [delayed(identity)(i) for i in range(3 * n)]
+
+
+def build_little(n: int) -> list[Any]:
+    """One part of it."""
+    return [delayed(identity)(i) for i in range(n)]
+
+
+def construction(rounds: int, n: int = 500) -> None:
+    """Build in turns, so that neither has the colder or the fuller memory."""
+    for _ in range(rounds):
+        build_much(n)
+        build_little(n)
