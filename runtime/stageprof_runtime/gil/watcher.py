@@ -25,8 +25,6 @@ from stageprof_runtime.patch import Emit
 
 #: Looks each second while threads wait for one another.
 RATE: Final = 100
-#: Seconds before it begins: whoever waits for the recording to begin does not wait for this too.
-SETTLED_S: Final = 0.03
 #: Seconds that the watch is given to end.
 PATIENCE_S: Final = 4.0
 #: A process has one GIL: what is known of it goes to the process's first ring, whatever its role.
@@ -38,8 +36,10 @@ OURS: Final = "stageprof-"
 class Watcher:
     """Keeps a watch on this process from `start` to `stop`."""
 
-    def __init__(self, emit: Emit, *, rate: int = RATE) -> None:
+    def __init__(self, emit: Emit, *, rate: int = RATE, after_s: float = 0.0) -> None:
+        """A watcher; it begins its work some seconds after its `start`."""
         self._emit = emit
+        self._after_s = after_s
         self._rate = rate
         self._pid = os.getpid()
         self._child: subprocess.Popen[bytes] | None = None
@@ -79,7 +79,7 @@ class Watcher:
             os.close(end)
 
     def _run(self) -> None:
-        if self._over.wait(SETTLED_S):
+        if self._over.wait(self._after_s):
             return
         try:
             child = self._child = self._begin(find())
