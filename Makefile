@@ -10,6 +10,10 @@ OLDEST := .venv-oldest
 PYTHONS := $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python)
 INSTALL := -m pip install -q --no-input --disable-pip-version-check
 METADATA := pyproject.toml runtime/stageprof_runtime/version.py
+# Tests that measure nothing wait more than they compute; the longest files come first.
+BESIDE := -n 3 --dist loadfile --no-loadscope-reorder
+# Hundreds of processes import the same modules: each would compile them anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -18,15 +22,16 @@ demo: $(VENV)/.base ## profile a real computation; leaves demo.stageprof and the
 	@$(VENV)/bin/stageprof demo
 	@$(VENV)/bin/stageprof report demo.stageprof -o demo.html --force
 
-test: $(VENV)/.dev $(OLDEST)/.test browser ## check style, types and imports, then run the quick tests
+test: $(VENV)/.dev $(OLDEST)/.smoke browser ## check style, types and imports, then run the quick tests
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy --strict
 	$(VENV)/bin/lint-imports --no-logo
 	@echo "== smoke tests on the oldest supported release of dask and distributed; no other test runs there"
-	$(OLDEST)/bin/python -m pytest -q -m "smoke and not nightly"
+	$(OLDEST)/bin/python -m pytest -q $(BESIDE) -m "smoke and not nightly and not alone"
+	$(OLDEST)/bin/python -m pytest -q -m "smoke and not nightly and alone"
 	@echo "== quick tests; those marked nightly are LEFT OUT (deselected below): make nightly"
-	$(VENV)/bin/python -m pytest -q -n 2 --dist loadfile -m "not nightly and not alone"
+	$(VENV)/bin/python -m pytest -q $(BESIDE) -m "not nightly and not alone"
 	@echo "== those that measure time or memory, one by one"
 	$(VENV)/bin/python -m pytest -m "alone and not nightly"
 
@@ -81,10 +86,10 @@ $(VENV)/.bench: $(VENV)/.dev
 	@touch $@
 
 # The release is the lower bound in pyproject.toml, with the pandas that its users have.
-$(OLDEST)/.test: $(METADATA)
+$(OLDEST)/.smoke: $(METADATA)
 	$(call environment,$(OLDEST))
 	@release=$$(sed -n 's/^ *"distributed>=\([0-9.]*\).*/\1/p' pyproject.toml); \
-	$(OLDEST)/bin/python $(INSTALL) -e '.[test]' \
+	$(OLDEST)/bin/python $(INSTALL) -e '.[test]' pytest-xdist \
 	    "dask==$$release" "distributed==$$release" 'pandas<3'
 	@touch $@
 

@@ -2,17 +2,20 @@
 
 Dask's nannies and multiprocessing start processes that import the main module again, by the
 path or name that `__main__` gives; so `__main__`, `sys.argv` and `sys.path` must be the program's.
+Afterwards `sys.argv` and `sys.path` are ours again.
 """
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import importlib.util
 import io
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.machinery import BuiltinImporter, ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -26,6 +29,19 @@ class NotRunnable(UsageError):
 
 
 @dataclass(frozen=True)
+class Surroundings:
+    """`sys.argv` and `sys.path` as they were at some time."""
+
+    argv: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))
+    path: tuple[str, ...] = field(default_factory=lambda: tuple(sys.path))
+
+    def put_back(self) -> None:
+        """Make them so again; they stay the same lists."""
+        sys.argv[:] = self.argv
+        sys.path[:] = self.path
+
+
+@dataclass(frozen=True)
 class Program:
     """What to run: its name for people, its arguments, and how to find its code.
 
@@ -35,32 +51,40 @@ class Program:
         folder: what `sys.path` begins with; None leaves the path alone.
         load: fills the attributes of `__main__` and gives the code; what it raises is the
             program's own error.
+        before: what is put back after the run.
     """
 
     name: str
     argv: tuple[str, ...]
     folder: str | None
     load: Callable[[ModuleType], CodeType]
+    before: Surroundings = field(default_factory=Surroundings)
 
     def prepare(self) -> ModuleType:
-        """Make this process the program's: `sys.argv`, `sys.path` and an empty `__main__`.
-
-        Nothing puts the old ones back: what the program leaves to be called at exit, or its
-        threads, must find its own.
-        """
+        """Make this process the program's: `sys.argv` and an empty `__main__`."""
         main = ModuleType("__main__")
         main.__dict__.update(__builtins__=builtins, __annotations__={}, __spec__=None)
         main.__dict__.update(__package__=None, __cached__=None)
         sys.modules["__main__"] = main
         sys.argv[:] = self.argv
-        if self.folder is not None and not sys.flags.safe_path:
-            sys.path[:1] = [self.folder]
         return main
 
     def run(self, main: ModuleType) -> None:
-        """Run it; whatever it raises is raised."""
-        code = self.load(main)
-        exec(code, main.__dict__)  # noqa: S102 (to run it is what we were asked for)
+        """Run it with its own `sys.path`; whatever it raises is raised.
+
+        Then `sys.argv` and `sys.path` are put back, but not for what outlives the program: threads
+        that it leaves and a hook for errors keep its own, and so does what is called at exit.
+        """
+        threads, hook = set(threading.enumerate()), sys.excepthook
+        if self.folder is not None and not sys.flags.safe_path:
+            sys.path[:1] = [self.folder]
+        try:
+            code = self.load(main)
+            exec(code, main.__dict__)  # noqa: S102 (to run it is what we were asked for)
+        finally:
+            if threads.issuperset(threading.enumerate()) and sys.excepthook is hook:
+                atexit.register(Surroundings().put_back)  # the last registered is called first
+                self.before.put_back()
 
 
 def script(path: str, args: Sequence[str]) -> Program:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import settings
 
 import stageprof_runtime
 
@@ -16,6 +17,8 @@ import stageprof_runtime
 sys.path.insert(0, str(Path(__file__).parent))
 
 import clusters
+
+TESTS = Path(__file__).parent
 
 #: Python's own helpers, which stay from the first spawned process to the end of the session.
 PYTHONS_OWN = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
@@ -27,35 +30,82 @@ GRACE_S = 5
 #: Tests that read planted delays back or watch real clusters: on a busy machine one may see a delay
 #: that nobody planted, so they get two more tries; what is wrong stays wrong.
 NOISY = (
-    "ground_truth", "runtime", "test_samples", "replay", "layers", "objects", "findings", "check",
+    "check", "findings", "gil", "ground_truth", "layers", "objects", "profiles", "replay",
+    "runtime", "test_samples",
 )  # fmt: skip
 
 
-#: Tests that measure time or memory: nothing else runs beside them.
-ALONE = ("ground_truth", "runtime", "replay", "layers", "test_hostile", "test_clean")
+#: Tests that measure time or memory: nothing else runs beside them. Where only some of a file do,
+#: they are marked there.
+ALONE = (
+    "findings/test_clean", "gil/test_several", "gil/test_truth", "ground_truth",
+    "layers/test_stages", "profiles/test_planted", "replay/test_irregular", "replay/test_real",
+    "runtime/test_clocks", "runtime/test_overload",
+)  # fmt: skip
+#: Of those, what holds on a busy machine as well: the truth was measured by the same clock at the
+#: same time, or something must only be there.
+ANYWHERE = (
+    "ground_truth/test_construction.py::test_fifty_thousand_",
+    "ground_truth/test_execution.py::test_spilling_",
+    "ground_truth/test_execution.py::test_the_first_import_",
+    "ground_truth/test_lines.py::",
+    "ground_truth/test_scheduling.py::test_ordering_on_a_cluster",
+    "runtime/test_overload.py::test_a_stalled_recorder_",
+)
+
+#: Files that take longest: begun first, so that at the end no process waits for another.
+FIRST = ("runtime/test_cluster", "test_samples", "check/test_command", "faces/test_run")
+#: What shares a cluster to the end of the session, which is nothing that others should find.
+LAST = ("ground_truth",)
+
 #: Of the tests in a browser these are quick enough for every time; the rest is for the night.
 SEEN_ALWAYS = ("test_report", "test_app", "test_guard", "test_boxes")
+#: The programs of samples/ that take longest; the others show the same, every time.
+LONG_SAMPLES = ("boosting", "climatology", "wordcount")
+
+# How long an example takes depends on what runs beside it.
+settings.register_profile("stageprof", deadline=None)
+settings.load_profile("stageprof")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark noisy tests to be tried again, those that run alone, and those for the night."""
     for item in items:
-        path = str(item.path)
-        if any(part in path for part in NOISY):
+        path = _path(item)
+        if path.startswith(NOISY):
             item.add_marker(pytest.mark.flaky(reruns=2))
-        if any(part in path for part in ALONE):
+        if path.startswith(ALONE) and not f"{path}::{item.name}".startswith(ANYWHERE):
             item.add_marker(pytest.mark.alone)
-        if "browser" in getattr(item, "fixturenames", ()) and item.path.stem not in SEEN_ALWAYS:
+        if _is_long(item, path):
             item.add_marker(pytest.mark.nightly)
+    items.sort(key=_rank)
+
+
+def _rank(item: pytest.Item) -> int:
+    path = _path(item)
+    return 0 if path.startswith(FIRST) else 2 if path.startswith(LAST) else 1
+
+
+def _path(item: pytest.Item) -> str:
+    """Below tests/: the folder that this is checked out to may be called anything."""
+    return item.path.relative_to(TESTS).as_posix()
+
+
+def _is_long(item: pytest.Item, path: str) -> bool:
+    if "browser" in getattr(item, "fixturenames", ()):
+        return item.path.stem not in SEEN_ALWAYS
+    if path.startswith("test_samples"):
+        return any(f"[{name}]" in item.name for name in LONG_SAMPLES)
+    # Two kinds of cluster, of which one is enough for most cases.
+    smoke = item.get_closest_marker("smoke") is not None
+    return path.startswith("ground_truth") and item.name.endswith("[local]") and not smoke
 
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
     """Fails the test that finds or leaves a probe, a thread or a process."""
     assert leftovers() == []
-    path = sys.path.copy()
     yield
-    sys.path[:] = path  # a program that was run in this process had its own folder first
     assert leftovers() == []
 
 

@@ -236,12 +236,15 @@ class Sampler:
                 return (max(step, 0), line), None
             return (step, line), self._stack(frames, step or OUTSIDE, t, waited=waited)
 
-    def _stack(self, frames: list[FrameType], step: int, t: int, *, waited: bool) -> Stood:
+    def _stack(self, frames: list[FrameType], step: int, t: int, *, waited: bool) -> Stood | None:
+        stack = spots(self._stem.rest(frames))
+        if not stack:  # the region is just beginning or ending
+            return None
         used, before = used_ns(self._clock), self._used
         self._used = used
         idling = before >= 0 and idle(used - before, t - self._last, 1)
         how = work(frames[0], "", waited=waited, idling=idling)
-        return Stood(step, how, spots(self._stem.rest(frames)))
+        return Stood(step, how, stack)
 
     def stand(self, stood: Stood | None, t: int) -> None:
         """The thread stood there at `t`; to be called before `see`."""

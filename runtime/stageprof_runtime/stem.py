@@ -22,6 +22,9 @@ _CARRIERS: Final = (
     "distributed/worker.py", "distributed/utils.py",
 )  # fmt: skip
 
+#: Functions of ours that begin a region and are gone when it has begun.
+_BEGINNING: Final = frozenset({"start", "_start", "_open", "__enter__", "__aenter__"})
+
 #: file -> whether it is a carrier, and whether it is a bottom
 _carriers: dict[str, tuple[bool, bool]] = {}
 
@@ -64,6 +67,15 @@ def _role(file: str) -> tuple[bool, bool]:
     return known
 
 
+def _is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith(("stageprof.", "stageprof_runtime."))
+
+
+def _is_face(frame: FrameType) -> bool:
+    """Whether a function is of the package `stageprof`; by module, for users have such folders."""
+    return str(frame.f_globals.get("__name__")).startswith("stageprof.")
+
+
 class Stem:
     """Where a region began: what was on its thread's stack then is the same in all its looks."""
 
@@ -75,10 +87,12 @@ class Stem:
                 soon and do not count.
         """
         inner = 0
-        while inner < len(frames) - 1 and "stageprof" in frames[inner].f_code.co_filename:
+        while inner < len(frames) - 1 and _is_ours(frames[inner]):
             inner += 1
         # Numbers, not frames: those would keep the variables of the user's functions alive.
         self._base = [(id(f), id(f.f_code)) for f in reversed(frames[inner:])]
+        #: whether functions of ours stay around what the region calls: a command's, a decorator's
+        self._around = any(_is_face(f) and f.f_code.co_name not in _BEGINNING for f in frames)
 
     def rest(self, frames: Sequence[FrameType]) -> Sequence[FrameType]:
         """A stack from the function that began the region inward; innermost first."""
@@ -88,6 +102,8 @@ class Stem:
                 break
             end -= 1
         end = min(end + 1, len(frames))
+        if self._around:
+            end = next((i for i in range(end) if _is_face(frames[i])), end)
         while end > 1 and kind(frames[end - 1].f_code.co_filename) == LIBRARY:
             end -= 1
         return frames[:end]

@@ -23,6 +23,8 @@ KNOWN = ("embedded-object", "complex-object", "large-graph", "late-workers", "me
 
 LOCAL = """
 import dask
+import dask.array as da
+import numpy as np
 from dask import delayed
 
 def work(x):
@@ -38,7 +40,7 @@ print("goes on")
 """
 ONE = LOCAL.format(what="delayed(work)(1).compute(scheduler='threads')")
 MANY = LOCAL.format(
-    what="dask.compute(*[delayed(work)(i) for i in range(9000)], scheduler='processes')"
+    what="da.ones(9000, chunks=1).map_blocks(work, meta=np.ones(1)).compute(scheduler='processes')"
 )
 
 

@@ -16,6 +16,7 @@ from distributed import Client
 
 import stageprof
 from clusters import scheduler_of, separate
+from stageprof.cli import main
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -275,6 +276,41 @@ def test_folder_changed_by_the_program_does_not_move_the_recording(
 ) -> None:
     assert command("run", script("import os\nos.chdir('/')")).returncode == 0
     assert (tmp_path / "script.stageprof").exists()
+
+
+def test_what_the_program_set_is_put_back_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    monkeypatch.chdir(tmp_path)
+    path, argv = [*sys.path], [*sys.argv]
+    for text in ("import sys; sys.path.append('x'); sys.argv.clear()", "1 / 0"):
+        Path("script.py").write_text(text)
+        main(["run", "-q", "-o", "out", "script.py", "a"])
+        assert (sys.path, sys.argv) == (path, argv)
+        main(["check", "script.py", "a"])
+        assert (sys.path, sys.argv) == (path, argv)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "import atexit; atexit.register(late)",
+        "import threading as t; t.Thread(target=lambda: t.main_thread().join() or late()).start()",
+        "sys.excepthook = lambda *_: late(); 1 / 0",
+    ],
+    ids=["at exit", "in a thread", "for an error"],
+)
+def test_what_outlives_the_program_finds_its_own(
+    later: str, command: Command, tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "beside.py").write_text("import sys\nprint('found', sys.argv[1:])\n")
+    (folder / "script.py").write_text(f"import sys\ndef late():\n    import beside\n{later}\n")
+    done = command("run", "-q", "folder/script.py", "a")
+
+    assert (done.stdout, done.stderr) == ("found ['a']\n", "")
 
 
 def test_no_summary_means_silence(command: Command, script: Script) -> None:

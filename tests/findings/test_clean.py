@@ -17,6 +17,10 @@ from findings.pairs import ROOT
 from stageprof_collectors.finding import Severity
 
 PROGRAMS: Final = sorted((ROOT / "samples" / "clean").glob("*.py"))
+#: Those that take longest; the others show the same every time.
+LONG: Final = (
+    "array_least_squares", "array_smoothing", "dataframe_groupby", "delayed_tree", "futures_search",
+)  # fmt: skip
 #: A run of this size warms up the cluster: first-use imports are a finding of their own.
 WARM: Final = 0.15
 
@@ -36,7 +40,13 @@ def loaded(path: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.nightly] * (path.stem in LONG))
+        for path in PROGRAMS
+    ],
+)
 def test_nothing_above_a_note_is_found_in_a_clean_program(program: Path, client: Client) -> None:
     main = loaded(program).main
     main(size=WARM)

@@ -95,6 +95,8 @@ def test_sizes_are_rounded_up_to_what_people_use(nbytes: float, text: str) -> No
 
 
 @pytest.mark.cluster
+# Of the dashboard's port, which somebody else may have.
+@pytest.mark.filterwarnings("ignore:Port 8787", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_the_fix_runs_as_printed() -> None:
     """A28, C35: a cluster with the memory limit that is printed."""
     (found,) = ask(spilled(500))

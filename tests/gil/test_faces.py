@@ -27,7 +27,9 @@ from stageprof_collectors.holders import EVERY_NS, spans, watched
 from stageprof_collectors.innocence import gil_verdict
 from stageprof_collectors.store import Store
 from stageprof_collectors.summary import Summary, summarize
-from stageprof_runtime.event import HOLD, STOOD
+from stageprof_runtime.event import HOLD, SAMPLE, STOOD
+from stageprof_ui.columns.holds import holds
+from stageprof_ui.columns.timeline import boxes
 from ui.observed import Observed, contended, hostile
 
 GUILTY = "tasks waited 1.20 s, 30 % of task time; most for `spin` at etl.py:24"
@@ -225,17 +227,23 @@ LABELS = ("/u/etl.py:3 f", "", ":", "x:9999999999999999999999 f", "a:² f", "\x1
 
 
 @settings(deadline=None, max_examples=60)
-@given(ROWS, st.lists(st.tuples(HUGE, HUGE, st.sampled_from(LABELS)), max_size=5))
+@given(
+    ROWS,
+    st.lists(st.tuples(HUGE, HUGE, st.sampled_from(LABELS)), max_size=5),
+    st.lists(HUGE, max_size=3),
+)
 def test_no_rows_make_it_raise(
-    rows: list[tuple[int, ...]], stood: list[tuple[int, int, str]]
+    rows: list[tuple[int, ...]], stood: list[tuple[int, int, str]], told: list[int]
 ) -> None:
     """Stops before starts, overlaps, unknown threads, times from before and after all time."""
     made = working()
     mine = made._rows[made._workers[0]]
     mine += [(HOLD, *row) for row in rows]
     mine += [(STOOD, start, stop, 1, -1, label) for start, stop, label in stood]
+    mine += [(SAMPLE, t, "gil.contention", 0.5) for t in told]
     recording = made.recording(2000)
     frame = recording.gil()
+    holds(recording, boxes(recording))
     assert (frame["line"] < 2**31).all()
     assert isinstance(summarize(recording).gil, str)
     for event in events(Recording.of(recording)):
@@ -280,6 +288,7 @@ def test_an_hour_of_eight_threads_takes_less_than_two_seconds(tmp_path: Path) ->
 INTERVALS = st.lists(st.tuples(st.integers(0, 100), st.integers(1, 20)), max_size=20)
 
 
+@settings(deadline=None)
 @given(INTERVALS, INTERVALS)
 def test_turns_are_in_order_and_as_long_as_they_can_be(
     held: list[tuple[int, int]], waited: list[tuple[int, int]]

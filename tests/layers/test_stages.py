@@ -208,14 +208,14 @@ def test_a_big_dependency_is_the_line_that_fetched_it(cluster: Client) -> None:
 
 def crowd(_log: str, _delay: float) -> None:
     """A line that makes many tasks beside one that makes few."""
-    x, y, meta = da.ones(20_000, chunks=1), da.zeros(200, chunks=1), np.ones(1)
+    x, y, meta = da.ones(10_000, chunks=1), da.zeros(100, chunks=1), np.ones(1)
     a = x.map_blocks(planted.identity, meta=meta)  # <- planted
     b = y.map_blocks(planted.identity, meta=meta)  # <- innocent
     wait(dask.persist(a, b))
 
 
 def crowded() -> None:
-    """The line with 20,000 tasks has a hundred times the scheduling of the one with 200."""
+    """The line with 10,000 tasks has a hundred times the scheduling of the one with 100."""
     recording = record(lambda: crowd("", 0))
     sums_to_the_stages(recording)
     table = recording.lines().set_index("line")["scheduling_s"]

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from typing import Any
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from dask.delayed import delayed
+
+T = TypeVar("T")
+
+
+def awaited(doing: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine, from a thread of its own: a browser's loop may run in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, doing).result()
 
 
 def spin(seconds: float) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import cProfile
 import sys
 import threading
@@ -15,6 +14,7 @@ import pytest
 from dask.delayed import delayed
 
 import stageprof
+from profiles.programs import awaited
 from stageprof.cli import main
 from stageprof_collectors.stats import REGION, Function, Stats, stats
 from stageprof_runtime.called import rows_of
@@ -136,7 +136,7 @@ def test_it_is_off_after_a_decorated_function_and_an_async_region() -> None:
 
     assert decorated(branch)(3) == 3
     assert of(stats(decorated.recording), "leaf")[1][1] == 3
-    assert of(stats(asyncio.run(region()).recording), "leaf")[1][1] == 7
+    assert of(stats(awaited(region()).recording), "leaf")[1][1] == 7
 
 
 def said(prof: stageprof.profile) -> str:
@@ -238,6 +238,28 @@ def test_a_program_can_be_run_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert of(found, "f")[1][1] == 50
     assert main(["run", "-q", "-o", "b.stageprof", "-c", program]) == 3
     assert stageprof.open("b.stageprof").store.rows("called") == 0
+
+
+@pytest.mark.parametrize("deterministic", [[], ["--deterministic"]])
+def test_what_runs_the_program_is_not_in_its_profile(
+    deterministic: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # A folder of the user's may be called so, too.
+    program = tmp_path / "stageprof" / "etl.py"
+    program.parent.mkdir()
+    program.write_text(
+        "from dask.delayed import delayed\n"
+        "def build(): return [delayed(abs)(i) for i in range(4000)]\n"
+        "build()\n"
+    )
+    assert main(["run", "-q", *deterministic, "-o", "a.stageprof", str(program)]) == 0
+    recording = stageprof.open("a.stageprof")
+    stacks = recording.flame("construction").stacks
+    assert {stack[0].name for stack in stacks} == {"<module>"}
+    assert {stack[1].name for stack in stacks} == {"build"}
+    names = {function[2] for function in stats(recording)}
+    assert not names & {"profiled", "status_of", "Program.run"}
 
 
 # -- how calls are shared out ---------------------------------------------------------------------

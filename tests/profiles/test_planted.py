@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import dask
@@ -61,6 +62,28 @@ def test_counted_calls_of_a_construction_show_them_too() -> None:
     totals = {name: figures[3] for (_, _, name), figures in found.items()}
     much, little = totals["build_much"], totals["build_little"]
     assert much / (much + little) == pytest.approx(0.75, abs=POINTS)
+
+
+async def spinning(rounds: int) -> None:
+    for _ in range(rounds):
+        programs.spin(0.01)
+        await asyncio.sleep(0)
+
+
+def test_the_profile_of_an_async_region_is_that_of_its_own_task() -> None:
+    async def region() -> stageprof.Recording:
+        async with stageprof.profile(gil=False) as prof:
+            other = asyncio.ensure_future(spinning(40))
+            for _ in range(40):
+                programs.build_much(60)
+                await asyncio.sleep(0)
+            await other
+        return prof.recording
+
+    flame = programs.awaited(region()).flame()
+    assert within(flame, "build_much") > 0.1
+    assert within(flame, "spin") < 0.1 * within(flame, "build_much")
+    assert all(stack[0].name.endswith("region") for stack in flame.stacks)
 
 
 def tasks(n: int = 50, seconds: float = 0.06) -> list[Any]:

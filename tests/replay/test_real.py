@@ -21,6 +21,9 @@ SHARE, SECONDS = 0.2, 0.06
 ERROR = 0.05
 
 
+#: Those that are tried on threads every time, as all are on a cluster.
+ON_THREADS = ("a slow task on the path", "slow construction")
+
 #: What Dask's own monitor says on a busy machine.
 pytestmark = pytest.mark.filterwarnings("ignore:timed out waiting on channel")
 
@@ -54,7 +57,10 @@ def test_a_cause_taken_away_on_a_cluster_saves_what_was_foretold(
     foretold(lambda: pair.program(pair.slow), lambda: pair.program(pair.fast), None, pair.change)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.nightly] * (name not in ON_THREADS)) for name in PAIRS],
+)
 def test_a_cause_taken_away_on_threads_saves_what_was_foretold(name: str) -> None:
     pair = PAIRS[name]
     with dask.config.set(scheduler="threads", num_workers=2):

@@ -87,6 +87,7 @@ def test_where_stageprof_is_not_installed_it_is_sent_and_leaves_nothing(hidden: 
     assert rec.coverage()["disabled"] == []
     steps = rec.steps()
     assert {"scheduler", "worker"} <= set(steps["role"])
+    assert set(rec.timeline.gil.sources.values()) == {"watch"}
 
 
 @pytest.mark.smoke

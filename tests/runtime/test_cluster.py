@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,13 @@ def instrumented(recording: stageprof.Recording) -> dict[str, bool]:
 def clean(client: Client, timeout: float = 10) -> None:
     """Soon nothing of ours is on the cluster or in the client."""
     clusters.soon(lambda: remains.everywhere(client) + remains.of_client(client) == [], timeout)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    """A cluster of two workers, for the tests that leave it as it was."""
+    with clusters.separate(2) as client:
+        yield client
 
 
 @pytest.mark.smoke
@@ -129,57 +137,56 @@ def owner(address: str, path: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.smoke
-def test_when_the_owner_is_killed_everything_of_it_goes_within_five_seconds(tmp_path: Path) -> None:
+def test_when_the_owner_is_killed_everything_of_it_goes_within_five_seconds(
+    client: Client, tmp_path: Path
+) -> None:
     path = tmp_path / "killed.stageprof"
-    with clusters.separate(2) as client:
-        process = owner(clusters.scheduler_of(client), path)
-        clusters.soon(lambda: path.stat().st_size > 2_000)
-        assert remains.everywhere(client) != []
-        process.kill()
-        process.communicate()
-        killed = time.perf_counter()
-        clusters.soon(lambda: remains.everywhere(client) == [], 5)
-        assert time.perf_counter() - killed < 5
-        assert client.submit(inc, 1).result(timeout=10) == 2
+    process = owner(clusters.scheduler_of(client), path)
+    clusters.soon(lambda: path.stat().st_size > 2_000)
+    assert remains.everywhere(client) != []
+    process.kill()
+    process.communicate()
+    killed = time.perf_counter()
+    clusters.soon(lambda: remains.everywhere(client) == [], 5)
+    assert time.perf_counter() - killed < 5
+    assert client.submit(inc, 1).result(timeout=10) == 2
     recording = stageprof.open(path)
     assert not recording.coverage()["complete"]
     assert recording.coverage()["events"] > 0
 
 
-def test_a_session_goes_when_its_clients_connection_closes() -> None:
+def test_a_session_goes_when_its_clients_connection_closes(client: Client) -> None:
     """Without a goodbye: the client closes, the session does not know."""
-    with clusters.separate(1) as client:
-        other = Client(clusters.scheduler_of(client), set_as_default=False)
-        prof = stageprof.profile(client=other)
-        prof.start()
-        assert remains.everywhere(client) != []
-        assert other.loop is not None
-        assert other.scheduler_comm is not None
-        other.loop.add_callback(other.scheduler_comm.comm.abort)
-        clusters.soon(lambda: remains.everywhere(client) == [], 5)
-        other.close()
-        prof.stop()
-        clean(client)
-        assert remains.of_process() == []
+    other = Client(clusters.scheduler_of(client), set_as_default=False)
+    prof = stageprof.profile(client=other)
+    prof.start()
+    assert remains.everywhere(client) != []
+    assert other.loop is not None
+    assert other.scheduler_comm is not None
+    other.loop.add_callback(other.scheduler_comm.comm.abort)
+    clusters.soon(lambda: remains.everywhere(client) == [], 5)
+    other.close()
+    prof.stop()
+    clean(client)
+    assert remains.of_process() == []
 
 
-def test_two_in_a_row_and_nested_do_not_mix() -> None:
-    with clusters.separate(2) as client:
-        for n in (20, 30):
-            with stageprof.profile() as prof:
-                client.gather(client.map(inc, range(n), pure=False))
-            assert int(prof.recording.workers()["tasks"].sum()) == n
-        with stageprof.profile() as outer:
-            client.gather(client.map(inc, range(10), pure=False))
-            with stageprof.profile() as inner:
-                client.gather(client.map(inc, range(20), pure=False))
-            client.gather(client.map(inc, range(30), pure=False))
-        clean(client)
+def test_two_in_a_row_and_nested_do_not_mix(client: Client) -> None:
+    for n in (20, 30):
+        with stageprof.profile() as prof:
+            client.gather(client.map(inc, range(n), pure=False))
+        assert int(prof.recording.workers()["tasks"].sum()) == n
+    with stageprof.profile() as outer:
+        client.gather(client.map(inc, range(10), pure=False))
+        with stageprof.profile() as inner:
+            client.gather(client.map(inc, range(20), pure=False))
+        client.gather(client.map(inc, range(30), pure=False))
+    clean(client)
     assert int(inner.recording.workers()["tasks"].sum()) == 20
     assert int(outer.recording.workers()["tasks"].sum()) == 60
 
 
-def test_two_threads_may_profile_at_once() -> None:
+def test_two_threads_may_profile_at_once(client: Client) -> None:
     recordings: dict[int, stageprof.Recording] = {}
 
     def profiled(client: Client, n: int) -> None:
@@ -187,21 +194,20 @@ def test_two_threads_may_profile_at_once() -> None:
             assert client.gather(client.map(nap, range(n), pure=False)) == list(range(1, n + 1))
         recordings[n] = prof.recording
 
-    with clusters.separate(2) as client:
-        threads = [threading.Thread(target=profiled, args=(client, n)) for n in (20, 40)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-        clean(client)
+    threads = [threading.Thread(target=profiled, args=(client, n)) for n in (20, 40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    clean(client)
     assert set(recordings) == {20, 40}
     for n, recording in recordings.items():
         assert int(recording.workers()["tasks"].sum()) >= n
         assert abs(recording.stages()["wall_s"].sum() - recording.wall) < 0.01 * recording.wall
 
 
-def test_two_clients_may_record_one_cluster() -> None:
-    with clusters.separate(2) as client, Client(clusters.scheduler_of(client)) as other:
+def test_two_clients_may_record_one_cluster(client: Client) -> None:
+    with Client(clusters.scheduler_of(client)) as other:
         first, second = stageprof.profile(client=client), stageprof.profile(client=other)
         first.start()
         second.start()
@@ -216,44 +222,42 @@ def test_two_clients_may_record_one_cluster() -> None:
 
 
 @pytest.mark.parametrize("cycles", [10, pytest.param(100, marks=pytest.mark.nightly)])
-def test_many_cycles_leave_nothing_behind(cycles: int) -> None:
+def test_many_cycles_leave_nothing_behind(cycles: int, client: Client) -> None:
     """The same plugins, handlers, replaced attributes, threads and open files as before."""
-    with clusters.separate(1) as client:
 
-        def cycle() -> None:
-            with stageprof.profile():
-                client.gather(client.map(inc, range(5), pure=False))
+    def cycle() -> None:
+        with stageprof.profile():
+            client.gather(client.map(inc, range(5), pure=False))
 
-        def counts() -> list[Any]:
-            places = [remains.count(), client.run_on_scheduler(remains.count)]
-            return [*places, *client.run(remains.count).values()]
+    def counts() -> list[Any]:
+        places = [remains.count(), client.run_on_scheduler(remains.count)]
+        return [*places, *client.run(remains.count).values()]
 
-        for _ in range(5):  # Dask's own pools of connections and threads fill first
-            cycle()
-        clean(client)
-        before = counts()
-        for _ in range(cycles):
-            cycle()
-        clean(client)
-        clusters.soon(lambda: no_more(counts(), before), 10)
+    for _ in range(5):  # Dask's own pools of connections and threads fill first
+        cycle()
+    clean(client)
+    before = counts()
+    for _ in range(cycles):
+        cycle()
+    clean(client)
+    clusters.soon(lambda: no_more(counts(), before), 10)
 
 
 @pytest.mark.parametrize(
     "seconds", [2, pytest.param(12, marks=pytest.mark.nightly)], ids=["short", "long"]
 )
-def test_a_worker_that_is_stopped_for_a_while_loses_nothing(seconds: float) -> None:
-    with clusters.separate(2) as client:
-        with stageprof.profile() as prof:
-            client.gather(client.map(inc, range(50), pure=False))
-            process = next(iter(client.run(pid).values()))
-            os.kill(process, signal.SIGSTOP)
-            timer = threading.Timer(seconds, os.kill, (process, signal.SIGCONT))
-            timer.start()
-            assert client.gather(client.map(inc, range(50), pure=False)) == list(range(1, 51))
-            timer.join()
-            assert client.gather(client.map(inc, range(50), pure=False)) == list(range(1, 51))
-        clean(client)
-        assert len(client.scheduler_info()["workers"]) == 2
+def test_a_worker_that_is_stopped_for_a_while_loses_nothing(seconds: float, client: Client) -> None:
+    with stageprof.profile() as prof:
+        client.gather(client.map(inc, range(50), pure=False))
+        process = next(iter(client.run(pid).values()))
+        os.kill(process, signal.SIGSTOP)
+        timer = threading.Timer(seconds, os.kill, (process, signal.SIGCONT))
+        timer.start()
+        assert client.gather(client.map(inc, range(50), pure=False)) == list(range(1, 51))
+        timer.join()
+        assert client.gather(client.map(inc, range(50), pure=False)) == list(range(1, 51))
+    clean(client)
+    assert len(client.scheduler_info()["workers"]) == 2
     assert int(prof.recording.workers()["tasks"].sum()) == 150
     assert prof.recording.coverage()["batches_lost"] == 0
 

@@ -178,12 +178,16 @@ def test_somebody_elses_replacement_is_left_alone_and_ours_beneath_it_goes_silen
         def plain(self) -> str:
             return "victim"
 
+    victims = vars(Victim)["plain"]
     undo = replace(Victim, "plain", adding("ours"))
     ours = vars(Victim)["plain"]
     theirs = Victim.plain = lambda self: f"{ours(self)} theirs"  # type: ignore[method-assign]
     undo()
     assert vars(Victim)["plain"] is theirs
     assert Victim().plain() == "victim theirs"
+    Victim.plain = ours  # type: ignore[method-assign]  # they leave: so do we, or others find us
+    undo()
+    assert vars(Victim)["plain"] is victims
 
 
 def test_an_undo_that_fails_does_not_keep_the_others_from_being_tried() -> None:

@@ -51,7 +51,8 @@ class Watcher:
         self.watches = [Watch("gil"), Watch("gil.watch"), Watch("gil.py-spy")]
         #: called if nothing can be seen from outside
         self.instead: Callable[[], None] = lambda: None
-        self._thread = threading.Thread(target=self._run, name=f"{OURS}gil", daemon=True)
+        work = (self.watches[0], self._run)
+        self._thread = threading.Thread(target=attempt, args=work, name=f"{OURS}gil", daemon=True)
 
     def start(self) -> None:
         """Begin; returns at once."""
