@@ -89,9 +89,11 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         """End the region."""
         if self._session is None:
             raise UsageError("stop() without start()", do="call start() first")
-        self._count_no_more()
         try:
-            self._session.stop()
+            try:
+                self._count_no_more()
+            finally:
+                self._session.stop()
         finally:
             self._close()
         return self.recording
@@ -158,10 +160,12 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._count_no_more()
         try:
-            if self._session is not None:
-                await self._session.stop_async()
+            try:
+                self._count_no_more()
+            finally:
+                if self._session is not None:
+                    await self._session.stop_async()
         finally:
             self._close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -11,8 +12,7 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.gil import Floats, Sum, Thread
 from stageprof_collectors.looks import Looks, place
-from stageprof_collectors.standing import series
-from stageprof_collectors.timeline import Columns, Ints
+from stageprof_collectors.timeline import Columns, Ints, present
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -27,8 +27,13 @@ _SUMS: Final = ["hold_s", "wait_s", "caused_s"]
 _WHERE: Final = ["file", "line", "function", "source"]
 #: The watch tells what it saw so often; see `runtime/stageprof_runtime/gil/watch.py`.
 EVERY_NS: Final = 500_000_000
-#: No file has more lines; a recording may claim any number.
+#: No file has more lines, and nothing takes longer (ns); a recording may claim any number.
 _LINES: Final = 2**31 - 1
+_AGE: Final = 2**61
+
+
+#: Rows of a table by the process and the thread that they are of.
+Rows = Mapping[tuple[int, int], Ints]
 
 
 class Known(NamedTuple):
@@ -36,6 +41,8 @@ class Known(NamedTuple):
 
     runs: Columns
     stood: Columns
+    runs_of: Rows
+    stood_of: Rows
     #: of each run, and then of no run, the number of its prefix among `prefixes`
     prefix: Ints
     prefixes: NDArray[np.object_]
@@ -52,16 +59,30 @@ class Pieces(NamedTuple):
     stood: Ints
 
 
+class Sums(NamedTuple):
+    """Seconds of a thread by prefix and by the number of a label; -1 is that of no label."""
+
+    prefix: Ints
+    label: Ints
+    hold_s: Floats
+    wait_s: Floats
+    caused_s: Floats
+
+
 def gil(recording: Recording) -> pd.DataFrame:
     """See `Recording.gil`."""
     known, threads = _known(recording), sorted(recording.timeline.gil.threads)
-    frames = [_of_thread(recording, known, *which) for which in threads]
-    full = [frame for frame in frames if len(frame)]
-    if not full:
+    found = [_of_thread(recording, known, *which) for which in threads]
+    if not sum(len(sums.prefix) for sums in found):
         return pd.DataFrame(columns=COLUMNS)
-    found = _by_line(recording, pd.concat(full, ignore_index=True))
+    columns = dict(zip(Sums._fields, map(np.concatenate, zip(*found, strict=True)), strict=True))
+    columns["prefix"] = known.prefixes[columns["prefix"]]
+    names = Names(recording)
+    called = np.array([names.of(*which) for which in threads], dtype=object)
+    whose = np.repeat(called, [len(sums.prefix) for sums in found], axis=0)
+    frame = pd.DataFrame(columns | {"place": whose[:, 0], "thread": whose[:, 1]})
     by = [name for name in COLUMNS if name not in _SUMS]
-    total = found.groupby(by, sort=False, as_index=False)[_SUMS].sum()
+    total = _by_line(recording, frame).groupby(by, sort=False, as_index=False)[_SUMS].sum()
     return total[COLUMNS].sort_values(["hold_s", "wait_s"], ascending=False, ignore_index=True)
 
 
@@ -69,33 +90,44 @@ def _known(recording: Recording) -> Known:
     timeline, groups = recording.timeline, recording.groups
     prefixes = np.array([*(row.prefix for row in groups.rows), ""], dtype=object)
     codes, different = pd.factorize(prefixes)
-    stood = timeline.read("stood", "start", "stop")
-    return Known(timeline.runs, stood, codes[np.append(groups.of_run, -1)], np.array(different))
+    runs, stood = timeline.runs, timeline.read("stood", "start", "stop")
+    process = timeline.gil.process
+    of_run = np.where(runs["wplace"] >= 0, process[np.maximum(runs["wplace"], 0)], -1)
+    return Known(
+        runs,
+        stood,
+        _by_thread(of_run, runs["thread"]),
+        _by_thread(process[stood["place"]], stood["thread"]),
+        codes[np.append(groups.of_run, -1)],
+        np.array(different),
+    )
 
 
-def _of_thread(recording: Recording, known: Known, process: int, thread: int) -> pd.DataFrame:
-    """One row for each prefix and number of a label; -1 is that of no label."""
+def _by_thread(process: Ints, thread: Ints) -> Rows:
+    order = np.lexsort((thread, process))
+    whose = np.stack([process[order], thread[order]])
+    cuts = np.flatnonzero((whose[:, 1:] != whose[:, :-1]).any(axis=0)) + 1
+    parts = np.split(order, cuts) if len(order) else []
+    return {(int(process[rows[0]]), int(thread[rows[0]])): rows for rows in parts}
+
+
+def _of_thread(recording: Recording, known: Known, process: int, thread: int) -> Sums:
     had = recording.timeline.gil.threads[process, thread]
-    pieces = _pieces(recording, known, process, thread)
+    pieces = _pieces(known, had, (process, thread))
     sums = [total.between(pieces.start, pieces.stop) / 1e9 for total in had]
     some = np.flatnonzero(sums[0] + sums[1] > 0)
     pieces, sums = Pieces(*(column[some] for column in pieces)), [s[some] for s in sums]
     labels = np.append(known.stood["label"], -1)[pieces.stood]
     labels = np.where(_lasting(pieces, sums[0] + sums[1]), labels, -1)
     (prefix, label), row = _together(pieces.prefix, labels)
-    where, name = who(recording, process, thread)
-    totals = {n: np.bincount(row, s, len(prefix)) for n, s in zip(_SUMS, sums, strict=True)}
-    names = {"place": where, "thread": name, "prefix": known.prefixes[prefix], "label": label}
-    return pd.DataFrame(names | totals)
+    held, waited, caused = (np.bincount(row, s, len(prefix)).astype(float) for s in sums)
+    return Sums(prefix, label, held, waited, caused)
 
 
-def _pieces(recording: Recording, known: Known, process: int, thread: int) -> Pieces:
-    gil, runs, stood = recording.timeline.gil, known.runs, known.stood
-    on = (runs["wplace"] >= 0) & (runs["thread"] == thread)
-    on &= gil.process[np.maximum(runs["wplace"], 0)] == process
-    at = np.flatnonzero(on)
-    mine = np.flatnonzero((gil.process[stood["place"]] == process) & (stood["thread"] == thread))
-    bounds = [total.edges[[0, -1]] for total in gil.threads[process, thread] if len(total.edges)]
+def _pieces(known: Known, had: Thread, whose: tuple[int, int]) -> Pieces:
+    runs, stood, none = known.runs, known.stood, np.zeros(0, np.int64)
+    at, mine = known.runs_of.get(whose, none), known.stood_of.get(whose, none)
+    bounds = [total.edges[[0, -1]] for total in had if len(total.edges)]
     ends = [rows[e][i] for rows, i in ((runs, at), (stood, mine)) for e in ("start", "stop")]
     edges = np.unique(np.concatenate([*bounds, *ends]))
     start, stop = edges[:-1], edges[1:]
@@ -140,17 +172,23 @@ def _together(first: Ints, second: Ints) -> tuple[tuple[Ints, Ints], Ints]:
 # -- what it is called ----------------------------------------------------------------------------
 
 
-def who(recording: Recording, process: int, thread: int) -> tuple[str, str]:
-    """What a process and a thread of it are called."""
-    places = np.flatnonzero(recording.timeline.gil.process == process).tolist()
-    roles = [recording.store.places[p] for p in places]
-    process_name = " and ".join(dict.fromkeys(_called(recording, p.role, p.name) for p in roles))
-    loops = {label for _, p, label in recording.timeline.marks("loop thread") if p in places}
-    if str(thread) in loops:
-        return process_name, "event loop"
-    marks = (label for _, p, label in recording.timeline.marks("thread") if p in places)
-    names = dict(label.partition(" ")[::2] for label in marks)
-    return process_name, names.get(str(thread)) or str(thread)
+class Names:
+    """What processes and their threads are called."""
+
+    def __init__(self, recording: Recording) -> None:
+        timeline, process = recording.timeline, recording.timeline.gil.process.tolist()
+        parts = defaultdict[int, dict[str, None]](dict)
+        for number, part in zip(process, recording.store.places, strict=False):
+            parts[number][_called(recording, part.role, part.name)] = None
+        self._process = {number: " and ".join(names) for number, names in parts.items()}
+        marks = [(process[p], label.partition(" ")) for _, p, label in timeline.marks("thread")]
+        self._thread = {(number, ident): name for number, (ident, _, name) in marks}
+        for _, place_, label in timeline.marks("loop thread"):
+            self._thread[process[place_], label] = "event loop"
+
+    def of(self, process: int, thread: int) -> tuple[str, str]:
+        """A process by its number in `Gil.process`, and a thread of it."""
+        return self._process[process], self._thread.get((process, str(thread))) or str(thread)
 
 
 def _called(recording: Recording, role: str, name: str) -> str:
@@ -173,7 +211,8 @@ def _by_line(recording: Recording, frame: pd.DataFrame) -> pd.DataFrame:
     nothing = {"file": "", "line": 0, "function": "", "source": "", "share": 1.0}
     looked = looked.fillna(nothing)
     looked[_SUMS] = looked[_SUMS].mul(looked["share"], axis=0)
-    both = pd.concat([seen.join(spied, on="label"), looked], ignore_index=True)
+    parts = [part for part in (seen.join(spied, on="label"), looked) if len(part)]
+    both = pd.concat(parts, ignore_index=True)
     return both.astype({"line": int})
 
 
@@ -235,7 +274,19 @@ def watched(recording: Recording) -> dict[int, tuple[int, int]]:
     gil, edges = recording.timeline.gil, defaultdict[int, list[int]](list)
     for (process, _), had in gil.threads.items():
         edges[process] += [int(sum_.edges[i]) for sum_ in had if len(sum_.edges) for i in (0, -1)]
-    for where, (t, _) in series(recording, "gil.contention").items():
+    for where, (first, last) in told(recording).items():
         if edges.get(process := int(gil.process[where])):
-            edges[process] += [int(t[0]) - EVERY_NS, int(t[-1])]
-    return {process: (min(ends), max(ends)) for process, ends in edges.items() if ends}
+            edges[process] += [first - EVERY_NS, last]
+    return {p: (max(min(all_), -_AGE), min(max(all_), _AGE)) for p, all_ in edges.items() if all_}
+
+
+def told(recording: Recording) -> dict[int, tuple[int, int]]:
+    """From when to when each place told how often its GIL was taken, ns."""
+    samples, strings = recording.timeline.read("sample", "t"), recording.store.strings
+    wanted = [i for i in present(samples["name"]) if strings[i] == "gil.contention"]
+    rows = np.flatnonzero(np.isin(samples["name"], wanted))
+    where, t = samples["place"][rows], samples["t"][rows]
+    ends = np.full((2, len(recording.store.places)), [[2**62], [-(2**62)]])
+    np.minimum.at(ends[0], where, t)
+    np.maximum.at(ends[1], where, t)
+    return {place: (int(ends[0][place]), int(ends[1][place])) for place in present(where)}

@@ -13,16 +13,15 @@ from math import sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stageprof_collectors.finding import Finding, Severity
 from stageprof_collectors.gil import Floats
-from stageprof_collectors.holders import watched
+from stageprof_collectors.holders import told, watched
 from stageprof_collectors.looks import ERRORS
 from stageprof_collectors.phrase import made_at
 from stageprof_collectors.quantity import count, seconds, share
 from stageprof_collectors.settings import DEFAULTS, Settings
-from stageprof_collectors.standing import seconds_of, series
+from stageprof_collectors.standing import seconds_of
 from stageprof_runtime.stage import STEP, UNEXPLAINED, Stage, stage_of
 
 if TYPE_CHECKING:
@@ -105,6 +104,9 @@ UNKNOWN: Final = 0.1
 _WATCH: Final = "watch"
 _FREE: Final = "without a GIL"
 _NOBODY: Final = "gil=False, or recorded before stageprof could"
+#: Seconds of a run that may be over when the watch begins, and what is said of one.
+SHORT_S: Final = 0.5
+_SHORT: Final = "it was over before the watch began, or gil=False"
 
 
 class Verdict(NamedTuple):
@@ -126,29 +128,20 @@ def gil_verdict(
     recording: Recording, settings: Settings = DEFAULTS, findings: Iterable[Finding] = ()
 ) -> Verdict | None:
     """Whether tasks waited for the GIL; None if no task ran."""
-    runs, gil = recording.timeline.runs, recording.timeline.gil
-    length = (runs["stop"] - runs["start"]) / 1e9
-    if not float(length.sum()) > 0:
+    gil, waits = recording.timeline.gil, _Waits(recording)
+    if not float(waits.length.sum()) > 0:
         return None
     if without_gil(recording):
         return Verdict(guilty=False, said="none: this Python runs without one")
-    known, seen = _known(recording), gil_seen(recording)
-    if gil.shares is None or not known.any():
-        return Verdict(None, f"not watched: {_why(set(gil.sources.values()))}")
-    waited, whole = float((gil.shares * length)[known].sum()), float(seen[known].sum())
-    spare = (length - runs["cpu"] / 1e9).clip(0)
-    bound = _at_most(waited, float(spare[known].sum()))
-    if not _unknown(recording):  # then it is not told: it is in the bound
-        bound += float(np.minimum(spare, length - seen).sum())
-    one = Verdict(None, "", waited, waited / whole, bound)
-    return _judged(recording, one, settings, [f for f in findings if _blames_it(f)])
-
-
-def _unknown(recording: Recording) -> int:
-    """Runs of which it is not known, if they are worth a word: the first begin before the watch."""
-    runs, known = recording.timeline.runs, _known(recording)
-    length = runs["stop"] - runs["start"]
-    return int((~known).sum()) if length[~known].sum() >= UNKNOWN * length.sum() else 0
+    if gil.shares is None or not waits.known.any():
+        return Verdict(None, f"not watched: {_why(recording)}")
+    blamed = any(_blames_it(found) for found in findings)
+    guilty = blamed or (waits.waited >= MEASURED_S and waits.cost >= settings.moderate * waits.wall)
+    said = _much(recording, waits) if guilty else f"innocent: {_little(waits, settings)}"
+    culprit = _culprit(recording) if guilty else ""
+    said += f"; most for {culprit}" if culprit else ""
+    said += f"; of {count(waits.unknown, 'task')} it is not known" if waits.unknown else ""
+    return Verdict(guilty, said, waits.waited, waits.share, waits.at_most)
 
 
 def without_gil(recording: Recording) -> bool:
@@ -157,72 +150,87 @@ def without_gil(recording: Recording) -> bool:
     return bool(sources) and all(_FREE in source for source in sources)
 
 
-def _why(sources: set[str]) -> str:
-    """Why nothing is known of processes with these sources."""
-    if _WATCH in sources:
-        return "it was over before there was anything to see"
-    return next((s.partition(": ")[2] for s in sorted(sources)), "") or _NOBODY
-
-
-def _known(recording: Recording) -> NDArray[np.bool_]:
-    """Of which runs it is known, exactly or about, how long they waited: of half of their time."""
-    runs, seen = recording.timeline.runs, gil_seen(recording)
-    known: NDArray[np.bool_] = (seen > 0) & (2e9 * seen >= runs["stop"] - runs["start"])
-    return known
-
-
 def gil_seen(recording: Recording) -> Floats:
     """Seconds of each run in which it is known, exactly or about, whether it waited."""
     runs, gil = recording.timeline.runs, recording.timeline.gil
     length = (runs["stop"] - runs["start"]) / 1e9
-    on, within = runs["wplace"], np.zeros(len(length))
-    for process, (first, last) in watched(recording).items():
-        mine = np.flatnonzero((on >= 0) & (gil.process[np.maximum(on, 0)] == process))
-        met = np.minimum(runs["stop"][mine], last) - np.maximum(runs["start"][mine], first)
-        within[mine] = met.clip(0) / 1e9
-    asked = np.isin(on, list(series(recording, "gil.contention")))
-    seen: Floats = np.where(gil.watched(on), within, np.where(asked, length, 0.0))
+    ends = np.zeros((2, int(gil.process.max()) + 1), np.int64)
+    for number, when in watched(recording).items():
+        ends[:, number] = when
+    first, last = ends[:, gil.process[np.maximum(runs["wplace"], 0)]]
+    met = np.minimum(runs["stop"], last) - np.maximum(runs["start"], first)
+    asked = np.isin(runs["wplace"], list(told(recording)))
+    seen: Floats = np.where(
+        gil.watched(runs["wplace"]), met.clip(0) / 1e9, np.where(asked, length, 0.0)
+    )
     return seen
 
 
-def _judged(
-    recording: Recording, one: Verdict, settings: Settings, findings: list[Finding]
-) -> Verdict:
-    cost, small = _cost(recording), settings.moderate * recording.wall
-    guilty = bool(findings) or (one.waited_s >= MEASURED_S and cost >= small)
-    said = [_much(recording, one) if guilty else f"innocent: {_little(recording, one, settings)}"]
-    culprit = _culprit(recording) if guilty else ""
-    said += [f"most for {culprit}"] if culprit else []
-    unknown = _unknown(recording)
-    said += [f"of {count(unknown, 'task')} it is not known"] if unknown else []
-    return one._replace(guilty=guilty, said="; ".join(said))
+class _Waits:
+    """How long tasks waited, as far as it is known."""
+
+    def __init__(self, recording: Recording) -> None:
+        runs, gil = recording.timeline.runs, recording.timeline.gil
+        self.wall, self.length = recording.wall, (runs["stop"] - runs["start"]) / 1e9
+        self.shares = np.zeros(len(self.length)) if gil.shares is None else gil.shares
+        self.seen = gil_seen(recording)
+        #: of at least half of its time
+        self.known = (self.seen > 0) & (2 * self.seen >= self.length)
+        #: who waits uses no processor
+        self.spare = (self.length - runs["cpu"] / 1e9).clip(0)
+        self.waited = float((self.shares * self.length)[self.known].sum())
+        self.exact = bool(gil.watched(runs["wplace"])[self.known].all())
+        #: seconds of the critical path in which its tasks waited; and at most
+        self.cost = _on_path(recording, self.shares)
+        most = _on_path(recording, self.spare / np.maximum(self.length, 1e-9))
+        self.cost_at_most = _at_most(
+            _on_path(recording, np.where(self.known, self.shares, 1.0)), most
+        )
+
+    @property
+    def share(self) -> float:
+        """Part of the time that was seen."""
+        return self.waited / max(float(self.seen[self.known].sum()), 1e-9)
+
+    @property
+    def unknown(self) -> int:
+        """Runs of which it is not known, if they are worth a word: the first precede the watch."""
+        missing = float(self.length[~self.known].sum())
+        return int((~self.known).sum()) if missing >= UNKNOWN * self.length.sum() else 0
+
+    @property
+    def at_most(self) -> float:
+        """Seconds that they waited, and what was not seen of them; but for those that are told."""
+        bound = _at_most(self.waited, float(self.spare[self.known].sum()))
+        rest = np.minimum(self.spare, self.length - self.seen)
+        return bound if self.unknown else bound + float(rest.clip(0).sum())
+
+    @property
+    def in_words(self) -> str:
+        """How long; where nobody watched, it is a guess."""
+        return f"{'' if self.exact else 'about '}{seconds(self.waited)}"
 
 
-def _much(recording: Recording, one: Verdict) -> str:
-    if one.waited_s < MEASURED_S:
-        return f"event loops waited {seconds(_of_loops(recording))}, tasks little"
-    waited = f"{_about(recording)}{seconds(one.waited_s)}"
-    return f"tasks waited {waited}, {share(one.waited_share)} of task time"
+def _why(recording: Recording) -> str:
+    """Why nothing is known."""
+    sources = set(recording.timeline.gil.sources.values())
+    if _WATCH in sources:
+        return "it was over before there was anything to see"
+    reason = next((s.partition(": ")[2] for s in sorted(sources)), "")
+    return reason or (_SHORT if recording.wall < SHORT_S else _NOBODY)
 
 
-def _little(recording: Recording, one: Verdict, settings: Settings) -> str:
-    if one.waited_share < max(settings.serious, settings.moderate):
-        return f"tasks waited at most {seconds(one.at_most_s)}"
-    cost = _gil(recording) or 0.0
-    waited = f"{_about(recording)}{seconds(one.waited_s)}"
-    return f"tasks waited {waited}, but the run at most {seconds(cost)}"
+def _much(recording: Recording, waits: _Waits) -> str:
+    if waits.waited >= MEASURED_S:
+        return f"tasks waited {waits.in_words}, {share(waits.share)} of task time"
+    loops = sum(seconds_of(spans) for spans in recording.timeline.gil.loops.values())
+    return f"event loops waited {seconds(loops)}, tasks little"
 
 
-def _cost(recording: Recording) -> float:
-    """Seconds of the critical path in which its tasks waited, as far as it is known."""
-    shares = recording.timeline.gil.shares
-    return 0.0 if shares is None else _on_path(recording, shares)
-
-
-def _about(recording: Recording) -> str:
-    """Where nobody watched, it is a guess."""
-    places = recording.timeline.runs["wplace"]
-    return "" if recording.timeline.gil.watched(places)[_known(recording)].all() else "about "
+def _little(waits: _Waits, settings: Settings) -> str:
+    if waits.share < max(settings.serious, settings.moderate):
+        return f"tasks waited at most {seconds(waits.at_most)}"
+    return f"tasks waited {waits.in_words}, but the run at most {seconds(waits.cost_at_most)}"
 
 
 def _blames_it(found: Finding) -> bool:
@@ -230,10 +238,6 @@ def _blames_it(found: Finding) -> bool:
         return False
     loops = found.rule == "event-loop-blocked" and found.evidence.get("held_by") == "gil"
     return loops or found.rule == "gil-contention"
-
-
-def _of_loops(recording: Recording) -> float:
-    return sum(seconds_of(spans) for spans in recording.timeline.gil.loops.values())
 
 
 def _culprit(recording: Recording) -> str:
@@ -254,12 +258,7 @@ def _at_most(waited: float, spare: float) -> float:
 
 def _gil(recording: Recording) -> float | None:
     """Seconds that tasks on the critical path may have waited for the GIL; None if not watched."""
-    shares, runs = recording.timeline.gil.shares, recording.timeline.runs
-    if shares is None:
-        return None
-    spare = 1 - runs["cpu"] / np.maximum(runs["stop"] - runs["start"], 1)
-    waited = _on_path(recording, np.where(_known(recording), shares, 1.0))
-    return _at_most(waited, _on_path(recording, spare.clip(0, 1)))
+    return None if recording.timeline.gil.shares is None else _Waits(recording).cost_at_most
 
 
 def _on_path(recording: Recording, part: Floats) -> float:

@@ -16,7 +16,7 @@ import msgspec
 
 from stageprof.export.rows import nested
 from stageprof.recording import Recording
-from stageprof_collectors.holders import spans, who
+from stageprof_collectors.holders import Names, spans
 from stageprof_collectors.lines import Lines
 from stageprof_collectors.tasks import layer_of
 from stageprof_collectors.text import safe
@@ -181,9 +181,9 @@ def _turns(
     """Of each thread its row, and when it held the GIL and waited for it."""
     store, gil = recording.store, recording.timeline.gil
     own = [pids[_place_name(place.role, place.name)] for place in store.places]
+    names, pid_of = Names(recording), dict(zip(gil.process[::-1].tolist(), own[::-1], strict=False))
     for process, thread in sorted(gil.threads):
-        pid = next(own[i] for i, p in enumerate(gil.process.tolist()) if p == process)
-        called = who(recording, process, thread)[1]
+        pid, called = pid_of[process], names.of(process, thread)[1]
         columns = (column.tolist() for column in spans(gil.threads[process, thread]))
         turns = [(start, stop, _TURN[waits]) for start, stop, waits in zip(*columns, strict=True)]
         if turns:

@@ -6,7 +6,7 @@ const ROW = 20, LETTER = 7.05;
 const STAGE = 0, PREFIX = 1, USER = 2;
 const canvas = document.getElementById("graph"), find = document.getElementById("find");
 const whole = document.getElementById("whole"), told = document.getElementById("told");
-const count = left.length, rows = 1 + Math.max(0, ...new Set(depth));
+const count = left.length;
 const end = left.reduce((most, x, i) => Math.max(most, x + took[i]), 1);
 let view = [0, end], zoomed = -1, chosen = -1, found = null;
 
@@ -25,17 +25,19 @@ function around(i) {
 
 function draw() {
   const width = canvas.clientWidth, sharp = window.devicePixelRatio || 1;
+  const scale = width / (view[1] - view[0]), shown = [];
+  for (let i = 0; i < count; i++) {
+    const from = Math.max(0, (left[i] - view[0]) * scale), to = Math.min(width, (left[i] + took[i] - view[0]) * scale);
+    if (to - from >= 0.4) shown.push([i, from, to - from]);
+  }
+  const rows = shown.reduce((most, [i]) => Math.max(most, depth[i] + 1), 1);
   canvas.style.height = `${rows * ROW}px`;
   canvas.width = width * sharp;
   canvas.height = rows * ROW * sharp;
   const pen = canvas.getContext("2d");
   pen.scale(sharp, sharp);
   pen.textBaseline = "middle";
-  const scale = width / (view[1] - view[0]);
-  for (let i = 0; i < count; i++) {
-    const from = Math.max(0, (left[i] - view[0]) * scale), to = Math.min(width, (left[i] + took[i] - view[0]) * scale);
-    if (to - from >= 0.4) drawBox(pen, i, from, to - from);
-  }
+  for (const box of shown) drawBox(pen, ...box);
   document.documentElement.dataset.stageprofDrawn = String(1 + Number(document.documentElement.dataset.stageprofDrawn || 0));
 }
 

@@ -88,6 +88,8 @@ def test_where_nobody_watched_the_reason_is_said() -> None:
     made = working()
     made.said(0, "gil source", "ticker: memory of a process is read on 64-bit Linux only")
     assert summary(made).gil == "not watched: memory of a process is read on 64-bit Linux only"
+    short = summary(working(length=100, cpu=100), 100)
+    assert short.gil == "not watched: it was over before the watch began, or gil=False"
 
 
 def test_without_a_gil_it_says_so() -> None:

@@ -14,6 +14,7 @@ import clusters
 from benchmarks.generate import generate
 from stageprof.app import written
 from stageprof_collectors.recording import Recording
+from ui.observed import turns
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -108,3 +109,11 @@ def reported(generated: Callable[[int], Path]) -> Callable[[int], str]:
         return page.as_uri()
 
     return make
+
+
+@pytest.fixture(scope="session")
+def taking_turns(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of threads that take turns with the GIL, as a file: URL."""
+    path: Path = tmp_path_factory.mktemp("gil") / "gil.html"
+    written(turns().recording(2000), path)
+    return path.as_uri()

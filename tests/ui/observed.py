@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from html import unescape
 from typing import Any
 
+import numpy as np
 from bokeh.models.text import PlainText
 
 from findings.workers import LOOP, Workers
@@ -143,4 +145,30 @@ def contended(source: str = "watch") -> Observed:
         made.sample(at, "gil.contention", 0.9, worker=0)
         made.sample(at, "gil.waiting", 0.6, worker=0)
     made.said(0, "gil source", source)
+    return made
+
+
+def turns() -> Observed:
+    """Two workers of two threads each; of the second one nothing is known."""
+    made, random = Observed(2), np.random.default_rng(3)
+    graph, run = made.graph(0, 0, 0), 0
+    for at in range(0, 2000, 200):
+        for worker, thread in itertools.product((0, 1), (0, 1)):
+            key = f"{'spin' if at % 600 else 'tally'}-{at}{worker}{thread}"
+            run = made.run(
+                worker, at, at + 190, cause=-1 - graph, key=key, thread=thread, wanted=True
+            )
+    made.wait(0, 2000, run, 2000)
+    edges = np.sort(random.integers(100_000, 2_000_000, 400)) / 1e3
+    for start, stop, who in zip(edges[:-1], edges[1:], random.integers(0, 3, 399), strict=True):
+        for thread in (0, 1):
+            if who == thread:
+                made.held(0, start, stop, thread)
+            elif who < 2:
+                made.waited(0, start, stop, thread)
+    made.stood(0, 100, 2000, "/u/etl.py:24 spin")
+    made.said(0, "gil source", "watch")
+    for at in (600, 1000, 1500, 2000):
+        made.sample(at, "gil.contention", 0.9, worker=0)
+        made.sample(at, "gil.waiting", 0.6, worker=0)
     return made

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.holders import SPY, who
+from stageprof_collectors.holders import SPY, Names
 from stageprof_collectors.innocence import without_gil
 from stageprof_collectors.phrase import at
 from stageprof_collectors.quantity import count, seconds
@@ -39,10 +39,11 @@ def numbered(recording: Recording, found: pd.DataFrame) -> pd.DataFrame:
     """`Recording.gil()` with the threads that run tasks called as in the time line: "thread 1"."""
     runs, gil = recording.timeline.runs, recording.timeline.gil
     names: dict[tuple[str, str], str] = {}
+    called = Names(recording)
     for place in present(runs["wplace"]):
         process = int(gil.process[place])
         for i, thread in enumerate(present_threads(runs["thread"][runs["wplace"] == place])):
-            names[who(recording, process, thread)] = f"thread {i + 1}"
+            names[called.of(process, thread)] = f"thread {i + 1}"
     threads = zip(found["place"].tolist(), found["thread"].tolist(), strict=True)
     return found.assign(thread=[names.get(one, one[1]) for one in threads])
 
@@ -88,7 +89,8 @@ def _whole(recording: Recording) -> dict[tuple[str, str], float]:
     """Seconds of the tasks of each prefix in each process."""
     tasks, on = recording.tasks(), recording.timeline.runs["wplace"]
     process = recording.timeline.gil.process
-    names = {place: who(recording, int(process[place]), 0)[0] for place in present(on)}
+    called = Names(recording)
+    names = {place: called.of(int(process[place]), 0)[0] for place in present(on)}
     places = [names.get(place, "") for place in on.tolist()]
     by = ["prefix", "place"]
     sums = tasks.assign(place=places).groupby(by)[["duration_s"]].sum().reset_index()

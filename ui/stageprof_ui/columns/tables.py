@@ -21,7 +21,13 @@ from stageprof_ui.palette import GIL_COLOURS, LAYER_COLOURS, OTHER_COLOUR, STAGE
 KEYS: Final = 300_000
 
 #: What the colours of the GIL mean, and the order in which a reader meets them.
-_SHARES: Final = ("waits under 20 %", "20 to 40 %", "40 to 60 %", "60 to 80 %", "80 to 100 %")
+_SHARES: Final = (
+    "has it, waits under 20 %",
+    "20 to 40 %",
+    "40 to 60 %",
+    "60 to 80 %",
+    "80 to 100 %",
+)
 _WAITS: Final = ("unknown", *_SHARES, "hardly needs the GIL", "no task")
 _ORDER: Final = (_WAITS[-2], *_SHARES, "unknown", "no task")
 
