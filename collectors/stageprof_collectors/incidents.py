@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from stageprof_collectors.lane import Lanes
+from stageprof_collectors.text import number
 from stageprof_collectors.timeline import Timeline
 from stageprof_runtime.stage import STEP
 
@@ -75,7 +76,7 @@ class Incidents:
         """Workers that their nannies ended for their memory."""
         marks = self._t.marks("worker killed")
         rows = [(t, *label.partition(" ")[::2]) for t, _, label in marks if self._inside(t)]
-        return [Kill(t, worker, _number(taken)) for t, worker, taken in rows]
+        return [Kill(t, worker, max(number(taken), 0)) for t, worker, taken in rows]
 
     @cached_property
     def losses(self) -> list[Loss]:
@@ -83,7 +84,7 @@ class Incidents:
         marks = self._t.marks("worker lost")
         rows = [(t, label.split(" ")) for t, _, label in marks if self._inside(t)]
         return [
-            Loss(t, worker, _number(results), _number(running), expected == "1")
+            Loss(t, worker, max(number(results), 0), max(number(running), 0), expected == "1")
             for t, (worker, results, running, expected) in ((t, x) for t, x in rows if len(x) == 4)
         ]
 
@@ -99,7 +100,3 @@ class Incidents:
     def _within(self, spans: list[Interval]) -> list[Interval]:
         start, stop = self._region.start, self._region.stop
         return [(max(a, start), min(b, stop)) for a, b in spans if b > start and a < stop]
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdigit() and len(text) < 19 else 0

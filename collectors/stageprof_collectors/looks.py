@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.cost import cost_of
 from stageprof_collectors.replay import Change
+from stageprof_collectors.text import number
 from stageprof_runtime.stack import CALL, PYTHON
 from stageprof_runtime.stage import STEP
 
@@ -169,4 +170,4 @@ def place(label: str) -> tuple[str, int, str]:
     """File, line and function of "file:line function"; ("", 0, "") where it is none."""
     where, _, function = label.rpartition(" ")
     file, _, line = where.rpartition(":")
-    return (file, int(line), function) if line.isdigit() else ("", 0, "")
+    return (file, number(line), function) if number(line) >= 0 else ("", 0, "")

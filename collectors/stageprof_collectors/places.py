@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from stageprof_collectors.store import Store
+from stageprof_collectors.text import number
 from stageprof_collectors.timeline import Timeline, present
 
 if TYPE_CHECKING:
@@ -63,8 +64,9 @@ def _seen(timeline: Timeline) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for _, _, label in timeline.marks("worker seen"):
         address, threads, limit, name = [*label.split(" ", 3), "", "", ""][:4]
-        if threads.isdigit() and limit.isdigit():
-            found[address] = {"threads": int(threads), "memory_limit": int(limit), "name": name}
+        facts = {"threads": number(threads), "memory_limit": number(limit)}
+        if min(facts.values()) >= 0:
+            found[address] = {**facts, "name": name}
     return found
 
 

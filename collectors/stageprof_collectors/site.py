@@ -11,6 +11,7 @@ import numpy as np
 
 from stageprof_collectors.crowd import Bools, is_piece
 from stageprof_collectors.groups import Groups
+from stageprof_collectors.text import number
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -32,8 +33,8 @@ class Site:
         self._groups = groups
         self.label = label
         file, _, line = label.rpartition(":")
-        self.file = file if line.isdigit() else ""
-        self.line = int(line) if self.file else 0
+        self.file = file if number(line) >= 0 else ""
+        self.line = number(line) if self.file else 0
         #: rows of the table of layers
         self._made = [row for row in groups.at(label) if row]
 

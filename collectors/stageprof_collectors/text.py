@@ -20,6 +20,11 @@ LIMIT: Final = 120
 _ACTIVE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
+def number(text: str) -> int:
+    """The whole number that a text of a recording says; -1 if it says none that fits 64 bits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1
+
+
 def safe(text: object, form: Form = "terminal", *, limit: int = LIMIT) -> str:
     r"""The text on one line, with nothing in it that acts on whoever shows it.
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from stageprof_collectors.replay import Change
 from stageprof_collectors.tasks import layer_of
+from stageprof_collectors.text import number
 from stageprof_collectors.timeline import Columns, Ints
 from stageprof_runtime.event import STATUS
 
@@ -149,8 +150,8 @@ class Trainings:
         for when, _, label in marks("worker seen"):
             address, threads = [*label.split(" ", 2), "", ""][:2]
             gone = left.get(address, t + 1)
-            if when <= t and threads.isdigit() and not when < gone <= t:
-                found[address] = int(threads), when
+            if when <= t and number(threads) >= 0 and not when < gone <= t:
+                found[address] = number(threads), when
         return found
 
     def trained(self, training: Training) -> set[str]:

@@ -100,11 +100,9 @@ class Ring:
         """The number by which this ring's recording knows a stack; -1 if it is not kept."""
         return self._tree.place(stack)
 
-    def flame(
-        self, step: int, name: str, how: str, stack: Sequence[Spot], ns: int, count: int = 1
-    ) -> None:
-        """Add looks at a stack while a step was done, for tasks of prefix `name` ("" elsewhere)."""
-        self._tree.look(step, name, how, stack, ns, count)
+    def flame(self, step: int, name: str, how: str, stack: Sequence[Spot], ns: int) -> None:
+        """Add a look at a stack while a step was done, for a task of prefix `name` ("": for none)."""
+        self._tree.look(step, name, how, stack, ns)
 
     def take(self, *, sums_too: bool = True) -> list[Row]:
         """Remove and return what is here, with the sums of short spans or without."""

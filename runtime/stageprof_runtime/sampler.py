@@ -138,7 +138,8 @@ def look(frames: Sequence[FrameType], depth: int = 0) -> tuple[int, str]:
     step, outermost, line = 0, "", ""
     optimizing = handing_over = False
     for here in frames[: len(frames) - depth]:
-        seen = _seen(here.f_code)
+        known = _codes.get(id(here.f_code))
+        seen = known[0] if known is not None else _seen(here.f_code)
         if seen in (_OUTSIDE, _WAITS):
             return (WAITS if seen == _WAITS else 0), ""
         if seen == _USER:
@@ -181,7 +182,9 @@ class Sampler:
         self._used = used_ns(self._clock)
         self._stop = threading.Event()
         self._state: tuple[int, str] = (0, "")
+        #: where the thread stood when it was looked at last, and ns before that which are for it
         self._stood: Stood | None = None
+        self._stood_ns = 0
         self._since = self._last = now_ns()
         self.watch = Watch("sampler")
         #: nanoseconds of our own, and looks taken
@@ -248,15 +251,12 @@ class Sampler:
 
     def stand(self, stood: Stood | None, t: int) -> None:
         """The thread stood there at `t`; to be called before `see`."""
-        gap, before = max(t - self._last, 0), self._stood
+        gap = max(t - self._last, 0)
         mine = gap if self._late(t) else gap // 2
-        if before is not None and gap > mine:
-            step, how, stack = before
-            self._ring.flame(step, "", how, stack, gap - mine, 0)
-        if stood is not None:
-            step, how, stack = stood
-            self._ring.flame(step, "", how, stack, mine)
-        self._stood = stood
+        if self._stood is not None:
+            step, how, stack = self._stood
+            self._ring.flame(step, "", how, stack, self._stood_ns + gap - mine)
+        self._stood, self._stood_ns = stood, mine
 
     def _late(self, t: int) -> bool:
         return t - self._last > LATE * PERIOD_S * 1e9

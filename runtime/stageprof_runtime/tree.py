@@ -136,8 +136,8 @@ class Tree:
         with self._lock:
             return self._place(stack)
 
-    def look(self, step: int, name: str, how: str, stack: Sequence[Spot], ns: int, n: int) -> None:
-        """Add `n` looks, which stand for so many ns, at a stack; see `event.FLAME`."""
+    def look(self, step: int, name: str, how: str, stack: Sequence[Spot], ns: int) -> None:
+        """Add a look at a stack, which stands for so many ns; see `event.FLAME`."""
         with self._lock:
             key = step, name, how, self._place(stack)
             if len(self._sums) >= SUMS and key not in self._sums:
@@ -145,7 +145,7 @@ class Tree:
             total = self._sums.get(key)
             if total is None:
                 total = self._sums[key] = [0, 0]
-            total[0] += n
+            total[0] += 1
             total[1] += ns
 
     def take(self, t: int) -> list[Row]:

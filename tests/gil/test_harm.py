@@ -227,7 +227,7 @@ def test_a_watch_that_may_not_look_leaves_it_to_a_ticker(monkeypatch: pytest.Mon
 
 def test_a_program_without_a_gil_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
-    (source,) = recorded([lambda: None]).timeline.gil.sources.values()
+    (source,) = recorded([lambda: holding.waiting(0.3)]).timeline.gil.sources.values()
     assert "runs without a GIL" in source
 
 

@@ -112,6 +112,7 @@ def looked(*looks: tuple[float, Stood | None]) -> dict[str, tuple[int, float]]:
         t = begin + round(at * MS)
         sampler.stand(stood, t)
         sampler.see((0, ""), t)
+    sampler.stand(None, sampler._last)
     rows = ring.take()
     nodes = {row[1]: row[3] for row in rows if row[0] != FLAME}
     found = {nodes[row[5]]: (row[6], row[7] / MS) for row in rows if row[0] == FLAME}

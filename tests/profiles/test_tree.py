@@ -23,7 +23,7 @@ USER = "/home/u/etl.py"
 
 def seen(tree: Tree, *names: str, ns: int = 10) -> None:
     stack = spots(stack_through(*((name, USER) for name in names)))
-    tree.look(3, "", "python", stack, ns, 1)
+    tree.look(3, "", "python", stack, ns)
 
 
 def kinds(rows: list[tuple[Any, ...]], kind: int) -> list[tuple[Any, ...]]:

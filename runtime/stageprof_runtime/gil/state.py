@@ -34,14 +34,19 @@ class NoGil(Exception):
     """Why the GIL of this process cannot be looked at."""
 
 
+class NeverGil(NoGil):
+    """This Python has none."""
+
+
 def find() -> GilState:
     """Where the GIL of this process is.
 
     Raises:
-        NoGil: this Python has none, or another one's memory is not known.
+        NeverGil: this Python has none.
+        NoGil: it cannot be found here.
     """
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        raise NoGil("this Python runs without a GIL")
+        raise NeverGil("this Python runs without a GIL")
     if sys.platform != "linux" or struct.calcsize("P") != _WORD:
         raise NoGil(f"memory of a process is read on 64-bit Linux only, this is {sys.platform}")
     if platform.python_implementation() != "CPython":

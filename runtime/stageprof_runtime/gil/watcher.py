@@ -18,7 +18,7 @@ from stageprof_runtime.event import HOLD, MARK, SAMPLE, STOOD
 from stageprof_runtime.gil.messages import COST, INTERVAL, RECORD, SUMS, TEXT
 from stageprof_runtime.gil.permission import allow, allowed_no_more
 from stageprof_runtime.gil.program import command, sources
-from stageprof_runtime.gil.state import GilState, NoGil, find
+from stageprof_runtime.gil.state import GilState, NeverGil, NoGil, find
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.lines import USER, kind
 from stageprof_runtime.patch import Emit
@@ -56,6 +56,7 @@ class Watcher:
 
     def start(self) -> None:
         """Begin; returns at once."""
+        self._source("watch")
         self._thread.start()
 
     def end(self) -> bool:
@@ -84,6 +85,9 @@ class Watcher:
             return
         try:
             child = self._child = self._begin(find())
+        except NeverGil as error:
+            self._source(f"ticker: {error}")  # which would have nothing to ask for
+            return
         except (NoGil, OSError, ValueError) as error:
             self._refused(str(error))
             return
@@ -102,7 +106,6 @@ class Watcher:
         allow(child.pid)
         if child.stdin is not None:
             child.stdin.write(program)
-        self._source("watch")
         return child
 
     def _source(self, what: str) -> None:

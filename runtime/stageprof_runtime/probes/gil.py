@@ -38,6 +38,7 @@ def install(emit: Emit) -> Undo:
 
     def undo() -> None:
         _watchers.remove(watcher)
+        _watches.clear()
         watcher.stop()
         ticker.stop()
 
