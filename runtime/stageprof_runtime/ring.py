@@ -101,7 +101,7 @@ class Ring:
         return self._tree.place(stack)
 
     def flame(self, step: int, name: str, how: str, stack: Sequence[Spot], ns: int) -> None:
-        """Add a look at a stack while a step was done, for a task of prefix `name` ("": for none)."""
+        """Add a look at a stack while a step was done, for a task of prefix `name` or ""."""
         self._tree.look(step, name, how, stack, ns)
 
     def take(self, *, sums_too: bool = True) -> list[Row]:

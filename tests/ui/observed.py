@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from html import unescape
-from typing import Any
 
 import numpy as np
-from bokeh.models.text import PlainText
 
 from findings.workers import LOOP, Workers
 from replay.handmade import CLIENT, SCHEDULER, ns
 from stageprof_runtime.event import HOLD, MARK, SAMPLE, SPAN, STACK, STOOD, Place
 from stageprof_runtime.stage import STEP
-from stageprof_ui.canvas import Stock
-from stageprof_ui.store import Store
 
 #: Texts that somebody could put into a recording, and that no page may act on.
 HOSTILE = (
@@ -25,15 +19,6 @@ HOSTILE = (
     "@name{safe} $name $$\\alpha$$",
     "\u202egnp.exe\x1b[31m",
 )
-
-
-def acting(view: Callable[[Store, Stock], Any]) -> list[str]:
-    """What a view makes of `hostile` that is HTML; not what is drawn, where nothing is HTML."""
-    store = Store(hostile().recording(1000))
-    models = view(store, store.stock()).get_root().references()
-    said = [m for m in models if not isinstance(m, PlainText)]
-    found = [unescape(str(getattr(m, name, ""))) for m in said for name in ("text", "object")]
-    return [text for text in found if "<img" in text or "<script" in text]
 
 
 class Observed(Workers):

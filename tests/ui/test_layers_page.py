@@ -17,8 +17,8 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.store import Store
 from stageprof_ui.columns import layers
 from stageprof_ui.views.layers import view
+from ui.acting import acting
 from ui.conftest import Watched
-from ui.observed import acting
 
 A, B, C = (f"{name}-{digit * 32}" for name, digit in (("read", "1"), ("clean", "2"), ("sum", "3")))
 

@@ -17,7 +17,8 @@ from stageprof_ui.columns.icicle import ALL
 from stageprof_ui.columns.series import Samples, Series
 from stageprof_ui.store import Store as Shown
 from stageprof_ui.views import profiles as page
-from ui.observed import Observed, acting
+from ui.acting import acting
+from ui.observed import Observed
 
 #: Bokeh 3.9 makes tables in a way that pandas 3.1 advises against.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")

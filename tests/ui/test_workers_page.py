@@ -16,7 +16,8 @@ from stageprof_ui.columns.series import Samples, names, natural
 from stageprof_ui.store import Store as Shown
 from stageprof_ui.views import curves
 from stageprof_ui.views import workers as page
-from ui.observed import Observed, acting
+from ui.acting import acting
+from ui.observed import Observed
 
 #: Bokeh 3.9 makes tables in a way that pandas 3.1 advises against.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")
