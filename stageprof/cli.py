@@ -10,8 +10,6 @@ from typing import Any
 import click
 
 from stageprof.commands import COMMANDS
-from stageprof.commands.flame import flame
-from stageprof.commands.snakeviz import snakeviz
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import StageprofError
 from stageprof_runtime.version import __version__
@@ -27,7 +25,7 @@ def stageprof() -> None:
     """Say where the time of a Dask computation goes, stage by stage."""
 
 
-for command in (*COMMANDS, flame, snakeviz):
+for command in COMMANDS:
     stageprof.add_command(command)
 
 

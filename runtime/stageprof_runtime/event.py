@@ -119,11 +119,13 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # from place `parent` (-1: it is outermost). Numbers count up from 0; see `tree`.
     NODE: ("number", "parent", "name", "file", "line"),
     # Looks at stacks, summed: while `step` was done, for tasks of prefix `name` ("" elsewhere), the
-    # innermost frame was `node` in `count` looks, for `total` ns; `how` as in `stack`.
+    # innermost frame was `node` (-1: not kept) in `count` looks, for `total` ns; `how` as in
+    # `stopped`.
     FLAME: ("t", "step", "name", "how", "node", "count", "total"),
     # Calls as cProfile counted them while `step` was done: of function `name` (`file`, `line`) by
     # the one named with `by_` ("" if none): all calls, those not from within itself, ns in it
-    # alone, and ns with what it called.
+    # alone, and ns with what it called. Rows of a function sum to its own figures, so that where
+    # functions call one another in circles that without caller may be negative; see `called`.
     CALLED: (
         "step", "name", "file", "line", "by_name", "by_file", "by_line", "calls", "primitive",
         "own", "total",

@@ -77,7 +77,7 @@ class _Silent:
     def row(self, *_: Any) -> None:
         pass
 
-    span = share = stack = row
+    span = share = stack = flame = row
 
 
 class _Thread(threading.local):

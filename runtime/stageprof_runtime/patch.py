@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 from stageprof_runtime.batch import Row
 from stageprof_runtime.guard import Watch
 from stageprof_runtime.shield import shield
+from stageprof_runtime.tree import Spot
 
 #: Takes away again what a probe installed; calling it twice does nothing more.
 Undo = Callable[[], None]
@@ -33,6 +34,11 @@ class Emit(Protocol):
 
     def stack(self, role: str, name: str, label: str, how: str, entry: str, ns: int) -> None:
         """Add a look at a task of a prefix: the user's line, the kind of work, its share."""
+
+    def flame(
+        self, role: str, step: int, name: str, how: str, stack: Sequence[Spot], ns: int
+    ) -> None:
+        """Add a look at a stack while a step was done, for a task of prefix `name` or ""."""
 
 
 #: A probe is one function: it installs itself and returns its undo.

@@ -69,7 +69,7 @@ def join(role: str, ring: Ring, probes: Sequence[Install]) -> Undo:
     with _lock:
         _rings[role] = [*_rings.get(role, ()), ring]
         _fallback[:] = [ring for rings in _rings.values() for ring in rings][:1]
-        mine = [probe for probe in (*probes, *_of_role(role)) if _install(probe)]
+        mine = [probe for probe in probes if _install(probe)]
     left = False
 
     def leave() -> None:
@@ -86,15 +86,6 @@ def join(role: str, ring: Ring, probes: Sequence[Install]) -> Undo:
             _fallback[:] = [ring for rings in _rings.values() for ring in rings][:1]
 
     return leave
-
-
-def _of_role(role: str) -> list[Install]:
-    """Probes that go with a role wherever it is played."""
-    if role != "scheduler":
-        return []
-    from stageprof_runtime.probes import loops  # it imports this module
-
-    return [loops.install]
 
 
 def share(probe: Install) -> Undo:

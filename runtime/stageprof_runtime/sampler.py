@@ -8,8 +8,8 @@ The stacks that it sees are told, too, by step (`event.FLAME`); each stands for 
 look before it and half the time to the one after.
 
 A profiler inside the thread (`sys.setprofile`, pyinstrument's) was measured to double the time
-of a loop of `delayed` calls; looking from outside costs it about one in a hundred (the figures are
-in docs/profiles.md).
+of a loop of `delayed` calls; looking from outside costs most programs about one in a hundred, and
+some more that give the GIL up very often (the figures are in docs/profiles.md).
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ from stageprof_runtime.probes import (
     garbage,
     gil,
     imports,
+    loops,
     scheduling,
     serialization,
     shares,
@@ -58,6 +59,7 @@ PROBES = [
     communication.install,
     imports.install,
     garbage.install,
+    loops.install,
 ]
 #: [number, tasks, keys wanted] of the graph that the running coroutine is taking in
 _graph: ContextVar[list[int]] = ContextVar("stageprof_graph", default=[-1, 0, 0])  # noqa: B039
@@ -141,7 +143,7 @@ class SchedulerProbe(SchedulerPlugin):
         undos.append(scheduling.here_is_loop())
         probes = [*PROBES, *([gil.install] * self._watch_gil)]
         undos.append(process.join("scheduler", self._ring, probes))
-        self.watches |= gil.watches()
+        self.watches |= {"loops": loops.watch()} | gil.watches()
         undos.append(replace_item(streams, "update-graph", self._update_graph))
 
     def transition(self, key: Any, start: Any, finish: Any, *args: Any, **kwargs: Any) -> None:

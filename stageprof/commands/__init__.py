@@ -9,12 +9,14 @@ from stageprof.commands.attach import attach
 from stageprof.commands.check import check
 from stageprof.commands.demo import demo
 from stageprof.commands.export import export
+from stageprof.commands.flame import flame
 from stageprof.commands.inspect import inspect
 from stageprof.commands.report import report
 from stageprof.commands.run import run
 from stageprof.commands.show import show
+from stageprof.commands.snakeviz import snakeviz
 
 #: Every command; `stageprof --help` lists them.
 COMMANDS: tuple[click.Command, ...] = (
-    run, show, report, app, check, attach, export, inspect, demo,
+    run, show, report, app, check, attach, export, flame, snakeviz, inspect, demo,
 )  # fmt: skip

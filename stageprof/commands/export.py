@@ -17,7 +17,11 @@ from stageprof.reading import reading
 @click.option("-o", "--output", metavar="OUT", help="The file or folder; default FILE's name.")
 @click.option("--force", is_flag=True, help="Replace an export that is there.")
 def export(*, file: str, form: str, output: str | None, force: bool) -> None:
-    """Write the tables of a recording (parquet, csv) or a trace for ui.perfetto.dev."""
+    """Write a recording for other tools.
+
+    Its tables (parquet, csv), a trace for ui.perfetto.dev, stacks for speedscope or as collapsed
+    text, or calls for `pstats` and snakeviz (prof).
+    """
     chosen = FORMATS[form]
     target = Path(output or f"{Path(file).stem}{chosen.suffix}")
     with reading(file) as recording:

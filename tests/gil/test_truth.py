@@ -37,6 +37,8 @@ def _run(jobs: list[Job], **how: Any) -> tuple[stageprof.Recording, list[Held]]:
     tasks = [dask.delayed(job, pure=False)() for job in jobs]
     with stageprof.profile() as prof:
         results = dask.compute(*tasks, **how)
+    sources = set(prof.recording.timeline.gil.sources.values())
+    assert sources == {"watch"}, prof.recording.coverage()["disabled"]
     return prof.recording, [held for result in results for held in result]
 
 

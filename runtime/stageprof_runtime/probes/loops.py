@@ -21,7 +21,6 @@ from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.patch import Emit, Undo, wrapped
 from stageprof_runtime.probes import scheduling
 from stageprof_runtime.probes.stacks import PERIOD_S, STEPS, for_bytecode, running
-from stageprof_runtime.process import EMIT
 from stageprof_runtime.stage import STEP, UNEXPLAINED
 from stageprof_runtime.standstill import uncollected
 from stageprof_runtime.stem import frames_of
@@ -49,15 +48,21 @@ _codes: dict[int, tuple[int, CodeType]] = {}
 
 def install(emit: Emit) -> Undo:
     """Look at schedulers' loops from now on."""
-    looker = _Looker()
+    looker = _Looker(emit)
     looker.thread.start()
     return looker.stop
+
+
+def watch() -> Watch:
+    """What is known of the looker of this process: calls, seconds, failures."""
+    return wrapped.setdefault("loops", Watch("loops"))
 
 
 class _Looker:
     """The thread that looks."""
 
-    def __init__(self) -> None:
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
         self._over = threading.Event()
         self._last = now_ns()
         self._watch = wrapped["loops"] = Watch("loops")
@@ -102,7 +107,7 @@ class _Looker:
             return
         frames = of_callback(frames_of(top))
         how = work(top, "", waited=waited, idling=False)
-        EMIT.flame("scheduler", step_of(frames), "", how, spots(frames), ns)
+        self._emit.flame("scheduler", step_of(frames), "", how, spots(frames), ns)
 
 
 def _offloading() -> list[int]:

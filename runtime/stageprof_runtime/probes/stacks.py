@@ -21,7 +21,6 @@ from dask.utils import key_split
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.patch import Emit, Undo, wrapped
-from stageprof_runtime.process import EMIT
 from stageprof_runtime.stack import judge
 from stageprof_runtime.stage import STEP
 from stageprof_runtime.standstill import uncollected
@@ -146,4 +145,4 @@ class _Looker:
                 self._emit.stack(role, prefix, *seen, now - self._last)
                 how = work(frame, seen.how, waited=waited, idling=idling)
                 stack = spots(of_task(frames_of(frame)))
-                EMIT.flame(role, _COMPUTE, prefix, how, stack, now - self._last)
+                self._emit.flame(role, _COMPUTE, prefix, how, stack, now - self._last)
