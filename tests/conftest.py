@@ -38,9 +38,8 @@ NOISY = (
 #: Tests that measure time or memory: nothing else runs beside them. Where only some of a file do,
 #: they are marked there.
 ALONE = (
-    "findings/test_clean", "gil/test_several", "gil/test_truth", "ground_truth",
-    "layers/test_stages", "profiles/test_planted", "replay/test_irregular", "replay/test_real",
-    "runtime/test_clocks", "runtime/test_overload",
+    "findings/test_clean", "gil/test_truth", "ground_truth", "layers/test_stages",
+    "replay/test_irregular", "replay/test_real", "runtime/test_clocks", "runtime/test_overload",
 )  # fmt: skip
 #: Of those, what holds on a busy machine as well: the truth was measured by the same clock at the
 #: same time, or something must only be there.

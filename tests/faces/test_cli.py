@@ -182,7 +182,8 @@ def test_help_lists_every_command(capsys: Capture) -> None:
     out = capsys.readouterr().out
     assert all(f"  {command.name} " in out for command in COMMANDS)
     assert {c.name for c in COMMANDS} == {
-        "run", "show", "report", "app", "check", "attach", "export", "inspect", "demo",
+        "run", "show", "report", "app", "check", "attach", "export", "flame", "snakeviz", "inspect",
+        "demo",
     }  # fmt: skip
 
 
