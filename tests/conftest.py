@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -59,8 +60,12 @@ LAST = ("ground_truth",)
 
 #: Of the tests in a browser these are quick enough for every time; the rest is for the night.
 SEEN_ALWAYS = ("test_report", "test_app", "test_guard", "test_boxes")
-#: The programs of samples/ that take longest; the others show the same, every time.
-LONG_SAMPLES = ("boosting", "climatology", "wordcount")
+#: Programs of samples/ that take longest; the others show the same, every time.
+LONG_SAMPLES = ("[boosting]", "[climatology]", "[wordcount]", "_client_is_used[rechunk]")
+
+# Begun in the background of a shell, tests and what they start would not hear an interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes depends on what runs beside it.
 settings.register_profile("stageprof", deadline=None)
@@ -94,7 +99,7 @@ def _is_long(item: pytest.Item, path: str) -> bool:
     if "browser" in getattr(item, "fixturenames", ()):
         return item.path.stem not in SEEN_ALWAYS
     if path.startswith("test_samples"):
-        return any(f"[{name}]" in item.name for name in LONG_SAMPLES)
+        return item.name.endswith(LONG_SAMPLES)
     # Two kinds of cluster, of which one is enough for most cases.
     smoke = item.get_closest_marker("smoke") is not None
     return path.startswith("ground_truth") and item.name.endswith("[local]") and not smoke

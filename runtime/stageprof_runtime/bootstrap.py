@@ -103,12 +103,11 @@ def revive(  # noqa: C901 (it travels alone: what it uses is inside it)
             package = any(other.startswith(f"{name}.") for other in self.modules)
             return importlib.util.spec_from_loader(name, self, is_package=package)
 
-        def get_source(self, name: str) -> str:
-            return self.modules[name]
+        def get_code(self, name: str) -> Any:
+            return compile(self.modules[name], f"<{name}>", "exec")
 
         def exec_module(self, module: Any) -> None:
-            source = self.modules[module.__name__]
-            exec(compile(source, f"<{module.__name__}>", "exec"), module.__dict__)  # noqa: S102
+            exec(self.get_code(module.__name__), module.__dict__)  # noqa: S102
 
     def absent(reason: str) -> Any:
         from distributed.diagnostics import plugin as plugins

@@ -19,7 +19,7 @@ CLEAN = sorted((ROOT / "samples" / "clean").glob("*.py"))
 #: Whether threads are fewer than CPUs depends on the machine that runs the tests.
 MACHINE = "threads-below-cpus"
 #: What a check knows before the first computation of these programs.
-KNOWN = ("embedded-object", "complex-object", "large-graph", "late-workers", "memory-near-limit")
+KNOWN = ("complex-object", "embedded-object", "large-graph", "late-workers", "memory-near-limit")
 
 LOCAL = """
 import dask

@@ -32,7 +32,9 @@ import dask, os, psutil, sys, threading
 sys.path.insert(0, {tests!r})
 import holding, stageprof
 over = threading.Event()
+from stageprof_runtime.probes import stacks
 def work():
+    stacks.begin("worker", "x")
     while not over.is_set():
         holding.in_python(0.1)
 prof = stageprof.profile().start()

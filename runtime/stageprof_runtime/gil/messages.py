@@ -26,6 +26,9 @@ COST: Final = 2
 #: bytes of JSON that follow
 TEXT: Final = 3
 
+#: What the watch is told once several threads of the process run tasks.
+TASKS: Final = b"tasks"
+
 #: Bytes kept for a reader that does not read.
 BACKLOG: Final = 1 << 20
 

@@ -1,10 +1,13 @@
-"""The watch as a program: its modules' sources, and what a bare Python runs them with."""
+"""The watch as a program: its modules, compiled, and what a bare Python runs them with."""
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+import marshal
 import sys
-from typing import Final
+from types import CodeType
+from typing import Any, Final
 
 from stageprof_runtime.gil.permission import spy
 from stageprof_runtime.gil.state import GilState, NoGil
@@ -13,36 +16,39 @@ from stageprof_runtime.gil.state import GilState, NoGil
 MODULES: Final = ("messages", "looking", "spying", "watch")
 #: Makes the modules that its input begins with and runs the last; looks for nothing on any path.
 _BOOT: Final = """\
-import os, sys
+import marshal, os, sys
 size, said = int(sys.argv[2]), b""
 while len(said) < size:
     said += os.read(0, size - len(said)) or sys.exit(0)
-for part in said.split(b"\\0"):
-    name, _, source = part.decode().partition("\\n")
+for name, code in marshal.loads(said):
     module = sys.modules[name] = type(sys)(name)
-    exec(compile(source, f"<{name}>", "exec"), module.__dict__)
+    exec(code, module.__dict__)
 sys.exit(module.main(*sys.argv[3:]))"""
 
 
-def sources() -> bytes:
-    """What the program reads first."""
-    top = __package__.partition(".")[0]
-    names = [f"{__package__}.{module}" for module in MODULES]
-    modules = {top: "", __package__: ""} | {name: _source(name) for name in names}
-    return "\0".join(f"{name}\n{source}" for name, source in modules.items()).encode()
+@functools.cache
+def modules() -> bytes:
+    """What the program reads first; it is run by the same Python, which knows its own code."""
+    empty = compile("", "<package>", "exec")
+    parents = [(__package__.partition(".")[0], empty), (__package__, empty)]
+    return marshal.dumps([*parents, *((name, _code(name)) for name in _names())])
 
 
-def _source(name: str) -> str:
-    """A module's source, from wherever this package was imported from; see `bootstrap`."""
+def _names() -> list[str]:
+    return [f"{__package__}.{module}" for module in MODULES]
+
+
+def _code(name: str) -> CodeType:
+    """A module's code, from wherever this package was imported from; see `bootstrap`."""
     spec = importlib.util.find_spec(name)
-    get = getattr(spec and spec.loader, "get_source", None)
-    found = get(name) if get is not None else None
-    if not isinstance(found, str):
-        raise NoGil(f"the source of {name} is not there")
-    return found
+    loader: Any = spec and spec.loader
+    code = loader.get_code(name) if hasattr(loader, "get_code") else None
+    if not isinstance(code, CodeType):
+        raise NoGil(f"the code of {name} is not there")
+    return code
 
 
 def command(size: int, pid: int, state: GilState, rate: int) -> list[str]:
-    """The words that start a watch on a process: bytes of its sources, looks each second."""
+    """The words that start a watch on a process: bytes of its modules, looks each second."""
     numbers = map(str, (size, pid, state.holder, state.ident, rate))
     return [sys.executable, "-I", "-S", "-c", _BOOT, "stageprof-watch", *numbers, spy()]

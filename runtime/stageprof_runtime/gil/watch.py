@@ -1,12 +1,12 @@
 """The program beside a process: sees who holds the process's GIL, and who waits for it.
 
-It runs by itself, with the modules that it is made of as its argument (see `watcher`), and imports
-the standard library only. About `rate` times a second (a fifth of it while the GIL is free) it
-reads from the other's memory which thread has the GIL, and from the kernel which threads wait
-within the GIL's own lock. It stops nobody and takes no lock of the other's. Both have the same
-monotonic clock. What it saw leaves by standard output (see `messages`); on standard input come
-lines ``thread-id identifier wanted`` of the threads to look at. While threads wait for one another
-py-spy says where in the code the holders are.
+It runs by itself, with the modules that it is made of as its input (see `program`), and imports the
+standard library only. About `rate` times a second (half of it while no thread waits, a fifth while
+the GIL is free) it reads from the other's memory which thread has the GIL, and from the kernel
+which threads wait within the GIL's own lock. It stops nobody and takes no lock of the other's.
+Both have the same monotonic clock. What it saw leaves by standard output (see `messages`); on
+standard input come lines ``thread-id identifier wanted`` of the threads to look at, and `TASKS`
+once two threads run tasks. From then on py-spy says where the holders are while threads wait.
 
 It ends when its input does or its parent has gone, and py-spy ends with it.
 """
@@ -20,7 +20,7 @@ import sys
 import time
 
 from stageprof_runtime.gil.looking import States, Target
-from stageprof_runtime.gil.messages import COST, INTERVAL, SUMS, Out
+from stageprof_runtime.gil.messages import COST, INTERVAL, SUMS, TASKS, Out
 from stageprof_runtime.gil.spying import LAST_S, Spy
 
 #: As `typing` has it; importing that would take longer than all else that the watch does first.
@@ -28,13 +28,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: While hardly any look finds the GIL taken, one of so many is enough.
-SELDOM: Final = 5
+#: While hardly any look finds the GIL taken one of so many is enough; while hardly any finds a
+#: thread that waits, one of two.
+SELDOM, LESS = 5, 2
 HARDLY: Final = 0.05
 #: Nanoseconds between two messages.
 EVERY_NS: Final = 500_000_000
-#: Of half a second's looks so many with a thread that waits are worth py-spy's cost.
-WORTH: Final = 0.1
+#: So many threads that wait, on average over half a second, are worth py-spy's cost: more than a
+#: worker's event loop beside the one thread of its tasks.
+WORTH: Final = 0.5
 
 
 class Watch:
@@ -47,6 +49,7 @@ class Watch:
         self._now = self._told = time.perf_counter_ns()
         self._states = States(self._now)
         self._late = 0
+        self._tasks = False
         self._told_refusal = ""
 
     def run(self) -> None:
@@ -73,6 +76,9 @@ class Watch:
 
     def _threads(self, lines: list[bytes]) -> None:
         for line in lines:
+            if line == TASKS:
+                self._tasks = True
+                continue
             native, ident, wanted = (int(word) for word in line.split())
             self._target.add(native, ident, bool(wanted))
 
@@ -96,10 +102,11 @@ class Watch:
         if self._spy.refused != self._told_refusal:
             self._told_refusal = self._spy.refused
             out.text({"refused": self._told_refusal})
-        if states.waiting >= WORTH * states.looks:
+        if self._tasks and states.waiting >= WORTH * states.looks:
             self._spy.start()
         idle = states.held <= HARDLY * states.looks
-        self._period = self._often * (SELDOM if idle else 1)
+        alone = states.waiting <= HARDLY * states.looks
+        self._period = self._often * (SELDOM if idle else LESS if alone else 1)
         states.rows, states.looks, states.held, states.waiting = [], 0, 0, 0
         self._told = self._now
         out.flush()

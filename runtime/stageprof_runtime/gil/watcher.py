@@ -15,13 +15,14 @@ from typing import IO, Any, Final
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import HOLD, MARK, SAMPLE, STOOD
-from stageprof_runtime.gil.messages import COST, INTERVAL, RECORD, SUMS, TEXT
+from stageprof_runtime.gil.messages import COST, INTERVAL, RECORD, SUMS, TASKS, TEXT
 from stageprof_runtime.gil.permission import allow, allowed_no_more
-from stageprof_runtime.gil.program import command, sources
+from stageprof_runtime.gil.program import command, modules
 from stageprof_runtime.gil.state import GilState, NeverGil, NoGil, find
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.lines import USER, kind
 from stageprof_runtime.patch import Emit
+from stageprof_runtime.probes.stacks import running
 
 #: Looks each second while threads wait for one another.
 RATE: Final = 100
@@ -44,6 +45,7 @@ class Watcher:
         self._pid = os.getpid()
         self._child: subprocess.Popen[bytes] | None = None
         self._told: dict[int, int] = {}
+        self._tasks = False
         self._over = threading.Event()
         #: what ends the thread's sleep: read end, write end
         self._bell = os.pipe()
@@ -99,7 +101,7 @@ class Watcher:
             self._refused(said or f"the watch ended with status {child.returncode}")
 
     def _begin(self, state: GilState) -> subprocess.Popen[bytes]:
-        program = sources()
+        program = modules()
         words = command(len(program), os.getpid(), state, self._rate)
         pipe = subprocess.PIPE
         child = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)  # noqa: S603
@@ -129,6 +131,9 @@ class Watcher:
             f"{n} {now[n].ident} {int(not now[n].name.startswith(OURS))}\n" for n in news
         )
         self._told = {n: t.ident or 0 for n, t in now.items()}
+        if not self._tasks and len(running) > 1:
+            self._tasks = True
+            lines += f"{TASKS.decode()}\n"
         if lines:
             pipe.write(lines.encode())
         for n in news:
