@@ -67,6 +67,7 @@ _QUIET_AND_MORE = re.compile(r"^-q+(?=[a-z])")
 @click.option("--live/--no-live", default=True, help="Show on a terminal how far the run is.")
 @click.option("-q", "--quiet", is_flag=True, help="Neither of both; the recording is written.")
 @click.option("--deterministic", is_flag=True, help="Count every call; docs/profiles.md.")
+@click.option("--gil/--no-gil", default=True, help="Watch who holds the GIL; docs/gil.md.")
 @click.option("--rule", "rules", multiple=True, metavar="RULE=off", help="docs/settings.md.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SCRIPT] [ARGS]...")
 def run(
@@ -80,6 +81,7 @@ def run(
     live: bool,
     quiet: bool,
     deterministic: bool,
+    gil: bool,
 ) -> int:
     """Profile a script, a module (-m) or a text (-c), with its arguments.
 
@@ -91,9 +93,8 @@ def run(
     settings = Diagnosing(*settings_for_run(rules))
     output = output or _default(program)
     live = live and not quiet
-    return profiled(
-        program, output, out, live=live, deterministic=deterministic, diagnosing=settings
-    )
+    how = How(deterministic=deterministic, gil=gil)
+    return profiled(program, output, out, live=live, how=how, diagnosing=settings)
 
 
 def program_of(module: str | None, code: str | None, words: tuple[str, ...]) -> Program:
@@ -118,6 +119,13 @@ def _default(program: Program) -> str:
     return f"{name}.stageprof"
 
 
+class How(NamedTuple):
+    """What is recorded besides; see `profile`."""
+
+    deterministic: bool = False
+    gil: bool = True
+
+
 class Diagnosing(NamedTuple):
     """How the run is diagnosed; read before it, for the program may change the folder."""
 
@@ -132,7 +140,7 @@ def profiled(
     out: TextIO | None,
     *,
     live: bool = True,
-    deterministic: bool = False,
+    how: How = How(),  # noqa: B008 (it cannot be changed)
     diagnosing: Diagnosing | None = None,
 ) -> int:
     """Run a program under `stageprof.profile`; its exit status.
@@ -142,13 +150,13 @@ def profiled(
         output: the recording; if it cannot be written, nothing is run.
         out: where the summary goes, if it is wanted.
         live: whether a terminal shows how far the run is.
-        deterministic: whether every call is counted; see `profile`.
+        how: what is recorded besides.
         diagnosing: how the run is diagnosed; None for what holds without an option.
     """
     diagnosing = diagnosing or Diagnosing(*settings_for_run(()))
     output = str(Path(output).absolute())  # the program may change the folder
     main = program.prepare()
-    with _Region(output, program.name, live=live, deterministic=deterministic) as region:
+    with _Region(output, program.name, live=live, how=how) as region:
         status = status_of(lambda: program.run(main))
     return status if region.ended(out, diagnosing) else INTERRUPTED
 
@@ -156,8 +164,8 @@ def profiled(
 class _Region:
     """The profiled region with its status line; a second Ctrl-C while it ends, ends us."""
 
-    def __init__(self, output: str, label: str, *, live: bool, deterministic: bool) -> None:
-        self._profile = profile(output, label=label, deterministic=deterministic)
+    def __init__(self, output: str, label: str, *, live: bool, how: How) -> None:
+        self._profile = profile(output, label=label, **how._asdict())
         self._line = StatusLine(lambda: self._profile.live) if live else nullcontext()
         self._pid = os.getpid()
 

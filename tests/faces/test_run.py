@@ -394,3 +394,23 @@ def test_attach_records_a_cluster_from_outside(tmp_path: Path, command: Command)
 
 def _work(client: Client) -> None:
     client.gather(client.map(lambda x: x + 1, range(5)))
+
+
+def test_no_gil_watches_nobody(tmp_path: Path) -> None:
+    """Nor does the program have a process beside it."""
+    children = (
+        "import psutil, threading; threading.Event().wait(0.5); "
+        "print(len(psutil.Process().children()))"
+    )
+    seen = {}
+    for option in ("--gil", "--no-gil"):
+        path = tmp_path / f"{option}.stageprof"
+        command = ["run", option, "-q", "-o", str(path), "-c", children]
+        done = subprocess.run(
+            [sys.executable, "-m", "stageprof", *command],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        seen[option] = done.stdout.strip(), len(stageprof.open(path).timeline.gil.sources)
+    assert seen == {"--gil": ("1", 1), "--no-gil": ("0", 0)}
