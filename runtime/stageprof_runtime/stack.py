@@ -75,6 +75,8 @@ _ON_OBJECTS: Final = "core/strings/object_array.py"
 _WRITING: Final = "_setitem_with_indexer"
 #: Those of them that take a column if their `axis` is 1.
 _BY_AXIS: Final = frozenset({"_ixs", "xs", "_get_label"})
+#: Functions of pandas that ask those for columns only.
+_COLUMNWISE: Final = frozenset({"_get_item", "_get_item_cache", "items"})
 _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
 _PACKAGES: Final = ("site-packages", "dist-packages")
 #: The standard library's own ways of waiting and importing: not the user's computing.
@@ -213,13 +215,19 @@ def _one_row(frame: FrameType) -> bool:
     """Whether a frame of pandas takes or sets one row or element; it may be a column."""
     name = frame.f_code.co_name
     if name in _BY_AXIS:
-        axis = _locals(frame, ("axis",)).get("axis", 0)
+        axis = _locals(frame, ("axis",)).get("axis", 1 if _for_a_column(frame) else 0)
         return type(axis) is int and axis == 0
     if name != _WRITING:
         return True
     indexer = _locals(frame, ("indexer",)).get("indexer")
     parts = indexer if type(indexer) is tuple else (indexer,)
     return any(type(part) is int or _is_integer(part) for part in parts[:1])
+
+
+def _for_a_column(frame: FrameType) -> bool:
+    """Whether a caller is known to want a column, where the axis itself cannot be read."""
+    caller = frame.f_back
+    return caller is not None and caller.f_code.co_name in _COLUMNWISE
 
 
 def _applied(frames: list[FrameType], loop: str) -> str:
