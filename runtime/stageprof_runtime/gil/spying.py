@@ -95,7 +95,9 @@ def become(words: list[str], error: int) -> None:
     """Turn this forked process into py-spy; it dies with its parent, whatever happens to that."""
     try:
         import ctypes
+        import signal
 
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a job in the background ignores it
         ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)

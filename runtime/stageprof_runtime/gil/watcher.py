@@ -37,10 +37,10 @@ OURS: Final = "stageprof-"
 class Watcher:
     """Keeps a watch on this process from `start` to `stop`."""
 
-    def __init__(self, emit: Emit, *, rate: int = RATE, after_s: float = 0.0) -> None:
-        """A watcher; it begins its work some seconds after its `start`."""
+    def __init__(self, emit: Emit, *, rate: int = RATE) -> None:
         self._emit = emit
-        self._after_s = after_s
+        #: why there is no watch
+        self._why: Exception | None = None
         self._rate = rate
         self._pid = os.getpid()
         self._child: subprocess.Popen[bytes] | None = None
@@ -57,8 +57,15 @@ class Watcher:
         self._thread = threading.Thread(target=attempt, args=work, name=f"{OURS}gil", daemon=True)
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Begin; returns when the watch does.
+
+        Not left to the thread: beside tasks that hold the GIL it would take seconds there.
+        """
         self._source("watch")
+        try:
+            self._child = self._begin(find())
+        except (NoGil, OSError, ValueError) as error:
+            self._why = error
         self._thread.start()
 
     def end(self) -> bool:
@@ -83,15 +90,12 @@ class Watcher:
             os.close(end)
 
     def _run(self) -> None:
-        if self._over.wait(self._after_s):
+        child = self._child
+        if isinstance(self._why, NeverGil):
+            self._source(f"ticker: {self._why}")  # which would have nothing to ask for
             return
-        try:
-            child = self._child = self._begin(find())
-        except NeverGil as error:
-            self._source(f"ticker: {error}")  # which would have nothing to ask for
-            return
-        except (NoGil, OSError, ValueError) as error:
-            self._refused(str(error))
+        if child is None:
+            self._refused(str(self._why))
             return
         with child:
             attempt(self.watches[0], self._listen, child.stdin, child.stdout)

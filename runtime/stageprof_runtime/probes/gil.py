@@ -15,8 +15,6 @@ from stageprof_runtime.gil.watcher import ANY, Watcher
 from stageprof_runtime.guard import Watch
 from stageprof_runtime.patch import Emit, Undo
 
-#: Seconds that a client's process is given to begin a recording.
-SETTLED_S: Final = 0.03
 #: What watches now, by name.
 _watches: Final[dict[str, Watch]] = {}
 #: The watch of this process, if there is one.
@@ -27,10 +25,7 @@ _LOOK_S, _MOST = 0.005, 600
 
 def install(emit: Emit) -> Undo:
     """Watch from now on."""
-    # Whoever waits for the recording to begin does not wait for this too. A worker has nothing to
-    # do yet; later its tasks' threads would delay it.
-    settled = SETTLED_S if process.has("client") else 0.0
-    watcher, ticker = Watcher(emit, after_s=settled), Ticker(emit, ANY)
+    watcher, ticker = Watcher(emit), Ticker(emit, ANY)
     _watches.update({watch.name: watch for watch in (*watcher.watches, ticker.watch)})
     watcher.instead = ticker.start
     _watchers.append(watcher)
