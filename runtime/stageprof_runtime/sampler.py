@@ -27,8 +27,9 @@ from stageprof_runtime.context import waiting
 from stageprof_runtime.event import SAMPLED, SPAN
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.lines import DASK, USER, kind
+from stageprof_runtime.looker import for_bytecode
 from stageprof_runtime.probes.layers import line_of_rewriting
-from stageprof_runtime.probes.stacks import for_bytecode, running
+from stageprof_runtime.probes.stacks import running
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.stage import OUTSIDE, STEP
 from stageprof_runtime.standstill import uncollected

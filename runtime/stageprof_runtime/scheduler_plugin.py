@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from stageprof_runtime import process
+from stageprof_runtime import looker, process
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import address, saturation
 from stageprof_runtime.ending import status_of
@@ -143,7 +143,7 @@ class SchedulerProbe(SchedulerPlugin):
         undos.append(scheduling.here_is_loop())
         probes = [*PROBES, *([gil.install] * self._watch_gil)]
         undos.append(process.join("scheduler", self._ring, probes))
-        self.watches |= {"loops": loops.watch()} | gil.watches()
+        self.watches |= {loops.NAME: looker.watch(loops.NAME)} | gil.watches()
         undos.append(replace_item(streams, "update-graph", self._update_graph))
 
     def transition(self, key: Any, start: Any, finish: Any, *args: Any, **kwargs: Any) -> None:

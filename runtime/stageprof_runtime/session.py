@@ -19,7 +19,7 @@ from typing import Any
 
 from distributed.utils import sync
 
-from stageprof_runtime import process, rounds
+from stageprof_runtime import looker, process, rounds
 from stageprof_runtime.bootstrap import carry
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import client_handlers, client_loop
@@ -159,7 +159,7 @@ class Session:
     def _install(self) -> None:
         probes = [*PROBES, *([gil.install] * self._watch_gil)]
         self._leave = process.join("client", self.ring, probes)
-        self.watches |= {"stacks": stacks.watch()} | gil.watches()
+        self.watches |= {stacks.NAME: looker.watch(stacks.NAME)} | gil.watches()
         clients.followers.append(self)
         self._shipper.watches = self.watches
         self._shipper.counts = local.counts

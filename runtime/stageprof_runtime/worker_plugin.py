@@ -16,7 +16,7 @@ import psutil
 from dask.system import cpu_count
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from stageprof_runtime import process
+from stageprof_runtime import looker, process
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import address, batched_stream, waiting_in
 from stageprof_runtime.event import MARK, PING, SAMPLE, Place
@@ -116,7 +116,7 @@ class WorkerProbe(WorkerPlugin):
         probes += [gil.install] * self._watch_gil
         undos.append(process.join("worker", ring, probes))
         undos.append(Ticks(worker.loop.asyncio_loop, ring, self.watches["ticks"]).start())
-        self.watches |= {"stacks": stacks.watch()} | gil.watches()
+        self.watches |= {stacks.NAME: looker.watch(stacks.NAME)} | gil.watches()
         shipper.start()
         self._ask_loop()
 

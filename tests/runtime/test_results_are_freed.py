@@ -40,7 +40,7 @@ def test_looking_at_a_task_does_not_keep_its_variables() -> None:
         assert begun.wait(10)
         assert thread.ident is not None
         stacks.running[thread.ident] = ("worker", "task-1")
-        stacks._Looker(Emit())._look(time.perf_counter_ns(), 0.0)
+        stacks.Tasks(Emit()).look(time.perf_counter_ns(), 50_000_000, 0.0)
         end.set()
         thread.join()
         assert made[0]() is None

@@ -15,18 +15,19 @@ from collections.abc import Sequence
 from types import CodeType, FrameType
 from typing import Final
 
-from stageprof_runtime.clock import now_ns
 from stageprof_runtime.context import phase
-from stageprof_runtime.guard import Watch, attempt
-from stageprof_runtime.patch import Emit, Undo, wrapped
+from stageprof_runtime.looker import Looker, for_bytecode
+from stageprof_runtime.patch import Emit, Undo
 from stageprof_runtime.probes import scheduling
-from stageprof_runtime.probes.stacks import PERIOD_S, STEPS, for_bytecode, running
+from stageprof_runtime.probes.stacks import running
 from stageprof_runtime.stage import STEP, UNEXPLAINED
 from stageprof_runtime.standstill import uncollected
 from stageprof_runtime.stem import frames_of
 from stageprof_runtime.stopped import work
 from stageprof_runtime.tree import spots
 
+#: What the looker is called in the coverage.
+NAME: Final = "loops"
 #: (end of the file's name, function) -> what a loop does there
 _NAMED: Final = {
     ("distributed/scheduler.py", "_materialize_graph"): STEP["materialize"],
@@ -48,48 +49,19 @@ _codes: dict[int, tuple[int, CodeType]] = {}
 
 def install(emit: Emit) -> Undo:
     """Look at schedulers' loops from now on."""
-    looker = _Looker(emit)
-    looker.thread.start()
+    looker = Looker(NAME, Loops(emit).look)
+    looker.start()
     return looker.stop
 
 
-def watch() -> Watch:
-    """What is known of the looker of this process: calls, seconds, failures."""
-    return wrapped.setdefault("loops", Watch("loops"))
-
-
-class _Looker:
-    """The thread that looks."""
+class Loops:
+    """What there is to look at."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
-        self._over = threading.Event()
-        self._last = now_ns()
-        self._watch = wrapped["loops"] = Watch("loops")
-        self.thread = threading.Thread(target=self._run, name="stageprof-loops", daemon=True)
 
-    def stop(self) -> None:
-        """Look no more; returns when the thread is gone."""
-        self._over.set()
-        if self.thread.is_alive():
-            self.thread.join()
-
-    def _run(self) -> None:
-        watch, looks = self._watch, 0
-        while not watch.disabled:
-            looks += 1
-            pause = PERIOD_S * STEPS[looks % len(STEPS)]
-            asked = now_ns()
-            if self._over.wait(pause):
-                return
-            start = now_ns()
-            attempt(watch, self._look, start, (start - asked) / 1e9 - pause)
-            watch.calls += 1
-            watch.measured(now_ns() - start)
-            self._last = start
-
-    def _look(self, now: int, late_s: float) -> None:
-        """One look at every scheduler's loop; `late_s` is how long the GIL was waited for."""
+    def look(self, _: int, ns: int, late_s: float) -> bool:
+        """One look at every scheduler's loop; see `looker.Look`."""
         threads = [*scheduling._loops, *_offloading()]
         waited = for_bytecode(late_s, len(threads))
         with uncollected():
@@ -98,9 +70,10 @@ class _Looker:
             try:
                 for thread in threads:
                     if thread not in running:
-                        self._tell(frames.get(thread), now - self._last, waited=waited)
+                        self._tell(frames.get(thread), ns, waited=waited)
             finally:
                 frames.clear()
+        return True
 
     def _tell(self, top: FrameType | None, ns: int, *, waited: bool) -> None:
         if top is None or is_idle(top):

@@ -11,16 +11,14 @@ not seen.
 from __future__ import annotations
 
 import sys
-import threading
 from threading import get_ident
 from types import FrameType
 from typing import Any, Final
 
 from dask.utils import key_split
 
-from stageprof_runtime.clock import now_ns
-from stageprof_runtime.guard import Watch, attempt
-from stageprof_runtime.patch import Emit, Undo, wrapped
+from stageprof_runtime.looker import Looker, for_bytecode
+from stageprof_runtime.patch import Emit, Undo
 from stageprof_runtime.stack import judge
 from stageprof_runtime.stage import STEP
 from stageprof_runtime.standstill import uncollected
@@ -28,16 +26,8 @@ from stageprof_runtime.stem import frames_of, of_task
 from stageprof_runtime.stopped import clock_of, idle, used_ns, work
 from stageprof_runtime.tree import spots
 
-#: Seconds between two looks, on average. Fifty looks say of a share of one half that it is between
-#: 0.36 and 0.64, and 2.5 s of tasks is the least that anybody waits for.
-PERIOD_S: Final = 0.05
-#: Looks follow one another in steps of these times the period, or they would beat with tasks that
-#: take as long as it.
-STEPS: Final = (0.8, 1.25, 0.95, 1.1, 0.7, 1.2)
-#: The GIL was given up by somebody who ran bytecode if it took this many switch intervals to come;
-#: beyond, plus one for each thread, C code had held it.
-GIVEN, KEPT = 0.5, 2.5
-
+#: What the looker is called in the coverage.
+NAME: Final = "stacks"
 #: thread -> role and key of the task that it runs, of those in this process
 running: Final[dict[int, tuple[str, Any]]] = {}
 #: thread -> its processor clock, of those that run a task or have
@@ -62,76 +52,45 @@ def end(before: tuple[str, Any] | None) -> None:
         running[get_ident()] = before
 
 
-def for_bytecode(late_s: float, threads: int) -> bool:
-    """Whether the GIL was waited for as if somebody who runs bytecode had to give it up."""
-    interval = sys.getswitchinterval()
-    return GIVEN * interval <= late_s <= (KEPT + threads) * interval
-
-
 def install(emit: Emit) -> Undo:
     """Look at tasks from now on."""
-    looker = _Looker(emit)
-    looker.thread.start()
-    return looker.stop
+    looker = Looker(NAME, Tasks(emit).look)
+    looker.start()
 
-
-def watch() -> Watch:
-    """What is known of the looker of this process: calls, seconds, failures."""
-    return wrapped.setdefault("stacks", Watch("stacks"))
-
-
-class _Looker:
-    """The thread that looks."""
-
-    def __init__(self, emit: Emit) -> None:
-        self._emit = emit
-        self._over = threading.Event()
-        self._last = now_ns()
-        #: thread -> what it had used of processors at the look before
-        self._used: dict[int, int] = {}
-        self._watch = wrapped["stacks"] = Watch("stacks")
-        self.thread = threading.Thread(target=self._run, name="stageprof-stacks", daemon=True)
-
-    def stop(self) -> None:
-        """Look no more; returns when the thread is gone."""
-        self._over.set()
-        if self.thread.is_alive():
-            self.thread.join()
+    def undo() -> None:
+        looker.stop()
         running.clear()
         _clocks.clear()
 
-    def _run(self) -> None:
-        watch, looks = self._watch, 0
-        while not watch.disabled:
-            looks += 1
-            pause = PERIOD_S * STEPS[looks % len(STEPS)]
-            asked = now_ns()
-            if self._over.wait(pause):
-                return
-            start = now_ns()
-            attempt(watch, self._look, start, (start - asked) / 1e9 - pause)
-            if running:
-                watch.calls += 1
-                watch.measured(now_ns() - start)
-            self._last = start
+    return undo
 
-    def _look(self, now: int, late_s: float) -> None:
-        """One look at every task; `late_s` is how long the GIL was waited for."""
+
+class Tasks:
+    """What there is to look at."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        #: thread -> what it had used of processors at the look before
+        self._used: dict[int, int] = {}
+
+    def look(self, _: int, ns: int, late_s: float) -> bool:
+        """One look at every task; see `looker.Look`."""
         tasks = list(running.items())
         if not tasks:
-            return
+            return False
         waited = for_bytecode(late_s, len(tasks))
         with uncollected():
             frames = sys._current_frames()
             # Our own frame is among them and holds them: without this the circle would keep every
             # task's variables alive until the next garbage collection.
             try:
-                self._judge(frames, tasks, now, waited=waited)
+                self._judge(frames, tasks, ns, waited=waited)
             finally:
                 frames.clear()
+        return True
 
     def _judge(
-        self, frames: dict[int, FrameType], tasks: list[Any], now: int, *, waited: bool
+        self, frames: dict[int, FrameType], tasks: list[Any], ns: int, *, waited: bool
     ) -> None:
         before, self._used = self._used, {}
         for thread, (role, key) in tasks:
@@ -139,10 +98,10 @@ class _Looker:
             if frame is not None:
                 used = self._used[thread] = used_ns(_clocks.get(thread, 0))
                 spent = used - before[thread] if min(used, before.get(thread, -1)) >= 0 else -1
-                idling = idle(spent, now - self._last, len(tasks))
+                idling = idle(spent, ns, len(tasks))
                 seen = judge(frame, waited=waited)
                 prefix = key_split(key)
-                self._emit.stack(role, prefix, *seen, now - self._last)
+                self._emit.stack(role, prefix, *seen, ns)
                 how = work(frame, seen.how, waited=waited, idling=idling)
                 stack = spots(of_task(frames_of(frame)))
-                self._emit.flame(role, _COMPUTE, prefix, how, stack, now - self._last)
+                self._emit.flame(role, _COMPUTE, prefix, how, stack, ns)

@@ -1,0 +1,77 @@
+"""A thread of ours that looks at other threads' stacks, some 20 times a second."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.guard import Watch, attempt
+from stageprof_runtime.patch import wrapped
+
+#: Seconds between two looks, on average. Fifty looks say of a share of one half that it is between
+#: 0.36 and 0.64, and 2.5 s of tasks is the least that anybody waits for.
+PERIOD_S: Final = 0.05
+#: Looks follow one another in steps of these times the period, or they would beat with tasks that
+#: take as long as it.
+STEPS: Final = (0.8, 1.25, 0.95, 1.1, 0.7, 1.2)
+#: The GIL was given up by somebody who ran bytecode if it took this many switch intervals to come;
+#: beyond, plus one for each thread, C code had held it.
+GIVEN, KEPT = 0.5, 2.5
+
+#: A look at `now`, ns: what it stands for, ns, and how long the GIL was waited for, s. It returns
+#: whether there was anything to look at.
+Look = Callable[[int, int, float], bool]
+
+
+class Looker:
+    """The thread, from `start` to `stop`; its cost and failures are those of the watch `name`."""
+
+    def __init__(self, name: str, look: Look) -> None:
+        self._look = look
+        self._over = threading.Event()
+        self._watch = wrapped[name] = Watch(name)
+        self._seen = False
+        self._thread = threading.Thread(target=self._run, name=f"stageprof-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more; returns when the thread is gone."""
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        watch, looks, last = self._watch, 0, now_ns()
+        while not watch.disabled:
+            looks += 1
+            pause = PERIOD_S * STEPS[looks % len(STEPS)]
+            asked = now_ns()
+            if self._over.wait(pause):
+                return
+            start = now_ns()
+            attempt(watch, self._once, start, start - last, (start - asked) / 1e9 - pause)
+            if self._seen:
+                watch.calls += 1
+                watch.measured(now_ns() - start)
+            last = start
+
+    def _once(self, now: int, ns: int, late_s: float) -> None:
+        self._seen = True  # a look that fails has its cost as well
+        self._seen = self._look(now, ns, late_s)
+
+
+def watch(name: str) -> Watch:
+    """What is known of the looker of a name in this process: calls, seconds, failures."""
+    return wrapped.setdefault(name, Watch(name))
+
+
+def for_bytecode(late_s: float, threads: int) -> bool:
+    """Whether the GIL was waited for as if somebody who runs bytecode had to give it up."""
+    interval = sys.getswitchinterval()
+    return GIVEN * interval <= late_s <= (KEPT + threads) * interval
