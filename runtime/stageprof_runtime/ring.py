@@ -96,10 +96,6 @@ class Ring:
         total[0] += 1
         total[1] += ns
 
-    def place(self, stack: Sequence[Spot]) -> int:
-        """The number by which this ring's recording knows a stack; -1 if it is not kept."""
-        return self._tree.place(stack)
-
     def flame(self, step: int, name: str, how: str, stack: Sequence[Spot], ns: int) -> None:
         """Add a look at a stack while a step was done, for a task of prefix `name` or ""."""
         self._tree.look(step, name, how, stack, ns)

@@ -46,6 +46,15 @@ def test_a_flame_graph_draws_zooms_and_searches(watched: Watched, tmp_path: Path
     assert "1 box: 1.00 s, 9.1 % of all" in page.locator("#told").inner_text()
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_is_wider_than_the_page(browser: Any, tmp_path: Path, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    page = Watched(context.new_page()).open(put(flame_of(hostile().recording()), tmp_path))
+    over = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    context.close()
+    assert over <= 1
+
+
 def test_a_flame_graph_can_be_walked_through_by_keys(watched: Watched, tmp_path: Path) -> None:
     page = watched.open(put(flame_of(built()), tmp_path))
     page.focus("#graph")
