@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from contextvars import ContextVar
 
 from stageprof_runtime.stage import Stage
@@ -26,8 +27,41 @@ inside = _Inside()
 #: role -> code of the long step that it is in now, for the live view
 phase: dict[str, int] = {}
 
-#: Threads that wait inside Dask: what they do is known, nobody needs to look at them.
-waiting: set[int] = set()
+#: Seconds after which one who sleeps until a thread comes back looks for himself.
+ASK_S = 0.25
+
+
+class _Waiting:
+    """Threads that wait inside Dask: what they do is known, nobody needs to look at them."""
+
+    def __init__(self) -> None:
+        self._threads: set[int] = set()
+        self._back = threading.Condition()
+
+    def __contains__(self, thread: int) -> bool:
+        return thread in self._threads
+
+    def add(self, thread: int) -> None:
+        self._threads.add(thread)
+
+    def discard(self, thread: int) -> None:
+        self._threads.discard(thread)
+        self.tell()
+
+    def tell(self) -> None:
+        """Have those in `until` ask again; never waits for a lock, which a fork may have left."""
+        if self._back.acquire(blocking=False):
+            self._back.notify_all()
+            self._back.release()
+
+    def until(self, over: Callable[[], bool], thread: int) -> None:
+        """Sleep until the thread waits no more, or `over` says so after `tell`."""
+        with self._back:
+            while thread in self._threads and not over():
+                self._back.wait(ASK_S)  # for `tell` may have come between
+
+
+waiting = _Waiting()
 
 #: ("data" | "result", address of the receiver or ""), or None
 exchange: ContextVar[tuple[str, str] | None] = ContextVar("stageprof_exchange", default=None)

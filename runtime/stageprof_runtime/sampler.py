@@ -22,7 +22,7 @@ from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
-from stageprof_runtime.clock import now_ns
+from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.context import waiting
 from stageprof_runtime.event import SAMPLED, SPAN
 from stageprof_runtime.guard import Watch, attempt
@@ -188,7 +188,7 @@ class Sampler:
         self._stood_ns = 0
         self._since = self._last = now_ns()
         self.watch = Watch("sampler")
-        #: nanoseconds of our own, and looks taken
+        #: nanoseconds of a processor that looking took, and looks taken
         self.cost_ns = 0
         self.looks = 0
         self._worker = threading.Thread(target=self._run, name="stageprof-sampler", daemon=True)
@@ -206,18 +206,26 @@ class Sampler:
     def stop(self) -> None:
         """Stop looking and emit what is open; returns when the thread is gone."""
         self._stop.set()
+        waiting.tell()
         if self._worker.is_alive():
             self._worker.join()
 
     def _run(self) -> None:
         asked = now_ns()
         while not self._stop.wait(PERIOD_S) and not self.watch.disabled:
-            start = now_ns()
+            start, used = now_ns(), thread_ns()
             attempt(self.watch, self._once, start, (start - asked) / 1e9 - PERIOD_S)
             self.looks += 1
+            self.cost_ns += thread_ns() - used
+            if self._thread in waiting:
+                self._rest()
             asked = now_ns()
-            self.cost_ns += asked - start
         attempt(self.watch, self._end, now_ns())
+
+    def _rest(self) -> None:
+        """The thread waits in Dask, mostly for much longer than our period."""
+        waiting.until(self._stop.is_set, self._thread)
+        self._last = now_ns()
 
     def _once(self, t: int, late_s: float) -> None:
         state, stood = self._look(t, waited=for_bytecode(late_s, 1))

@@ -14,7 +14,7 @@ from typing import Any
 
 from stageprof_runtime import process
 from stageprof_runtime.batch import pack
-from stageprof_runtime.clock import now_ns
+from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.context import phase
 from stageprof_runtime.event import MARK, Place
 from stageprof_runtime.guard import Watch, attempt, failures
@@ -82,12 +82,12 @@ class Shipper:
     def _run(self) -> None:
         rounds = 0
         while not self._stop.wait(PERIOD_S):
-            start = now_ns()
+            used = thread_ns()
             rounds += 1
             attempt(self._watch, self._round, rounds % ROUNDS == 0)
             cost = self.cost["ship"]
             cost[0] += 1
-            cost[1] += now_ns() - start
+            cost[1] += thread_ns() - used
 
     def _round(self, every: bool) -> None:  # noqa: FBT001 (passed on by `attempt`)
         if every:

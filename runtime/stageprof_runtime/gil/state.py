@@ -9,6 +9,7 @@ seen to find the state in CPython 3.11, 3.12 and 3.13.
 from __future__ import annotations
 
 import ctypes
+import functools
 import platform
 import struct
 import sys
@@ -51,12 +52,20 @@ def find() -> GilState:
         raise NoGil(f"memory of a process is read on 64-bit Linux only, this is {sys.platform}")
     if platform.python_implementation() != "CPython":
         raise NoGil(f"{platform.python_implementation()} is not CPython")
-    mine, other = _candidates(), _candidates_of_another_thread()
+    return _found()
+
+
+@functools.cache
+def _found() -> GilState:
+    """It stays there while the process lives."""
+    start = _runtime()
+    size = min(RUNTIME, _end_of_mapping(start) - start)
+    mine, other = _candidates(start, size), _candidates_of_another_thread(start, size)
     both = mine[0] & other[0]
     idents = sorted(mine[1] & other[1])
     if len(both) != 1 or not idents:
         raise NoGil(f"the state of the GIL was not found ({len(both)} candidates)")
-    return GilState(_runtime() + both.pop(), idents[0])
+    return GilState(start + both.pop(), idents[0])
 
 
 def _runtime() -> int:
@@ -66,13 +75,11 @@ def _runtime() -> int:
         raise NoGil("the interpreter does not show its state") from None
 
 
-def _candidates() -> tuple[set[int], set[int]]:
+def _candidates(start: int, size: int) -> tuple[set[int], set[int]]:
     """Offsets at which the last holder may be kept, and this thread's identifier."""
     get = ctypes.pythonapi.PyThreadState_Get
     get.restype = ctypes.c_void_p
     me, interval = int(get()), round(sys.getswitchinterval() * 1e6)
-    start = _runtime()
-    size = min(RUNTIME, _end_of_mapping(start) - start)
     # `string_at` keeps the GIL; a read of /proc/self/mem would give it away.
     held = _places(ctypes.string_at(start, size), struct.pack("QQI", interval, me, 1))
     ids = struct.pack("QQ", threading.get_ident(), threading.get_native_id())
@@ -89,9 +96,13 @@ def _places(memory: bytes, wanted: bytes) -> set[int]:
     return found
 
 
-def _candidates_of_another_thread() -> tuple[set[int], set[int]]:
+def _candidates_of_another_thread(start: int, size: int) -> tuple[set[int], set[int]]:
     found: list[tuple[set[int], set[int]]] = []
-    thread = threading.Thread(target=lambda: found.append(_candidates()), name="stageprof-gil")
+
+    def look() -> None:
+        found.append(_candidates(start, size))
+
+    thread = threading.Thread(target=look, name="stageprof-gil")
     thread.start()
     thread.join()
     if not found:

@@ -1,12 +1,13 @@
 """The program beside a process: sees who holds the process's GIL, and who waits for it.
 
 It runs by itself, with the modules that it is made of as its input (see `program`), and imports the
-standard library only. About `rate` times a second (half of it while no thread waits, a fifth while
-the GIL is free) it reads from the other's memory which thread has the GIL, and from the kernel
-which threads wait within the GIL's own lock. It stops nobody and takes no lock of the other's.
-Both have the same monotonic clock. What it saw leaves by standard output (see `messages`); on
-standard input come lines ``thread-id identifier wanted`` of the threads to look at, and `TASKS`
-once two threads run tasks. From then on py-spy says where the holders are while threads wait.
+standard library only. About `rate` times a second (half of it after five seconds, half again while
+no thread waits, a fifth while the GIL is free) it reads from the other's memory which thread has
+the GIL, and from the kernel which threads wait within the GIL's own lock. It stops nobody and takes
+no lock of the other's. Both have the same monotonic clock. What it saw leaves by standard output
+(see `messages`); on standard input come lines ``thread-id identifier wanted`` of the threads to
+look at, and `TASKS` once two threads run tasks. From then on py-spy says where the holders are
+while threads wait.
 
 It ends when its input does or its parent has gone, and py-spy ends with it.
 """
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 #: thread that waits, one of two.
 SELDOM, LESS = 5, 2
 HARDLY: Final = 0.05
+#: A watch that has looked for so long (ns) knows the shares well, and looks half as often.
+LONG_NS: Final = 5_000_000_000
 #: Nanoseconds between two messages.
 EVERY_NS: Final = 500_000_000
 #: So many threads that wait, on average over half a second, are worth py-spy's cost: more than a
@@ -48,6 +51,7 @@ class Watch:
         self._often = self._period = 1_000_000_000 // rate
         self._now = self._told = time.perf_counter_ns()
         self._states = States(self._now)
+        self._began = self._now
         self._late = 0
         self._tasks = False
         self._told_refusal = ""
@@ -106,7 +110,8 @@ class Watch:
             self._spy.start()
         idle = states.held <= HARDLY * states.looks
         alone = states.waiting <= HARDLY * states.looks
-        self._period = self._often * (SELDOM if idle else LESS if alone else 1)
+        long = LESS if self._now - self._began > LONG_NS else 1
+        self._period = self._often * (SELDOM if idle else LESS if alone else 1) * long
         states.rows, states.looks, states.held, states.waiting = [], 0, 0, 0
         self._told = self._now
         out.flush()

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import IO, Any, Final
 
-from stageprof_runtime.clock import now_ns
+from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.event import HOLD, MARK, SAMPLE, STOOD
 from stageprof_runtime.gil.messages import COST, INTERVAL, RECORD, SUMS, TASKS, TEXT
 from stageprof_runtime.gil.permission import allow, allowed_no_more
@@ -167,11 +167,11 @@ class Watcher:
 
     def _heard(self, said: bytes) -> bytes:
         """Emit what whole records say; returns what is left."""
-        start = now_ns()
-        used = self._take(said)
+        start = thread_ns()
+        taken = self._take(said)
         self.watches[0].calls += 1
-        self.watches[0].measured(now_ns() - start)
-        return said[used:]
+        self.watches[0].measured(thread_ns() - start)
+        return said[taken:]
 
     def _take(self, said: bytes) -> int:
         """Emit what whole records say; how many bytes they took."""
