@@ -1,13 +1,14 @@
 """What kind of work tasks did, by prefix and by the user's line: the rows of STACK, summed.
 
 A share of looks is a share of time give or take chance: with n looks one of s is known to about
-the root of s (1 - s) / n. Rules take that into the interval that they predict.
+the root of s (1 - s) / n. Rules take that into the interval that they predict. Bytecode runs only
+with the GIL: where it was watched, no share is larger than the time with it and in the queue for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from math import sqrt
 from typing import TYPE_CHECKING, Final
@@ -29,6 +30,10 @@ ERRORS: Final = 1.65
 #: Looks at a call that count as bytecode, for each that is certain to be: with a call in each round
 #: of a loop the two are alike, with three calls they are three to one.
 CALLS: Final = 3
+#: A part of their time that tasks may have had the GIL beyond what the watch saw of them.
+SLACK: Final = 0.03
+#: Tasks are bounded by what was watched of them if that is at least so much of their time.
+WATCHED: Final = 0.5
 _COMPUTE: Final = frozenset({STEP["compute"]})
 
 
@@ -87,6 +92,30 @@ class Looks:
         part = min(1.0, seconds / whole) if whole > 0 else 0.0
         off = ERRORS * sqrt(max(part * (1 - part), 0.25 / count) / count)
         return Share(max(0.0, part - off), part, min(1.0, part + off))
+
+    def interpreted(self, looks: Iterable[Look]) -> dict[str, Share]:
+        """As `shares`, of work that is bytecode: no more than the tasks had of the GIL."""
+        found = self.shares(looks)
+        for prefix, (low, middle, high) in ((p, astuple(share)) for p, share in found.items()):
+            most = self._with_gil(prefix)
+            found[prefix] = Share(min(low, most), min(middle, most), min(high, most))
+        return found
+
+    def _with_gil(self, prefix: str) -> float:
+        """The part of its tasks' time with the GIL or in the queue for it; 1 if nobody watched."""
+        timeline, runs = self._recording.timeline, self._recording.timeline.runs
+        mine = self.runs([prefix])
+        seen = mine & timeline.gil.watched(runs["wplace"])
+        length = runs["stop"] - runs["start"]
+        if not length[seen].sum() > WATCHED * length[mine].sum():
+            return 1.0
+        had = (timeline.gil.runs.held + timeline.gil.runs.waited)[seen].sum()
+        return min(1.0, float(had / length[seen].sum()) + SLACK)
+
+    def holding(self, prefixes: Iterable[str]) -> dict[str, float]:
+        """`gil_hold_s`: for how long tasks of these prefixes had the GIL, if it was watched."""
+        gil = self._recording.timeline.gil
+        return {"gil_hold_s": gil.runs.held[self.runs(prefixes)].sum() / 1e9} if gil else {}
 
     def python(self) -> list[Look]:
         """Looks at bytecode of the user's or the standard library: certain ones, and likely ones.

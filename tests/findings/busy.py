@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from replay.handmade import CLIENT, HandMade, ns
 from stageprof_collectors.recording import Recording
-from stageprof_runtime.event import COLUMN, FINISH, LINE, RUN, SAMPLE, STACK, UNUSED
+from stageprof_runtime.event import COLUMN, FINISH, HOLD, LINE, RUN, SAMPLE, STACK, UNUSED
 
 FILE: Final = "/home/u/etl.py"
 SECOND: Final = 1000.0
@@ -80,6 +80,10 @@ class Busy:
     def contention(self, value: float) -> None:
         for t in (0.0, self._stop):
             self.worker(SAMPLE, ns(t + 1), "gil.contention", value)
+
+    def held(self, start: float, stop: float, thread: int = 0) -> None:
+        """The watch saw a thread of the worker with the GIL."""
+        self.worker(HOLD, ns(start), ns(stop), thread + 1, 0)
 
     def facts(self, **values: float) -> None:
         """What the worker says of itself: `threads`, `cpus`."""

@@ -45,6 +45,34 @@ def test_calls_count_three_times_the_certain_looks_at_most() -> None:
     assert found.evidence["share_of_tasks"] == pytest.approx(0.4)
 
 
+def held(part: float, python: int, calls: int) -> Recording:
+    """Tasks of 500 ms each that had the GIL for a part of it."""
+    busy = Busy()
+    busy.tasks("longest", 10, 500)
+    busy.look("longest", 19, "longest", "python", python)
+    busy.look("longest", 21, "longest", "call", calls)
+    for i in range(10):
+        busy.held(2 + 500 * i, 2 + 500 * (i + part))
+    return busy.recording()
+
+
+def test_no_more_is_python_than_the_tasks_had_the_gil() -> None:
+    """The calls went into C code that gave the GIL up: the watch knows, looks alone do not."""
+    found = one(RULE, held(0.3, python=25, calls=75))
+
+    assert found.evidence["share_of_tasks"] == pytest.approx(0.33, abs=0.001)
+    assert found.evidence["gil_hold_s"] == pytest.approx(1.5, rel=0.01)
+    assert found.saving_s[1] <= 5.0 * 0.33
+
+
+def test_what_had_the_gil_all_the_time_is_as_it_was_looked_at() -> None:
+    assert one(RULE, held(1.0, 25, 75)).evidence["share_of_tasks"] == pytest.approx(1.0)
+
+
+def test_without_a_watch_nothing_is_known_of_holding() -> None:
+    assert "gil_hold_s" not in one(RULE, program()).evidence
+
+
 @pytest.mark.parametrize(("python", "fires"), [(19, False), (21, True)])
 def test_it_takes_a_fifth_of_the_tasks_time(python: int, fires: bool) -> None:
     assert bool(asked(RULE, program(python, 0, 100 - python))) == fires

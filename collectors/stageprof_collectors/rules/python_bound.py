@@ -49,7 +49,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 def _found(
     recording: Recording, looks: Looks, mine: list[Look], limits: Limits
 ) -> Iterator[Finding]:
-    shares = looks.shares(mine)
+    shares = looks.interpreted(mine)
     main = max(mine, key=lambda look: look.seconds)
     most = shares[main.prefix].middle
     if most < limits["of_tasks"]:
@@ -70,6 +70,7 @@ def _found(
             "share_of_tasks": most,
             "task_s": looks.busy(shares),
             "looks": sum(look.count for look in mine),
+            **looks.holding(shares),
         },
         cost_s=cost,
         saving_s=saved,

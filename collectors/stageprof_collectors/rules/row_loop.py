@@ -89,7 +89,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 def _found(
     recording: Recording, looks: Looks, mine: list[Look], limits: Limits
 ) -> Iterator[Finding]:
-    shares = looks.shares(mine)
+    shares = looks.interpreted(mine)
     cost = looks.cost(shares)
     if cost < limits["share"] * recording.wall:
         return
@@ -109,6 +109,7 @@ def _found(
             "share_of_tasks": most,
             "task_s": busy,
             "looks": sum(look.count for look in mine),
+            **looks.holding(shares),
         },
         cost_s=cost,
         saving_s=saved,
