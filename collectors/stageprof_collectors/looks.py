@@ -2,7 +2,7 @@
 
 A share of looks is a share of time give or take chance: with n looks one of s is known to about
 the root of s (1 - s) / n. Rules take that into the interval that they predict. Bytecode runs only
-with the GIL: where it was watched, no share is larger than the time with it and in the queue for it.
+with the GIL: where it was watched, no share is larger than the time with it or in the queue for it.
 """
 
 from __future__ import annotations
