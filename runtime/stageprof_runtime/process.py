@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import Final
 
@@ -19,10 +19,10 @@ from stageprof_runtime.tree import Spot
 
 
 class _Emitter:
-    """Hands rows to the rings of a role; with none of that role, to the process's first ring.
+    """Hands rows to the rings of a role; with none of that role, to the first of each session.
 
     A worker that runs a client inside a task has client events but no client: they go into the
-    worker's own recording.
+    worker's own recording. A process has one GIL, whatever roles it plays.
     """
 
     def row(self, role: str, row: Row) -> None:
@@ -58,17 +58,24 @@ EMIT: Final = _Emitter()
 
 _lock = threading.RLock()
 _rings: dict[str, list[Ring]] = {}
+#: what joined, in order: session (or the ring itself, of none) and ring
+_joined: list[tuple[object, Ring]] = []
+#: the first ring of each session
 _fallback: list[Ring] = []
 _probes: dict[Install, tuple[int, Undo]] = {}
+#: What a probe has to tell a session that begins while it is installed for others.
+again: Final[dict[Install, Callable[[], None]]] = {}
 #: Probes that could not be installed here: name -> why.
 failed: Final[dict[str, str]] = {}
 
 
-def join(role: str, ring: Ring, probes: Sequence[Install]) -> Undo:
+def join(role: str, ring: Ring, probes: Sequence[Install], session: str = "") -> Undo:
     """Send the events of a role to this ring, and keep these probes installed until undone."""
+    joined = session or ring, ring
     with _lock:
         _rings[role] = [*_rings.get(role, ()), ring]
-        _fallback[:] = [ring for rings in _rings.values() for ring in rings][:1]
+        _joined.append(joined)
+        _first_of_each()
         mine = [probe for probe in probes if _install(probe)]
     left = False
 
@@ -83,9 +90,17 @@ def join(role: str, ring: Ring, probes: Sequence[Install]) -> Undo:
             _rings[role] = [r for r in _rings.get(role, ()) if r is not ring]
             if not _rings[role]:
                 del _rings[role]
-            _fallback[:] = [ring for rings in _rings.values() for ring in rings][:1]
+            _joined.remove(joined)
+            _first_of_each()
 
     return leave
+
+
+def _first_of_each() -> None:
+    firsts: dict[object, Ring] = {}
+    for session, ring in _joined:
+        firsts.setdefault(session, ring)
+    _fallback[:] = firsts.values()
 
 
 def share(probe: Install) -> Undo:
@@ -135,6 +150,8 @@ def _install(probe: Install) -> bool:
             # A version of Dask without this place: the program goes on, coverage says so.
             failed[_name(probe)] = repr(error)[:200]
             return False
+    elif probe in again:
+        again[probe]()
     _probes[probe] = (uses + 1, undo)
     return True
 
@@ -159,6 +176,7 @@ def _after_fork() -> None:
         for ring in rings:
             ring.clear()
     _rings.clear()
+    _joined.clear()
     _fallback.clear()
     for probe in list(_probes):
         _probes.pop(probe)[1]()

@@ -114,7 +114,7 @@ class WorkerProbe(WorkerPlugin):
         undos.append(shipper.stop)
         probes: list[Install] = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
         probes += [gil.install] * self._watch_gil
-        undos.append(process.join("worker", ring, probes))
+        undos.append(process.join("worker", ring, probes, self._session))
         undos.append(Ticks(worker.loop.asyncio_loop, ring, self.watches["ticks"]).start())
         self.watches |= {stacks.NAME: looker.watch(stacks.NAME)} | gil.watches()
         shipper.start()

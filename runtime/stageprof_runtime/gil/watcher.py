@@ -28,7 +28,7 @@ from stageprof_runtime.probes.stacks import running
 RATE: Final = 100
 #: Seconds that the watch is given to end.
 PATIENCE_S: Final = 4.0
-#: A process has one GIL: what is known of it goes to the process's first ring, whatever its role.
+#: A process has one GIL: what is known of it goes to each session's first ring, whatever its role.
 ANY: Final = "any"
 #: Our own threads: they are not asked whether they wait.
 OURS: Final = "stageprof-"
@@ -45,6 +45,8 @@ class Watcher:
         self._pid = os.getpid()
         self._child: subprocess.Popen[bytes] | None = None
         self._told: dict[int, int] = {}
+        self._what = ""
+        self._names: dict[int, str] = {}
         self._tasks = False
         self._over = threading.Event()
         #: what ends the thread's sleep: read end, write end
@@ -116,7 +118,14 @@ class Watcher:
 
     def _source(self, what: str) -> None:
         """Say what the numbers of the GIL come from from now on."""
-        self._emit.row(ANY, (MARK, now_ns(), "gil source", what[:300]))
+        self._what = what[:300]
+        self._emit.row(ANY, (MARK, now_ns(), "gil source", self._what))
+
+    def tell(self) -> None:
+        """Say what a session that begins now has missed: the source, and the threads' names."""
+        self._emit.row(ANY, (MARK, now_ns(), "gil source", self._what))
+        for label in self._names.values():
+            self._emit.row(ANY, (MARK, now_ns(), "thread", label))
 
     def _refused(self, reason: str) -> None:
         self._source(f"ticker: {reason}")
@@ -135,14 +144,14 @@ class Watcher:
             f"{n} {now[n].ident} {int(not now[n].name.startswith(OURS))}\n" for n in news
         )
         self._told = {n: t.ident or 0 for n, t in now.items()}
+        self._names = {n: f"{t.ident} {t.name}"[:200] for n, t in now.items()}
         if not self._tasks and len(running) > 1:
             self._tasks = True
             lines += f"{TASKS.decode()}\n"
         if lines:
             pipe.write(lines.encode())
         for n in news:
-            label = f"{now[n].ident} {now[n].name}"[:200]
-            self._emit.row(ANY, (MARK, now_ns(), "thread", label))
+            self._emit.row(ANY, (MARK, now_ns(), "thread", self._names[n]))
 
     # -- what it says -----------------------------------------------------------------------
 

@@ -30,8 +30,10 @@ def install(emit: Emit) -> Undo:
     watcher.instead = ticker.start
     _watchers.append(watcher)
     watcher.start()
+    process.again[install] = watcher.tell
 
     def undo() -> None:
+        process.again.pop(install, None)
         _watchers.remove(watcher)
         _watches.clear()
         watcher.stop()

@@ -1,0 +1,76 @@
+"""Several recordings in one process: the process has one watch, and each has what it saw."""
+
+from __future__ import annotations
+
+import time
+
+import stageprof
+from stageprof_runtime import process
+from stageprof_runtime.event import MARK
+from stageprof_runtime.patch import Emit, Undo
+from stageprof_runtime.ring import Ring
+
+#: Seconds of holding, a hundred looks.
+SPIN_S = 1.5
+
+
+def spin(seconds: float) -> None:
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+
+def test_one_within_the_other_and_both_know_who_held_the_gil() -> None:
+    with stageprof.profile() as outer:
+        spin(SPIN_S / 3)
+        with stageprof.profile() as inner:
+            spin(SPIN_S)
+    for recording in (outer.recording, inner.recording):
+        assert set(recording.timeline.gil.sources.values()) == {"watch"}
+        frame = recording.gil()
+        held = frame[frame["thread"] == "MainThread"]["hold_s"].sum()
+        assert held > SPIN_S / 2
+    assert inner.recording.wall < outer.recording.wall
+
+
+def rows(ring: Ring) -> list[tuple[object, ...]]:
+    return [row for row in ring.take() if row[0] == MARK]
+
+
+def test_each_session_gets_a_row_of_the_process_once() -> None:
+    rings = [Ring() for _ in range(3)]
+    leaves = [
+        process.join("client", rings[0], [], "a"),
+        process.join("worker", rings[1], [], "a"),
+        process.join("worker", rings[2], [], "b"),
+    ]
+    process.EMIT.row("any", (MARK, 1, "x", ""))
+    assert [len(rows(ring)) for ring in rings] == [1, 0, 1]
+    leaves[0]()
+    process.EMIT.row("any", (MARK, 1, "x", ""))
+    assert [len(rows(ring)) for ring in rings] == [0, 1, 1]
+    process.EMIT.row("worker", (MARK, 1, "x", ""))
+    assert [len(rows(ring)) for ring in rings] == [0, 1, 1]
+    for leave in leaves:
+        leave()
+    assert process.installed() == []
+
+
+def test_who_comes_later_is_told_what_it_missed() -> None:
+    told: list[str] = []
+
+    def install(emit: Emit) -> Undo:
+        process.again[install] = lambda: told.append("again")
+
+        def undo() -> None:
+            del process.again[install]
+
+        return undo
+
+    first = process.join("client", Ring(), [install], "a")
+    assert told == []
+    second = process.join("client", Ring(), [install], "b")
+    assert told == ["again"]
+    second()
+    first()
+    assert install not in process.again
