@@ -7,7 +7,8 @@ threads of its process by way of a copy, as it now gets what other workers made.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from math import ceil
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -26,7 +27,51 @@ ASK_S: Final = 0.001
 BYTES_PER_S: Final = 500e6
 #: A rate is measured from so many bytes at least.
 ENOUGH: Final = 10_000_000
+#: Tasks that neither compute nor wait for the GIL for so much of their time wait for something
+#: else: they need their threads.
+ELSEWHERE: Final = 0.25
 _MOVING: Final = tuple(STEP[name] for name in ("data.transfer", "data.dump", "data.load"))
+
+
+class Processes(NamedTuple):
+    """Worker processes of a host instead of threads."""
+
+    count: int
+    #: threads of each, and of the largest worker now
+    threads: int
+    before: int
+
+    def __str__(self) -> str:
+        if self.threads == 1:
+            return "one thread for each worker process"
+        return f"{self.count} worker processes of {self.threads} threads each"
+
+    @property
+    def gone(self) -> float:
+        """The part of the waiting for one another that is gone with so few threads together."""
+        return 1 - (self.threads - 1) / max(self.before - 1, 1)
+
+
+def processes(recording: Recording, waited: Floats) -> Processes:
+    """As many as there are threads now, but no more than the host has processors.
+
+    With one thread each, if tasks do nothing but compute; tasks that wait for storage or for the
+    network as well keep as many threads as they have.
+
+    Args:
+        recording: the run.
+        waited: share of each run's time that is waiting for the GIL.
+    """
+    workers, runs = recording.workers(), recording.timeline.runs
+    threads = int(workers.groupby("host")["threads"].sum().max())
+    most = int(workers["threads"].max())
+    number = max(1, min(threads, int(workers["cpus"].max()) or threads))
+    length = np.maximum(runs["stop"] - runs["start"], 1)
+    other = np.clip(1 - runs["cpu"] / length - waited, 0, 1) * length
+    seen = runs["seen"] == 1
+    if other[seen].sum() < ELSEWHERE * length[seen].sum():
+        return Processes(number, 1, most)
+    return Processes(number, min(ceil(threads / number), most), most)
 
 
 def apart(recording: Recording, waited: Floats, part: float = 1.0) -> Change:

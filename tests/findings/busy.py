@@ -85,6 +85,10 @@ class Busy:
         """The watch saw a thread of the worker with the GIL."""
         self.worker(HOLD, ns(start), ns(stop), thread + 1, 0)
 
+    def waited(self, start: float, stop: float, thread: int = 0) -> None:
+        """The watch saw a thread of the worker wait for the GIL."""
+        self.worker(HOLD, ns(start), ns(stop), thread + 1, 1)
+
     def facts(self, **values: float) -> None:
         """What the worker says of itself: `threads`, `cpus`."""
         for name, value in values.items():

@@ -79,3 +79,36 @@ def test_the_code_starts_the_cluster_with_one_thread_a_process(
     exec(one(RULE, program()).fix.code, {})
 
     assert asked_for == {"n_workers": 4, "threads_per_worker": 1, "processes": True}
+
+
+def sleeping(threads: int, *, cpus: int) -> Recording:
+    """The watch saw each task hold the GIL for a tenth and wait for it for a tenth of its time."""
+    busy = Busy(threads)
+    busy.facts(threads=threads, cpus=cpus)
+    busy.tasks("asked", 20, 500, cpu=0.1)
+    busy.look("asked", 24, "asked", "call", 50)
+    for i in range(20):
+        start = 2 + 500 * (i // threads)
+        busy.held(start, start + 50, i % threads)
+        busy.waited(start + 50, start + 100, i % threads)
+    return busy.recording()
+
+
+def test_tasks_that_wait_for_something_else_as_well_keep_their_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a thread for each of two processors eighteen of twenty would wait for their turn."""
+    asked_for: dict[str, object] = {}
+    monkeypatch.setattr("distributed.LocalCluster", lambda **options: asked_for.update(options))
+    monkeypatch.setattr("distributed.Client", lambda cluster: cluster)
+    found = one(RULE, sleeping(20, cpus=2))
+    exec(found.fix.code, {})
+
+    assert asked_for == {"n_workers": 2, "threads_per_worker": 10, "processes": True}
+    assert "2 worker processes of 10 threads each" in found.fix.text
+    # Of the others that a thread waits for ten of nineteen are in another process then.
+    assert found.saving_s[1] <= found.cost_s * (10 / 19) + 0.001
+
+
+def test_where_processes_would_have_as_many_threads_nothing_is_said() -> None:
+    assert asked(RULE, sleeping(20, cpus=1)) == []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from stageprof_collectors.apart import Processes, processes
 from stageprof_collectors.blockage import HELD, SHARE, STALL_S, blocked, collections
 from stageprof_collectors.exchange import kind
 from stageprof_collectors.finding import Finding, Fix, Where, severity
@@ -32,13 +33,13 @@ GONE: Final = 0.6
 
 _THREADS: Final = (
     "While `{name}`{at} holds the GIL, the event loop of its process cannot answer other workers, "
-    "take new tasks or report results. Start the cluster with one thread for each worker process "
+    "take new tasks or report results. Start the cluster with {layout} "
     "(the code below, in place of your own cluster), so that fewer threads keep the GIL from it."
 )
 _THREADS_CODE: Final = """\
 from distributed import Client, LocalCluster
 
-cluster = LocalCluster(n_workers={workers}, threads_per_worker=1, processes=True)
+cluster = LocalCluster(n_workers={workers}, threads_per_worker={threads}, processes=True)
 client = Client(cluster)"""
 _PIECES: Final = (
     "While `{name}`{at} is in one long call that holds the GIL, the event loop of its process "
@@ -172,13 +173,22 @@ def _holding(recording: Recording, row: int, spans: Sequence[Segment[None]]) -> 
 def _fix(recording: Recording, by: Held, name: str, where: str) -> Fix:
     if by.by == "gc":
         return Fix(_GC, _GC_CODE)
-    threads = recording.workers()["threads"]
     name = name or by.prefix
-    if len(threads) and int(threads.max()) > 1:
-        code = _THREADS_CODE.format(workers=max(1, int(threads.sum())))
-        return Fix(_THREADS.format(name=name, at=where), code)
+    layout = _apart(recording)
+    if layout is not None and layout.gone > 0:
+        code = _THREADS_CODE.format(workers=layout.count, threads=layout.threads)
+        return Fix(_THREADS.format(name=name, at=where, layout=layout), code)
     code = _PIECES_CODE.format(name=word(by.look.entry if by.look else name, "work"))
     return Fix(_PIECES.format(name=name, at=where), code)
+
+
+def _apart(recording: Recording) -> Processes | None:
+    """What the workers could be instead; None if they have one thread each."""
+    threads = recording.workers()["threads"]
+    if not len(threads) or int(threads.max()) < 2:
+        return None
+    shares = recording.timeline.gil.shares
+    return processes(recording, np.zeros(len(recording.tasks())) if shares is None else shares)
 
 
 RULE = Rule(

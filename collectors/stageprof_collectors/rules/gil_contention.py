@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.apart import apart, concurrency, processor_bound
+from stageprof_collectors.apart import (
+    Processes,
+    apart,
+    concurrency,
+    processes,
+    processor_bound,
+)
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.looks import Looks
 from stageprof_collectors.phrase import made_at, of_wall
@@ -31,17 +37,17 @@ _COMPUTE: Final = frozenset({STEP["compute"]})
 
 _TEXT: Final = (
     "Python runs one thread of a process at a time: while `{holder}`{at} computes, the other "
-    "threads of its worker wait. Processes do not wait for one another. Start the cluster with one "
-    "thread for each worker process (the code below, in place of your own cluster; {cpus} here). "
+    "threads of its worker wait. Processes do not wait for one another. Start the cluster with "
+    "{layout} (the code below, in place of your own cluster; {cpus} here). "
     "Or change that line, so that a library that gives the GIL up (NumPy, pandas, PyArrow) does "
     "its work."
 )
 _CODE: Final = """\
 from distributed import Client, LocalCluster
 
-cluster = LocalCluster(n_workers={workers}, threads_per_worker=1, processes=True)
+cluster = LocalCluster(n_workers={workers}, threads_per_worker={threads}, processes=True)
 client = Client(cluster)
-# on other clusters: dask worker {address} --nworkers {workers} --nthreads 1"""
+# on other clusters: dask worker {address} --nworkers {workers} --nthreads {threads}"""
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -54,11 +60,12 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     length = (timeline.runs["stop"] - timeline.runs["start"]) / 1e9
     if float((waited * length).sum()) < limits["seconds"]:
         return
-    most = np.minimum(waited, 1 - processor_bound(recording))
+    layout = processes(recording, waited)
+    most = np.minimum(waited * layout.gone, 1 - processor_bound(recording))
     most = np.maximum(most, 0.0)
     cost = _on_path(recording, waited)
-    if cost >= limits["share"] * recording.wall:
-        yield _finding(recording, waited, most, cost)
+    if layout.gone > 0 and cost >= limits["share"] * recording.wall:
+        yield _finding(recording, waited, most, cost, layout)
 
 
 def _beside_others(runs: dict[str, Ints]) -> NDArray[np.bool_]:
@@ -79,7 +86,9 @@ def _on_path(recording: Recording, waited: Floats) -> float:
     return sum((s.stop - s.start) * float(waited[s.run]) for s in steps) / 1e9
 
 
-def _finding(recording: Recording, waited: Floats, most: Floats, cost: float) -> Finding:
+def _finding(
+    recording: Recording, waited: Floats, most: Floats, cost: float, layout: Processes
+) -> Finding:
     replay = recording.replay
     seen = recording.timeline.gil.watched(recording.timeline.runs["wplace"])
     low = replay.saving(apart(recording, np.where(seen, SEEN, LEAST) * most, LEAST))[0]
@@ -110,19 +119,14 @@ def _finding(recording: Recording, waited: Floats, most: Floats, cost: float) ->
         cost_s=cost,
         saving_s=saved,
         fix=Fix(
-            _TEXT.format(holder=name, at=where, cpus=count(cpus, "processor")),
-            _CODE.format(workers=_processes(recording), address="tcp://scheduler:8786"),
+            _TEXT.format(holder=name, at=where, layout=layout, cpus=count(cpus, "processor")),
+            _CODE.format(
+                workers=layout.count, threads=layout.threads, address="tcp://scheduler:8786"
+            ),
         ),
         where=Where(holder.file if holder else "", holder.line if holder else 0, "", "", prefix),
         cause=f"line:{holder.file}:{holder.line}" if holder else "gil",
     )
-
-
-def _processes(recording: Recording) -> int:
-    """As many worker processes on a host as there are threads now, but not above its processors."""
-    workers = recording.workers()
-    threads = int(workers.groupby("host")["threads"].sum().max())
-    return max(1, min(threads, int(workers["cpus"].max())))
 
 
 class Holder(NamedTuple):
