@@ -36,7 +36,7 @@ _MOVING: Final = tuple(STEP[name] for name in ("data.transfer", "data.dump", "da
 class Processes(NamedTuple):
     """Worker processes of a host instead of threads."""
 
-    count: int
+    number: int
     #: threads of each, and of the largest worker now
     threads: int
     before: int
@@ -44,7 +44,7 @@ class Processes(NamedTuple):
     def __str__(self) -> str:
         if self.threads == 1:
             return "one thread for each worker process"
-        return f"{self.count} worker processes of {self.threads} threads each"
+        return f"{self.number} worker processes of {self.threads} threads each"
 
     @property
     def gone(self) -> float:

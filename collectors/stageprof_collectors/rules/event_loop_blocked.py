@@ -176,7 +176,7 @@ def _fix(recording: Recording, by: Held, name: str, where: str) -> Fix:
     name = name or by.prefix
     layout = _apart(recording)
     if layout is not None and layout.gone > 0:
-        code = _THREADS_CODE.format(workers=layout.count, threads=layout.threads)
+        code = _THREADS_CODE.format(workers=layout.number, threads=layout.threads)
         return Fix(_THREADS.format(name=name, at=where, layout=layout), code)
     code = _PIECES_CODE.format(name=word(by.look.entry if by.look else name, "work"))
     return Fix(_PIECES.format(name=name, at=where), code)

@@ -121,7 +121,7 @@ def _finding(
         fix=Fix(
             _TEXT.format(holder=name, at=where, layout=layout, cpus=count(cpus, "processor")),
             _CODE.format(
-                workers=layout.count, threads=layout.threads, address="tcp://scheduler:8786"
+                workers=layout.number, threads=layout.threads, address="tcp://scheduler:8786"
             ),
         ),
         where=Where(holder.file if holder else "", holder.line if holder else 0, "", "", prefix),
