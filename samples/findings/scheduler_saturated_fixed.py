@@ -1,7 +1,7 @@
 """Finding: scheduler-saturated, after the fix.
 
-Twelve threads ask for batches of a hundred: fewer and longer tasks, which the scheduler hands out
-in time.
+Forty-eight threads ask for batches of ten: fewer and longer tasks, which the scheduler hands out in
+time.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import time
 
 from distributed import Client, LocalCluster
 
-TASKS, BATCH = 6_000, 100
+TASKS, BATCH = 6_000, 10
 
 
 def watched(numbers: list[int]) -> int:
-    """What a sensor says, a millisecond each."""
-    time.sleep(0.001 * len(numbers))
+    """What sensors say; each answers after 15 ms."""
+    time.sleep(0.015 * len(numbers))
     return sum(numbers)
 
 
 def main() -> None:
     """The sum of what all say."""
     with (
-        LocalCluster(n_workers=2, threads_per_worker=6, dashboard_address=":0") as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=24, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         batches = [list(range(start, start + BATCH)) for start in range(0, TASKS, BATCH)]

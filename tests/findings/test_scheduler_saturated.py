@@ -7,16 +7,28 @@ import pytest
 
 from findings.asking import asked, one, run
 from findings.stood import SCHEDULER, Stood
+from replay.handmade import ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.scheduler_saturated import RULE
+from stageprof_runtime.event import FLAME
+from stageprof_runtime.stage import STEP
 
 TASKS = 600
 
 
 def crowded(
-    *, busy: float = 0.9, tasks: int = TASKS, threads: int = 8, work: float = 0.3, each: float = 1.0
+    *,
+    busy: float = 0.9,
+    looked: float = 0.0,
+    tasks: int = TASKS,
+    threads: int = 8,
+    work: float = 0.3,
+    each: float = 1.0,
 ) -> Recording:
-    """Tasks of `work` ms, one handed out every `each` ms by a loop that is busy for a share."""
+    """Tasks of `work` ms, one handed out every `each` ms by a loop that is busy for a share.
+
+    `looked` is the part of the time in which it was seen at something.
+    """
     made = Stood(1, threads)
     graph = made.graph(0, 0, 0)
     last = -1
@@ -32,6 +44,8 @@ def crowded(
     made.wait(0, end, last, end)
     for t in range(0, int(end) + 100, 50):
         made.said(SCHEDULER, t, "loop.cpu_s", 7 + t / 1e3 * busy)
+        seen = (FLAME, ns(t), STEP["transition"], "", "python", -1, 1, round(50e6 * looked))
+        made._rows[SCHEDULER].append(seen)
     return made.recording(end)
 
 
@@ -50,6 +64,8 @@ def test_busy_scheduler_and_idle_threads_are_told_with_where_it_saturates() -> N
     [
         ({"busy": 0.62}, True),
         ({"busy": 0.58}, False),
+        ({"busy": 0.3, "looked": 0.55}, True),  # it waits for a processor, or for the GIL
+        ({"busy": 0.3, "looked": 0.45}, False),
         ({"tasks": 499}, False),
         ({"threads": 3}, False),
         ({"work": 5.0}, False),  # five of eight threads are busy

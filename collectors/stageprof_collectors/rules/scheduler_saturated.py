@@ -37,7 +37,9 @@ dask.config.set({{"array.chunk-size": "128MB"}})  # what chunks="auto" aims at""
 class Load(NamedTuple):
     """How busy a scheduler's loop was while tasks ran, and how idle the threads."""
 
+    #: what its thread used of a processor, and in what part of the looks it had something to do
     busy: float
+    occupied: float
     idle: float
     #: seconds of its loop for each task, and of the middle one of the tasks
     each_s: float
@@ -56,7 +58,9 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if len(runs["run"]) < limits["tasks"]:
         return
     load = _load(recording)
-    if load is None or load.busy < limits["busy"] or load.idle < limits["idle"]:
+    if load is None or load.idle < limits["idle"]:
+        return
+    if load.busy < limits["busy"] and load.occupied < limits["occupied"]:
         return
     if load.threads < limits["threads"] or load.most >= load.threads:
         return
@@ -79,11 +83,24 @@ def _load(recording: Recording) -> Load | None:
         return None
     start, stop = int(runs["assigned"][rows].min()), int(runs["stop"][rows].max())
     used = sum(_used(*samples, start, stop) for samples in told.values())
+    taken = max(used, _taken(recording, start, stop))
     threads = int(recording.workers()["threads"].sum())
     length = (runs["stop"] - runs["start"])[rows] / 1e9
     wall = max((stop - start) / 1e9, 1e-9)
     idle = 1 - float(length.sum()) / (wall * max(threads, 1))
-    return Load(used / wall, idle, used / len(rows), float(np.median(length)), threads)
+    each = taken / len(rows)
+    return Load(used / wall, taken / wall, idle, each, float(np.median(length)), threads)
+
+
+def _taken(recording: Recording, start: int, stop: int) -> float:
+    """Seconds for which loops of schedulers were seen at something else than waiting for messages.
+
+    Beside what a loop uses of a processor that is what it waits for one, and for the GIL.
+    """
+    looks = recording.timeline.read("flame", "t")
+    roles = np.array([place.role == "scheduler" for place in recording.store.places])
+    mine = roles[looks["place"]] & (looks["t"] >= start) & (looks["t"] <= stop)
+    return float(looks["total"][mine].sum() / 1e9)
 
 
 def _used(
@@ -104,13 +121,15 @@ def _finding(recording: Recording, crowd: Crowd, overhead: Overhead, load: Load,
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"The scheduler is busy for {share(load.busy)} of the time with {len(crowd.rows):,} "
+            f"The scheduler is busy for {share(load.occupied)} of the time with "
+            f"{len(crowd.rows):,} "
             f"tasks, most of `{main.prefix}`{made_at(main.file, main.line)}, while threads are "
             f"idle for {share(load.idle)}: {of_wall(cost, recording)}"
         ),
         stage=Stage.SCHEDULING,
         evidence={
-            "loop_busy_share": load.busy,
+            "loop_busy_share": load.occupied,
+            "loop_cpu_share": load.busy,
             "threads_idle_share": load.idle,
             "loop_each_s": load.each_s,
             "task_s": load.work_s,
@@ -148,6 +167,9 @@ RULE = Rule(
     limits={
         "tasks": Limit(500, "a task costs the scheduler about a millisecond: fewer never saturate"),
         "busy": Limit(0.6, "of a processor; with its reading and writing, 0.8 of the loop's time"),
+        "occupied": Limit(
+            0.5, "of the looks at the loop; the rest is what clients and workers answer it"
+        ),
         "idle": Limit(0.5, "of the threads' time: with less, they are the ones who are waited for"),
         "threads": Limit(4, "with fewer it is what each task costs that counts: tiny-tasks"),
     },
