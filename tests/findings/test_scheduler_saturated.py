@@ -62,8 +62,8 @@ def test_busy_scheduler_and_idle_threads_are_told_with_where_it_saturates() -> N
 @pytest.mark.parametrize(
     ("facts", "fires"),
     [
-        ({"busy": 0.62}, True),
-        ({"busy": 0.58}, False),
+        ({"busy": 0.52}, True),
+        ({"busy": 0.48}, False),
         ({"busy": 0.3, "looked": 0.55}, True),  # it waits for a processor, or for the GIL
         ({"busy": 0.3, "looked": 0.45}, False),
         ({"tasks": 499}, False),

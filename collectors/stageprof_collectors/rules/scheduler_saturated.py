@@ -37,9 +37,9 @@ dask.config.set({{"array.chunk-size": "128MB"}})  # what chunks="auto" aims at""
 class Load(NamedTuple):
     """How busy a scheduler's loop was while tasks ran, and how idle the threads."""
 
-    #: what its thread used of a processor, and in what part of the looks it had something to do
+    #: in what part of the time it had something to do, and what its thread used of a processor
     busy: float
-    occupied: float
+    cpu: float
     idle: float
     #: seconds of its loop for each task, and of the middle one of the tasks
     each_s: float
@@ -58,9 +58,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if len(runs["run"]) < limits["tasks"]:
         return
     load = _load(recording)
-    if load is None or load.idle < limits["idle"]:
-        return
-    if load.busy < limits["busy"] and load.occupied < limits["occupied"]:
+    if load is None or load.busy < limits["busy"] or load.idle < limits["idle"]:
         return
     if load.threads < limits["threads"] or load.most >= load.threads:
         return
@@ -89,7 +87,7 @@ def _load(recording: Recording) -> Load | None:
     wall = max((stop - start) / 1e9, 1e-9)
     idle = 1 - float(length.sum()) / (wall * max(threads, 1))
     each = taken / len(rows)
-    return Load(used / wall, taken / wall, idle, each, float(np.median(length)), threads)
+    return Load(taken / wall, used / wall, idle, each, float(np.median(length)), threads)
 
 
 def _taken(recording: Recording, start: int, stop: int) -> float:
@@ -121,15 +119,15 @@ def _finding(recording: Recording, crowd: Crowd, overhead: Overhead, load: Load,
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"The scheduler is busy for {share(load.occupied)} of the time with "
+            f"The scheduler is busy for {share(load.busy)} of the time with "
             f"{len(crowd.rows):,} "
             f"tasks, most of `{main.prefix}`{made_at(main.file, main.line)}, while threads are "
             f"idle for {share(load.idle)}: {of_wall(cost, recording)}"
         ),
         stage=Stage.SCHEDULING,
         evidence={
-            "loop_busy_share": load.occupied,
-            "loop_cpu_share": load.busy,
+            "loop_busy_share": load.busy,
+            "loop_cpu_share": load.cpu,
             "threads_idle_share": load.idle,
             "loop_each_s": load.each_s,
             "task_s": load.work_s,
@@ -166,10 +164,7 @@ RULE = Rule(
     find=find,
     limits={
         "tasks": Limit(500, "a task costs the scheduler about a millisecond: fewer never saturate"),
-        "busy": Limit(0.6, "of a processor; with its reading and writing, 0.8 of the loop's time"),
-        "occupied": Limit(
-            0.5, "of the looks at the loop; the rest is what clients and workers answer it"
-        ),
+        "busy": Limit(0.5, "of its time; in the rest clients and workers do their part"),
         "idle": Limit(0.5, "of the threads' time: with less, they are the ones who are waited for"),
         "threads": Limit(4, "with fewer it is what each task costs that counts: tiny-tasks"),
     },
