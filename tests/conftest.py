@@ -60,6 +60,22 @@ LAST = ("ground_truth",)
 
 #: Of the tests in a browser these are quick enough for every time; the rest is for the night.
 SEEN_ALWAYS = ("test_report", "test_app", "test_guard", "test_boxes")
+#: Tests for the night that have a sibling every time: the same on the other kind of scheduler, one
+#: program more, one more size.
+LONG = (
+    "collectors/test_hostile.py::test_bomb_takes_neither_time_nor_memory[places]",
+    "collectors/test_hostile.py::test_bomb_takes_neither_time_nor_memory[unknown columns]",
+    "findings/test_clean.py::test_nothing_above_a_note_is_found_in_a_clean_program[dataframe_small",
+    "findings/test_clean.py::test_nothing_above_a_note_is_found_in_a_clean_program[delayed_simu",
+    "gil/test_truth.py::test_a_pure_python_thread_alone_takes_the_gil_all_the_time[threads]",
+    "gil/test_truth.py::test_contention_is_within_5_points_of_the_truth[threads-0.2]",
+    "gil/test_truth.py::test_numpy_and_sleep_hold_nothing[threads]",
+    "gil/test_truth.py::test_the_line_that_holds_it_is_named[threads]",
+    "gil/test_truth.py::test_two_python_threads_share_it_and_each_waits_for_the_other[threads]",
+    "ground_truth/test_scheduling.py::test_ordering_on_the_threaded_",
+    "layers/test_stages.py::test_a_slow_rewrite_is_its_expressions_on_threads",
+    "replay/test_real.py::test_a_cause_taken_away_on_threads_saves_what_was_foretold[a slow",
+)
 #: Programs of samples/ that take longest; the others show the same, every time.
 LONG_SAMPLES = ("[boosting]", "[climatology]", "[wordcount]", "_client_is_used[rechunk]")
 
@@ -98,6 +114,8 @@ def _path(item: pytest.Item) -> str:
 def _is_long(item: pytest.Item, path: str) -> bool:
     if "browser" in getattr(item, "fixturenames", ()):
         return item.path.stem not in SEEN_ALWAYS
+    if f"{path}::{item.name}".startswith(LONG):
+        return True
     if path.startswith("test_samples"):
         return item.name.endswith(LONG_SAMPLES)
     # Two kinds of cluster, of which one is enough for most cases.
