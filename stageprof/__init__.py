@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from stageprof.check import Checked as Checked
 from stageprof.check import check as check
+from stageprof.comparison import Comparison as Comparison
+from stageprof.comparison import compare as compare
 from stageprof.profile import profile as profile
 from stageprof.recording import Recording as Recording
 from stageprof_collectors.finding import Finding as Finding
@@ -14,8 +17,12 @@ from stageprof_runtime.errors import StageprofError as StageprofError
 from stageprof_runtime.stage import Stage as Stage
 from stageprof_runtime.version import __version__ as __version__
 
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
 __all__ = [
     "Checked",
+    "Comparison",
     "Finding",
     "Recording",
     "Severity",
@@ -23,6 +30,7 @@ __all__ = [
     "StageprofError",
     "__version__",
     "check",
+    "compare",
     "open",
     "profile",
 ]
@@ -36,3 +44,17 @@ def open(path: str | os.PathLike[str]) -> Recording:  # noqa: A001 (the name is 
             `StageprofError`. A recording that ended too early opens, and says so.
     """
     return Recording.open(path)
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """`%load_ext stageprof` calls this; see docs/notebook.md."""
+    from stageprof import magic
+
+    magic.load(shell)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """`%unload_ext stageprof` calls this."""
+    from stageprof import magic
+
+    magic.unload(shell)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -41,6 +42,29 @@ def store(recording: Recording, *, sources: bool = False) -> Store:
     return Store(recording, settings, sources=sources)
 
 
+#: What draws the app.
+_UI: Final = ("bokeh", "holoviews", "panel")
+
+
+def needs_ui() -> None:
+    """Says what is missing, before anything is run for an app that could not be shown.
+
+    Raises:
+        UsageError: Panel and what it draws with are not installed.
+    """
+    for name in _UI:
+        if importlib.util.find_spec(name) is None:
+            raise _missing(name)
+
+
+def _missing(name: str | None) -> UsageError:
+    return UsageError(
+        f"the app needs {name or 'Panel'}, which is not installed",
+        expected="Panel, HoloViews and Bokeh",
+        do="pip install 'stageprof[ui]'",
+    )
+
+
 def _settings() -> Settings:
     """The user's settings, once it is known that the app can be shown at all.
 
@@ -52,11 +76,7 @@ def _settings() -> Settings:
         import holoviews  # noqa: F401, ICN001
         import panel  # noqa: F401, ICN001
     except ImportError as error:
-        raise UsageError(
-            f"the app needs {error.name or 'Panel'}, which is not installed",
-            expected="Panel, HoloViews and Bokeh",
-            do="pip install 'stageprof[ui]'",
-        ) from error
+        raise _missing(error.name) from error
     return settings_to_show()[0]
 
 

@@ -94,20 +94,33 @@ class Attachment:
 
 
 def _connected(address: str) -> Client:
-    """A client of the scheduler at an address.
-
-    The scheduler is asked who it is first: a client that fails to connect logs and lingers.
-    """
+    """A client of the scheduler at an address."""
     from distributed import Client
 
+    greet(address)
+    try:
+        return Client(address, timeout=PATIENCE_S, set_as_default=False)
+    except Exception as error:  # it has just gone, say
+        raise _nobody(address, _reason(error)) from None
+
+
+def greet(address: str) -> None:
+    """Ask who is at an address: a client that fails to connect logs and lingers.
+
+    Raises:
+        ClusterError: no scheduler is there.
+    """
     try:
         kind = asyncio.run(asyncio.wait_for(_kind(address), PATIENCE_S))
-        if kind == "Scheduler":
-            return Client(address, timeout=PATIENCE_S, set_as_default=False)
-        found = f"it is a {kind}"
+        found = "" if kind == "Scheduler" else f"it is a {kind}"
     except Exception as error:  # anything may answer there, with anything
         found = _reason(error)
-    raise ClusterError(
+    if found:
+        raise _nobody(address, found)
+
+
+def _nobody(address: str, found: str) -> ClusterError:
+    return ClusterError(
         f"no scheduler at {address} ({found})",
         expected="the address of a running one, as tcp://127.0.0.1:8786",
         do="check the address, and that this machine can reach it",

@@ -82,6 +82,12 @@ class Checked:
 
         return check.text(self)
 
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """What a notebook shows, and a terminal of IPython."""
+        from stageprof.renderers import check
+
+        return {"text/html": check.html(self), "text/plain": check.text(self)}
+
     def _repr_markdown_(self) -> str:
         from stageprof.renderers import check
 

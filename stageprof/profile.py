@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
+from stageprof.options import Options
 from stageprof.recording import Recording
 from stageprof_collectors.collector import Collector, Live
 from stageprof_runtime.counting import Counting
@@ -48,8 +49,8 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         *,
         client: Any = None,
         label: str | None = None,
-        deterministic: bool = False,
-        gil: bool = True,
+        deterministic: bool = Options.deterministic,
+        gil: bool = Options.gil,
     ) -> None:
         if callable(path):
             raise UsageError("@stageprof.profile without brackets", do="write @stageprof.profile()")

@@ -1,4 +1,4 @@
-"""How far the diagnosis is, on a terminal: a line that is gone when it is done."""
+"""How far long work is, on a terminal: a line that is gone when it is done."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ from types import TracebackType
 from typing import Final, Self, TextIO
 
 _CLEAR: Final = "\r\x1b[2K"
+_RULES: Final = "what to change: {done} of {of} rules asked, {what}"
 
 
 class Progress:
-    """Says which rule is asked; on anything but a terminal, nothing.
+    """Says what is done next; on anything but a terminal, nothing.
 
     Args:
         file: where the line goes.
+        said: what it says, with the fields `done`, `of` and `what`.
     """
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: TextIO, said: str = _RULES) -> None:
         self._file = file
+        self._said = said
         self._shown = False
 
-    def __call__(self, done: int, of: int, rule: str) -> None:
-        """Show that `rule` is asked, the next after `done` of `of`."""
+    def __call__(self, done: int, of: int, what: str) -> None:
+        """Show that `what` is done, the next after `done` of `of`."""
         if self._fit():
             self._shown = True
-            self._write(f"{_CLEAR}stageprof  what to change: {done} of {of} rules asked, {rule}")
+            self._write(f"{_CLEAR}stageprof  {self._said.format(done=done, of=of, what=what)}")
 
     def __enter__(self) -> Self:
         return self

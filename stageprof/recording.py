@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 import stageprof_collectors.recording as collected
 from stageprof.configuration import Given, settings_of, settings_to_show
 from stageprof_collectors.finding import Finding
+from stageprof_collectors.summary import Summary, summarize
 
 if TYPE_CHECKING:
     from panel.viewable import Viewable
-from stageprof_collectors.summary import Summary, summarize
 
 
 class Recording(collected.Recording):
@@ -100,6 +100,12 @@ class Recording(collected.Recording):
 
     def __repr__(self) -> str:
         return f"<Recording of {self.wall:.3g} s{'' if self.complete else ', incomplete'}>"
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """What a notebook shows, and a terminal of IPython: the card, and the summary."""
+        from stageprof.renderers import notebook
+
+        return notebook.bundle(self.summary)
 
     def _repr_html_(self) -> str:
         from stageprof.renderers import notebook

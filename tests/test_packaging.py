@@ -75,13 +75,14 @@ def run(*command: str, cwd: Path) -> str:
 
 @pytest.mark.nightly
 @pytest.mark.timeout(600)
-def test_wheel_holds_the_four_packages_and_nothing_else(built: Path) -> None:
+def test_wheel_holds_the_four_packages_what_pytest_loads_and_nothing_else(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
 
     assert {name.split("/")[0] for name in names} == {
         *PACKAGES,
+        "stageprof_pytest.py",
         f"stageprof-{__version__}.dist-info",
     }
     assert {f"{package}/py.typed" for package in PACKAGES} <= names

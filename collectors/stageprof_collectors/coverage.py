@@ -9,6 +9,7 @@ from stageprof_runtime.event import TABLES
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
+    from stageprof_collectors.timeline import Timeline
 
 
 def coverage(recording: Recording) -> dict[str, Any]:
@@ -16,12 +17,13 @@ def coverage(recording: Recording) -> dict[str, Any]:
 
     Keys: complete, incomplete_reason, events, dropped (by reason),
     sources_lost, batches_lost, disabled, workers, instrumented, not_instrumented, problems,
-    rules_failed (in the diagnoses made so far), overhead_s, overhead (by hook: calls, seconds).
+    rules_failed (in the diagnoses made so far), overhead_s, overhead (by hook: calls, seconds),
+    flight (of a flight recording what it covers, see `flight.Window`; else None).
     """
     store, timeline = recording.store, recording.timeline
     workers = recording.workers()
     marks = {name: [label for _, _, label in timeline.marks(name)] for name in _PROBLEMS}
-    overhead = _overhead(recording)
+    overhead, flight = _overhead(recording), store.header.get("flight")
     return {
         "complete": store.complete,
         "incomplete_reason": "" if store.complete else store.incomplete_reason,
@@ -33,15 +35,22 @@ def coverage(recording: Recording) -> dict[str, Any]:
         "workers": len(workers),
         "instrumented": int(workers["instrumented"].sum()) if len(workers) else 0,
         "not_instrumented": _missing(recording),
-        "problems": [f"{n}: {x}" for n in _PROBLEMS[1:] for x in marks[n]],
+        "problems": [*(f"{n}: {x}" for n in _PROBLEMS[1:] for x in marks[n]), *_backward(timeline)],
         "rules_failed": sorted({x for d in recording.diagnoses.values() for x in d.failed}),
         "objects_not_examined": [x for _, _, x in timeline.marks("objects not examined")],
         "overhead_s": sum(seconds for _, seconds in overhead.values()),
         "overhead": {name: {"calls": c, "seconds": s} for name, (c, s) in overhead.items()},
+        "flight": flight if isinstance(flight, dict) else None,
     }
 
 
 _PROBLEMS = ("hook disabled", "cluster not joined", "cluster lost")
+
+
+def _backward(timeline: Timeline) -> list[str]:
+    if not timeline.backward:
+        return []
+    return [f"{timeline.backward:,} tasks end before they begin, and count as no time: wrong clock"]
 
 
 def _dropped(recording: Recording) -> dict[str, int]:

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stageprof_collectors.alignment import Clock, align
+from stageprof_collectors.cells import rename
 from stageprof_collectors.depend import Depends, depends
 from stageprof_collectors.gil import Gil
 from stageprof_collectors.graph import Graph, graphs
 from stageprof_collectors.store import Store
+from stageprof_runtime.cells import MARK_NAME
 from stageprof_runtime.event import NO_CAUSE, STATUS
 
 Ints = NDArray[np.int64]
@@ -55,6 +57,7 @@ class Timeline:
         self.clocks: list[Clock] = align(store, reference)
         self._by_causality()
         self.region = self._region(reference)
+        rename(store.strings, (label for _, _, label in self.marks(MARK_NAME)))
 
     # -- tables -----------------------------------------------------------------------------
 
@@ -94,6 +97,12 @@ class Timeline:
         runs |= _finished(runs, self.read("finish", "t"))
         return runs | _worked(runs, self.read("run", "received", "ready", "start", "stop"))
 
+    @property
+    def backward(self) -> int:
+        """How many runs end before they begin, by their own clock; in `runs` they take no time."""
+        rows = self.store.table("run")
+        return int((rows["stop"] < rows["start"]).sum())
+
     @cached_property
     def depends(self) -> Depends:
         """What each run needed of other runs."""
@@ -131,7 +140,7 @@ class Timeline:
         if len(starts):
             return int(self._marks["place"][starts[0]])
         roles = [place.role for place in self.store.places]
-        return roles.index("client") if "client" in roles else 0
+        return next((roles.index(r) for r in ("client", "scheduler") if r in roles), 0)
 
     def _named(self, name: str) -> Ints:
         strings = self.store.strings
@@ -150,18 +159,25 @@ class Timeline:
     def _region(self, place: int) -> Region:
         starts, stops = self.marks("region start"), self.marks("region stop")
         if not starts:
-            first, last = self._extent()
+            first, last = self._extent(place)
             return Region(first, last, 0, 0, place, attached=True)
         start, place, label = starts[0]
         lane, _, thread = label.partition(" ")
         end = [t for t, p, text in stops if p == place and text == lane and t >= start]
-        stop = end[0] if end else max(self._extent()[1], start)
+        stop = end[0] if end else max(self._extent(place)[1], start)
         return Region(start, stop, int(lane), int(thread or lane), place)
 
-    def _extent(self) -> tuple[int, int]:
-        """From the first to the last instant that any place tells of."""
+    def _extent(self, reference: int) -> tuple[int, int]:
+        """From the first to the last instant that any place tells of.
+
+        Without a client (a flight recording) what the scheduler tells of: a worker that was stuck
+        may have been heard of last long before.
+        """
+        alone = "scheduler" in {p.role for p in self.store.places[reference : reference + 1]}
         first, last = [], []
         for p, origin in enumerate(self.store.origins):
+            if alone and p != reference:
+                continue
             ends = np.array([origin.first_t, origin.last_t], np.int64)
             a, b = self.clocks[p].read(ends)
             first.append(int(a))

@@ -14,6 +14,8 @@ import sys
 from types import CodeType
 from typing import Any, Final, NamedTuple
 
+from stageprof_runtime.cells import numbers
+
 #: Source files above this many lines are not compiled for a line number.
 LONGEST: Final = 20_000
 #: Imports followed from module to module.
@@ -94,6 +96,8 @@ def line_in(code: CodeType, name: str, path: str = "", before: int = 2**31) -> i
 def place_in_module(module: str, name: str, follow: int = IMPORTS) -> tuple[str, int]:
     """File and line where a module's global was assigned; through imports to where it was made."""
     file = getattr(sys.modules.get(module), "__file__", None) or ""
+    if not file and module == "__main__":
+        return _place_in_cells(name)
     code = module_code(file)
     if code is None:
         return file, 0
@@ -106,6 +110,22 @@ def place_in_module(module: str, name: str, follow: int = IMPORTS) -> tuple[str,
         return file, mine[-1].line
     lines = [s.line for c in inner_codes(code) for s in stores(c) if s.name == name]
     return file, lines[-1] if lines else 0
+
+
+def _place_in_cells(name: str) -> tuple[str, int]:
+    """Where a variable of a notebook was assigned: in the latest cell that does."""
+    for file in reversed(numbers()):
+        line = _assigned(file).get(name)
+        if line is not None:
+            return file, line
+    return "", 0
+
+
+@functools.lru_cache(1000)
+def _assigned(file: str) -> dict[str, int]:
+    """The line of the last assignment to each global of a cell; its file never changes."""
+    code = module_code(file)
+    return {} if code is None else {s.name: s.line for s in stores(code)}
 
 
 @functools.lru_cache(100)

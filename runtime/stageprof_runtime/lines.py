@@ -19,6 +19,7 @@ LIBRARIES: Final = frozenset(
         "stageprof_runtime", "stageprof_collectors", "toolz", "tlz", "cytoolz", "tornado",
         "numpy", "pandas", "sklearn", "geopandas", "dask_geopandas", "flox", "zarr", "cloudpickle",
         "joblib", "sparse", "numbagg", "xhistogram", "dask_image", "rioxarray", "pyarrow",
+        "IPython", "ipykernel", "traitlets",
     }
 )  # fmt: skip
 
@@ -51,6 +52,8 @@ def _kind(filename: str) -> int:
 
 def _package(filename: str) -> str:
     """The top-level package that a file belongs to, "" for a script: where __init__.py ends."""
+    if filename.startswith("<"):  # no file: a cell of IPython, say
+        return ""
     folder, package = os.path.dirname(filename), ""
     while os.path.isfile(os.path.join(folder, "__init__.py")):
         folder, package = os.path.split(folder)

@@ -92,7 +92,7 @@ class SchedulerProbe(SchedulerPlugin):
 
     async def start(self, scheduler: Any) -> None:
         """Begin to observe the scheduler, and hand the worker plugin to all workers."""
-        self._relay = Relay(scheduler, self._session, self._owner, self.watches)
+        self._relay = self._through(scheduler)
         self._relayed = self._relay.relayed
         try:
             self._begin(scheduler)
@@ -105,8 +105,12 @@ class SchedulerProbe(SchedulerPlugin):
             raise RuntimeError(f"{type(error).__name__}: {error}"[:300]) from None
         scheduler.worker_plugins[self._session] = self._worker_plugin
         await self._relay.tell_workers("plugin-add", DRAIN_S, plugin=self._worker_plugin)
-        if self._owner not in scheduler.clients:  # it went meanwhile: no hook will say so again
+        # It may have gone meanwhile: no hook will say so again.
+        if self._owner and self._owner not in scheduler.clients:
             self._relay.later(self.end(owner=False))
+
+    def _through(self, scheduler: Any) -> Relay:
+        return Relay(scheduler, self._session, self._owner, self.watches)
 
     def _begin(self, scheduler: Any) -> None:
         self._scheduler = scheduler
@@ -142,7 +146,7 @@ class SchedulerProbe(SchedulerPlugin):
         undos.append(functools.partial(handlers.pop, f"{self._session}-end", None))
         undos.append(scheduling.here_is_loop())
         probes = [*PROBES, *([gil.install] * self._watch_gil)]
-        undos.append(process.join("scheduler", self._ring, probes))
+        undos.append(process.join("scheduler", self._ring, probes, self._session))
         self.watches |= {loops.NAME: looker.watch(loops.NAME)} | gil.watches()
         undos.append(replace_item(streams, "update-graph", self._update_graph))
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from distributed.utils import sync
 
-from stageprof_runtime import looker, process, rounds
+from stageprof_runtime import cells, looker, process, rounds
 from stageprof_runtime.bootstrap import carry
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import client_handlers, client_loop
@@ -158,7 +158,7 @@ class Session:
 
     def _install(self) -> None:
         probes = [*PROBES, *([gil.install] * self._watch_gil)]
-        self._leave = process.join("client", self.ring, probes)
+        self._leave = process.join("client", self.ring, probes, self.name)
         self.watches |= {stacks.NAME: looker.watch(stacks.NAME)} | gil.watches()
         clients.followers.append(self)
         self._shipper.watches = self.watches
@@ -179,6 +179,10 @@ class Session:
         for label in rounds.told():
             self.ring.emit((MARK, now_ns(), "loop", label))
 
+    def _tell_cells(self) -> None:
+        for label in cells.told():
+            self.ring.emit((MARK, now_ns(), cells.MARK_NAME, label))
+
     def _flush(self) -> None:
         for batch in self._shipper.drain():
             self._sink(batch)
@@ -195,6 +199,7 @@ class Session:
         sampler, self._sampler = self._sampler, None
         if sampler is None:
             return
+        attempt(self.watches["stop"], self._tell_cells)
         stop = (MARK, now_ns(), "region stop", str(self._region))
         attempt(self.watches["stop"], self.ring.emit, stop)
         if self._lane is not None:

@@ -6,7 +6,9 @@ import click
 
 from stageprof.commands.app import app
 from stageprof.commands.attach import attach
+from stageprof.commands.baseline import baseline
 from stageprof.commands.check import check
+from stageprof.commands.compare import compare
 from stageprof.commands.demo import demo
 from stageprof.commands.export import export
 from stageprof.commands.flame import flame
@@ -18,5 +20,6 @@ from stageprof.commands.snakeviz import snakeviz
 
 #: Every command; `stageprof --help` lists them.
 COMMANDS: tuple[click.Command, ...] = (
-    run, show, report, app, check, attach, export, flame, snakeviz, inspect, demo,
+    run, show, report, app, check, compare, baseline, attach, export, flame, snakeviz, inspect,
+    demo,
 )  # fmt: skip

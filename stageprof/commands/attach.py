@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 import sys
 import time
+from pathlib import Path
 
 import click
 
+from stageprof import flight
 from stageprof.attach import Attachment, warning
+from stageprof.reading import reading
+from stageprof.recording import Recording
 from stageprof.renderers import terminal
 from stageprof.statusline import StatusLine
+from stageprof_collectors.text import safe
+from stageprof_runtime.errors import UsageError
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -34,23 +40,45 @@ class Duration(click.ParamType[float]):
 @click.argument("address")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The recording.")
 @click.option("--for", "seconds", type=Duration(), metavar="TIME", help="60s, 5m; or till Ctrl-C.")
+@click.option("--dump", is_flag=True, help="What its flight recorder has kept; docs/clusters.md.")
 @click.option("--summary/--no-summary", default=True, help="Print the summary last, on stderr.")
 @click.option("--insecure", is_flag=True, help="Do not warn of a connection that is not tls://.")
 def attach(
-    *, address: str, output: str, seconds: float | None, summary: bool, insecure: bool
+    *, address: str, output: str, seconds: float | None, dump: bool, summary: bool, insecure: bool
 ) -> None:
-    """Record the cluster at ADDRESS until the time is up, Ctrl-C, or its end."""
-    note = "" if insecure else warning(address)
+    """Record the cluster at ADDRESS until the time is up, Ctrl-C, or its end.
+
+    With --dump: write what a cluster's flight recorder has kept until now. ADDRESS may be its
+    folder then.
+    """
+    if dump and seconds is not None:
+        raise UsageError("--dump with --for", expected="one of them", do="leave --for out")
+    folder = dump and Path(address).is_dir()
+    note = "" if insecure or folder else warning(address)
     if note:
         click.echo(note, err=True)
+    if not dump:
+        _conclude(_recorded(address, output, seconds), output, summary=summary)
+        return
+    window = flight.dump(address, output)
+    click.echo(safe(f"stageprof: {flight.said(window)}", limit=500), err=True)
+    with reading(output) as recording:
+        _conclude(recording, output, summary=summary)
+
+
+def _conclude(recording: Recording, output: str, *, summary: bool) -> None:
+    if summary:
+        terminal.show(recording.summary, sys.stderr)
+    else:
+        click.echo(f"Wrote {output}", err=True)
+
+
+def _recorded(address: str, output: str, seconds: float | None) -> Recording:
     with Attachment(address, output) as attachment:
         click.echo(f"stageprof: recording {address}; Ctrl-C ends it", err=True)
         with StatusLine(lambda: attachment.live):
             _wait(attachment, seconds)
-    if summary:
-        terminal.show(attachment.recording.summary, sys.stderr)
-    else:
-        click.echo(f"Wrote {output}", err=True)
+    return attachment.recording
 
 
 def _wait(attachment: Attachment, seconds: float | None) -> None:

@@ -9,6 +9,7 @@ import click
 
 from stageprof import program
 from stageprof.commands.run import profiled
+from stageprof.options import Options
 
 #: In a folder that is no package, for frames of packages of ours are never the user's line.
 PROGRAM = Path(__file__).parents[1] / "demo" / "orders.py"
@@ -18,4 +19,4 @@ PROGRAM = Path(__file__).parents[1] / "demo" / "orders.py"
 @click.option("-o", "--output", default="demo.stageprof", show_default=True, metavar="FILE")
 def demo(*, output: str) -> int:
     """Profile a built-in slow computation on a local cluster, in about ten seconds."""
-    return profiled(program.script(str(PROGRAM), ()), output, sys.stdout)
+    return profiled(program.script(str(PROGRAM), ()), Options(path=output), sys.stdout)

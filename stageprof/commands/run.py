@@ -7,13 +7,16 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, NamedTuple, Self, TextIO
+from typing import Any, ClassVar, NamedTuple, Self, TextIO
 
 import click
 
 from stageprof import program as programs
+from stageprof.app import needs_ui
 from stageprof.configuration import settings_for_run
+from stageprof.options import Face, Options, typed, valued
 from stageprof.outcome import INTERRUPTED, status_of
 from stageprof.profile import profile
 from stageprof.program import Program
@@ -30,7 +33,7 @@ class Terminated(click.Command):
     """Ends stageprof's own options where the program begins, as `python` does."""
 
     #: options that take the next word
-    valued: ClassVar[tuple[str, ...]] = ("-o", "--output", "--rule")
+    valued: ClassVar[tuple[str, ...]] = valued(Face.COMMAND)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does, with what begins the program marked."""
@@ -60,41 +63,32 @@ _QUIET_AND_MORE = re.compile(r"^-q+(?=[a-z])")
 
 
 @click.command(cls=Terminated, options_metavar="[OPTIONS]")
-@click.option("-o", "--output", metavar="FILE", help="The recording; default <script>.stageprof.")
 @click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does.")
 @click.option("-c", "code", metavar="CODE", help="Run a text, as python -c does.")
 @click.option("--summary/--no-summary", default=True, help="Print the summary last, on stderr.")
 @click.option("--live/--no-live", default=True, help="Show on a terminal how far the run is.")
-@click.option("-q", "--quiet", is_flag=True, help="Neither of both; the recording is written.")
-@click.option("--deterministic", is_flag=True, help="Count every call; docs/profiles.md.")
-@click.option("--gil/--no-gil", default=True, help="Watch who holds the GIL; docs/gil.md.")
-@click.option("--rule", "rules", multiple=True, metavar="RULE=off", help="docs/settings.md.")
+@typed(Face.COMMAND)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SCRIPT] [ARGS]...")
 def run(
     *,
-    output: str | None,
     module: str | None,
     code: str | None,
     words: tuple[str, ...],
-    rules: tuple[str, ...],
     summary: bool,
     live: bool,
-    quiet: bool,
-    deterministic: bool,
-    gil: bool,
+    **chosen: Any,
 ) -> int:
     """Profile a script, a module (-m) or a text (-c), with its arguments.
 
-    The exit status is the program's own. What the program prints stays its own, too: the summary
-    goes to stderr.
+    The recording goes to <script>.stageprof unless -o says otherwise. The exit status is the
+    program's own. What the program prints stays its own, too: the summary goes to stderr.
     """
+    options = Options(**chosen)
     program = program_of(module, code, words)
-    out = sys.stderr if summary and not quiet else None
-    settings = Diagnosing(*settings_for_run(rules))
-    output = output or _default(program)
-    live = live and not quiet
-    how = How(deterministic=deterministic, gil=gil)
-    return profiled(program, output, out, live=live, how=how, diagnosing=settings)
+    out = sys.stderr if summary and not options.quiet else None
+    settings = Diagnosing(*settings_for_run(options.rules))
+    live = live and not options.quiet
+    return profiled(program, options, out, live=live, diagnosing=settings)
 
 
 def program_of(module: str | None, code: str | None, words: tuple[str, ...]) -> Program:
@@ -119,13 +113,6 @@ def _default(program: Program) -> str:
     return f"{name}.stageprof"
 
 
-class How(NamedTuple):
-    """What is recorded besides; see `profile`."""
-
-    deterministic: bool = False
-    gil: bool = True
-
-
 class Diagnosing(NamedTuple):
     """How the run is diagnosed; read before it, for the program may change the folder."""
 
@@ -136,36 +123,47 @@ class Diagnosing(NamedTuple):
 
 def profiled(
     program: Program,
-    output: str,
+    options: Options,
     out: TextIO | None,
     *,
     live: bool = True,
-    how: How = How(),  # noqa: B008 (it cannot be changed)
     diagnosing: Diagnosing | None = None,
 ) -> int:
     """Run a program under `stageprof.profile`; its exit status.
 
     Args:
         program: what to run.
-        output: the recording; if it cannot be written, nothing is run.
+        options: how to record it; if the recording cannot be written, nothing is run.
         out: where the summary goes, if it is wanted.
         live: whether a terminal shows how far the run is.
-        how: what is recorded besides.
         diagnosing: how the run is diagnosed; None for what holds without an option.
     """
     diagnosing = diagnosing or Diagnosing(*settings_for_run(()))
-    output = str(Path(output).absolute())  # the program may change the folder
+    if options.report is not None:
+        needs_ui()
+    options = replace(
+        options,
+        path=_absolute(options.path or _default(program)),
+        report=_absolute(options.report),
+        label=options.label or program.name,
+    )
     main = program.prepare()
-    with _Region(output, program.name, live=live, how=how) as region:
+    with _Region(options, live=live) as region:
         status = status_of(lambda: program.run(main))
     return status if region.ended(out, diagnosing) else INTERRUPTED
+
+
+def _absolute(path: str | None) -> str | None:
+    """For the program may change the folder."""
+    return None if path is None else str(Path(path).absolute())
 
 
 class _Region:
     """The profiled region with its status line; a second Ctrl-C while it ends, ends us."""
 
-    def __init__(self, output: str, label: str, *, live: bool, how: How) -> None:
-        self._profile = profile(output, label=label, **how._asdict())
+    def __init__(self, options: Options, *, live: bool) -> None:
+        self._profile = profile(**options.recorded)
+        self._report = options.report
         self._line = StatusLine(lambda: self._profile.live) if live else nullcontext()
         self._pid = os.getpid()
 
@@ -188,6 +186,8 @@ class _Region:
             _flush()
             if out is not None:
                 _summarize(recording, out, diagnosing)
+            if self._report is not None:
+                _report(recording, self._report)
         except KeyboardInterrupt:  # the file stays as far as it is
             return False
         return True
@@ -213,6 +213,14 @@ def _summarize(recording: Recording, out: TextIO, diagnosing: Diagnosing) -> Non
     except (Exception, SystemExit) as error:  # rich exits when nobody reads
         seen = f"no summary ({type(error).__name__}: {error})"
         click.echo(safe(f"stageprof: {seen}; the recording is {recording.path}", limit=500), out)
+
+
+def _report(recording: Recording, path: str) -> None:
+    """Nor must a report that cannot be written."""
+    try:
+        recording.report(path)
+    except Exception as error:
+        click.echo(safe(f"stageprof: no report ({error})", limit=500), err=True)
 
 
 __all__ = ["Terminated", "profiled", "program_of", "run"]

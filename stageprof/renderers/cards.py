@@ -1,8 +1,12 @@
-"""Findings as cards for a notebook, on light and on dark ground, without a script."""
+"""Findings as cards of a notebook: without a script or a style sheet, on any ground.
+
+A notebook that was not run here is shown without what it thinks might act, so each card brings its
+style with it and takes the colours of text and ground from around it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from stageprof_collectors.evidence import places, shown
@@ -12,72 +16,72 @@ from stageprof_collectors.summary import Summary
 from stageprof_collectors.text import safe
 from stageprof_ui.palette import SEVERITY_COLOURS
 
-#: Cards that are shown; `findings()` has all.
-TOP: Final = 10
+#: Cards at the top, and in all; `findings()` has every one.
+TOP: Final = 3
+MOST: Final = 10
 #: Characters of a text or a line of code that are shown.
 _MOST: Final = 2000
 
-_LIGHT: Final = "background:#f5f5f5;color:#1b1b1b"
-_DARK: Final = "background:#232323;color:#ececec"
+#: A ground that is a little darker than a light one and a little lighter than a dark one.
+GROUND: Final = "background:rgba(127,127,127,0.12)"
+_CARD: Final = f"{GROUND};border-radius:4px;padding:6px 12px;margin:6px 0"
+_PILL: Final = "color:#ffffff;border-radius:3px;padding:1px 6px;font-size:85%"
+#: One click selects all of it.
+_PRE: Final = (
+    f"{GROUND};color:inherit;padding:6px 8px;margin:6px 0;overflow:auto;"
+    "white-space:pre;user-select:all"
+)
 
 
-def style() -> str:
-    """The style of the cards: their ground is their own, so that they are read on any other."""
-    light = "".join(f".stageprof-{s}{{color:{c[0]}}}" for s, c in SEVERITY_COLOURS.items())
-    dark = "".join(f".stageprof-{s}{{color:{c[1]}}}" for s, c in SEVERITY_COLOURS.items())
+def top(summary: Summary) -> str:
+    """The best findings, the first one open; or that there is nothing to change."""
+    found = summary.changes
+    if not found:
+        return f"<div><b>{_text(summary.verdict)}</b></div>"
+    more = f" ({TOP} of {len(found)})" if len(found) > TOP else ""
+    cards = (_card(f, summary.wall_s, first=f is found[0]) for f in found[:TOP])
+    return f"<div><b>What to change</b>{more}</div>{''.join(cards)}"
+
+
+def more(summary: Summary) -> str:
+    """The next ones, and what is innocent."""
+    found: Sequence[Finding] = summary.changes
+    cards = [_card(f, summary.wall_s) for f in found[TOP:MOST]]
+    if found[MOST:]:
+        cards.append(f"<div>{len(found) - MOST} more: findings()</div>")
+    return "".join(cards) + "".join(f"<div>{_text(s)}</div>" for s in summary.innocents)
+
+
+def _card(found: Finding, wall_s: float, *, first: bool = False) -> str:
     return (
-        "<style>"
-        ".stageprof-card{padding:8px 14px;margin:8px 0;border-radius:4px;" + _LIGHT + "}"
-        ".stageprof-card td{text-align:left;padding:1px 12px 1px 0}"
-        ".stageprof-card pre{padding:6px;margin:6px 0;overflow:auto;color:inherit;"
-        "background:rgba(127,127,127,.15)}"
-        ".stageprof-card a{color:inherit}"
-        f"{light}"
-        f"@media (prefers-color-scheme:dark){{.stageprof-card{{{_DARK}}}{dark}}}"
-        "</style>"
+        f'<details class="stageprof-card" style="{_CARD}"{" open" if first else ""}>'
+        f"{''.join(_card_parts(found, wall_s))}</details>"
     )
 
 
-def html(summary: Summary) -> str:
-    """The best findings, and what is innocent."""
-    return "".join(_parts(summary))
-
-
-def _parts(summary: Summary) -> Iterator[str]:
-    found = summary.changes
-    if found:
-        yield style()
-        yield "<div><b>What to change</b></div>"
-        yield from (_card(finding, summary.wall_s) for finding in found[:TOP])
-    else:
-        yield f"<div><b>{safe(summary.verdict, 'html')}</b></div>"
-    if found[TOP:]:
-        yield f"<div>{len(found) - TOP} more: findings()</div>"
-    for sentence in summary.innocents:
-        yield f"<div>{safe(sentence, 'html')}</div>"
-
-
-def _card(found: Finding, wall_s: float) -> str:
-    return f'<div class="stageprof-card">{"".join(_card_parts(found, wall_s))}</div>'
-
-
 def _card_parts(found: Finding, wall_s: float) -> Iterator[str]:
-    severity = f'<b class="stageprof-{found.severity}">{found.severity}</b>'
-    yield f"<div>{severity} {_text(found.headline)}</div>"
+    pill = f"background:{SEVERITY_COLOURS[found.severity][0]};{_PILL}"
     before, saving, after = map(_text, worth(found, wall_s).sentence)
-    yield f"<div>{before}<b>{saving}</b>{after}</div>"
+    yield (
+        f'<summary style="cursor:pointer"><span style="{pill}">{found.severity}</span> '
+        f"{_text(found.headline)}: {before}<b>{saving}</b>{after}</summary>"
+    )
+    yield f'<div style="margin-top:6px">{_text(found.fix.text)}</div>'
+    if found.fix.code.strip():
+        yield f'<pre style="{_PRE}">{_code(found.fix.code)}</pre>'
     rows = [(name, _text(value)) for name, value in places(found)]
     yield _table([*rows, *shown(found.evidence, "html")])
-    yield f"<div>{_text(found.fix.text)}</div>"
-    if found.fix.code.strip():
-        yield f"<pre>{_code(found.fix.code)}</pre>"
     link = safe(found.link, "html", limit=_MOST)
-    yield f'<div><a href="{link}" rel="noopener noreferrer">{safe(found.rule, "html")}</a></div>'
+    yield (
+        f'<div><a href="{link}" rel="noopener noreferrer" style="color:inherit">'
+        f"{safe(found.rule, 'html')}</a></div>"
+    )
 
 
 def _table(rows: list[tuple[str, str]]) -> str:
-    cells = (f"<tr><td>{name}</td><td>{value}</td></tr>" for name, value in rows)
-    return f"<table>{''.join(cells)}</table>" if rows else ""
+    cell = '<td style="text-align:left;padding:1px 12px 1px 0">'
+    cells = (f"<tr>{cell}{name}</td>{cell}{value}</td></tr>" for name, value in rows)
+    return f'<table style="margin:4px 0">{"".join(cells)}</table>' if rows else ""
 
 
 def _text(text: str) -> str:
@@ -86,3 +90,6 @@ def _text(text: str) -> str:
 
 def _code(code: str) -> str:
     return "\n".join(_text(line) for line in code.strip("\n").split("\n"))
+
+
+__all__ = ["GROUND", "more", "top"]

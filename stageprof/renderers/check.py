@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from rich.text import Text
 
-from stageprof.renderers import document, findings, findings_markdown
+from stageprof.renderers import document, findings, findings_markdown, notebook
 from stageprof.renderers.page import WIDTH, heading, plain, printed, wrapped
 from stageprof_collectors.text import safe
 
@@ -43,6 +43,12 @@ def _lines(checked: Checked) -> Iterator[Text]:
         for what in checked.not_looked_at:
             for i, line in enumerate(wrapped(safe(what, limit=_MOST), WIDTH - 4)):
                 yield Text(("    " if i else "  - ") + line)
+
+
+def html(checked: Checked) -> str:
+    """The card of a notebook."""
+    unseen = (f"Not looked at: {what}" for what in checked.not_looked_at)
+    return notebook.checked(checked.summary, tuple(unseen))
 
 
 def markdown(checked: Checked) -> str:

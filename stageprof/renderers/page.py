@@ -19,7 +19,7 @@ _WHOLE: Final = "ignore"
 
 def printed(lines: Iterable[Text], file: TextIO) -> None:
     """Print lines, at the width of the terminal but never wider than they are readable."""
-    console = Console(file=file, highlight=False, markup=False, emoji=False)
+    console = Console(file=file, highlight=False, markup=False, emoji=False, force_jupyter=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     _print(console, lines)
 
@@ -27,7 +27,11 @@ def printed(lines: Iterable[Text], file: TextIO) -> None:
 def plain(lines: Iterable[Text]) -> str:
     """Lines without colours, as one text."""
     out = io.StringIO()
-    _print(Console(file=out, width=WIDTH, color_system=None, highlight=False), lines)
+    # In a notebook rich would show each line by itself, whatever the file.
+    console = Console(
+        file=out, width=WIDTH, color_system=None, highlight=False, force_jupyter=False
+    )
+    _print(console, lines)
     return out.getvalue().rstrip("\n")
 
 
@@ -66,7 +70,7 @@ def column(value: str, width: int) -> str:
 
 def wrapped(value: str, width: int) -> list[str]:
     """The text in lines of so many cells; a word that is longer is broken."""
-    console = Console(file=io.StringIO(), width=width)
+    console = Console(file=io.StringIO(), width=width, force_jupyter=False)
     return [line.plain.rstrip() for line in Text(value).wrap(console, width)] or [""]
 
 

@@ -27,9 +27,10 @@ _BAR: Final = 40
 _ROOM: Final = ((2, 2, 2), (2, 2, 1), (2, 1, 1), (1, 1, 1), (1, 0, 1))
 
 
-def show(summary: Summary, file: TextIO | None = None) -> None:
+def show(summary: Summary, file: TextIO | None = None, notes: tuple[str, ...] = ()) -> None:
     """Print the summary, at the width of the terminal but never wider than it is readable."""
-    printed(lines(summary), file or sys.stdout)
+    below = (Text(safe(note, limit=WIDTH), style="bold") for note in notes)
+    printed([*lines(summary), *below], file or sys.stdout)
 
 
 def text(summary: Summary) -> str:
@@ -99,7 +100,7 @@ def _step(line: StepLine) -> Text:
 def _layer(line: LayerLine) -> Text:
     name = column(safe(line.layer), 30)
     where = column(safe(line.line or "line unknown"), 20)
-    return Text(f"  {name} {where} {count(line.tasks, 'task'):>15}{seconds(line.wall_s):>11}")
+    return Text(f"  {name} {where} {count(line.tasks, 'task'):>15} {seconds(line.wall_s):>10}")
 
 
 def _first(first: FirstTask) -> Text:
@@ -134,11 +135,16 @@ def _wrapped(head: str, what: str, style: str = "") -> Iterator[Text]:
 def _next(file: str) -> list[Text]:
     if not file:
         return []
-    name = safe(shlex.quote(_short(file)), limit=200)
+    name = safe(typed(file), limit=200)
     return [
         whole(f"Next        stageprof show --findings {name}"),
         whole(f"            stageprof app {name}"),
     ]
+
+
+def typed(file: str) -> str:
+    """The path as a command takes it."""
+    return shlex.quote(_short(file))
 
 
 def _short(file: str) -> str:

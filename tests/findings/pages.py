@@ -7,8 +7,9 @@ from html.parser import HTMLParser
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-#: The tags that a notebook's summary may have.
-OURS = {"div", "b", "table", "tr", "td", "pre", "a", "style"}
+#: The tags that a notebook's card may have, and their attributes.
+OURS = {"div", "span", "b", "table", "tr", "td", "pre", "code", "a", "details", "summary"}
+NAMES = {"style", "class", "href", "rel", "title", "open"}
 
 
 def parsed(text: str) -> list[Token]:

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 import stageprof
 from findings.conftest import Only
 from findings.made import found, made, rule
-from findings.pages import OURS, Page, parsed
+from findings.pages import NAMES, OURS, Page, parsed
 from stageprof.renderers import document, findings, markdown, notebook, terminal
 from stageprof_collectors.diagnosis import examine
 from stageprof_collectors.finding import Finding, Fix, Severity, Where
@@ -248,19 +248,22 @@ def test_markdown_has_findings_best_first_with_their_code_in_fences(only: Only) 
     assert all(str(link).startswith("https://github.com/stageprof/") for link in links)
 
 
-def test_notebook_has_a_card_for_each_finding_on_light_and_dark_ground(only: Only) -> None:
+def test_notebook_has_a_card_for_each_finding_and_the_best_one_open(only: Only) -> None:
     html = notebook.html(three(only))
     page = Page(html)
     assert page.open == []
     assert page.tags == OURS
-    assert page.names == {"style", "class", "href", "rel"}
-    assert html.count('<div class="stageprof-card">') == 3
-    assert "prefers-color-scheme:dark" in html
-    assert "<pre>import dask\n\n@dask.delayed" in html
+    assert page.names == NAMES
+    assert html.count('<details class="stageprof-card"') == 3
+    assert html.count(" open>") == 1
+    assert ">import dask\n\n@dask.delayed" in html
     assert "saves <b>5.4-6.1 s</b>" in html
 
 
 def test_notebook_shows_ten_cards_and_counts_the_rest(only: Only) -> None:
     html = notebook.html(three(only, *(found("late-workers", 0.7) for _ in range(9))))
-    assert html.count('<div class="stageprof-card">') == 10
+    top, details = html.split('<summary style="cursor:pointer">Details')
+    assert top.count('<details class="stageprof-card"') == 3
+    assert details.count('<details class="stageprof-card"') == 7
+    assert "(3 of 12)" in top
     assert "2 more: findings()" in html

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import panel as pn
 
+from stageprof_collectors.comparison.comparison import Compared
 from stageprof_collectors.text import safe
 from stageprof_ui import browser
 from stageprof_ui.canvas import Stock
@@ -86,13 +87,24 @@ def embedded(store: Store) -> pn.Tabs:
     pn.extension("tabulator", notifications=False, inline=True)
     stock = store.stock()
     made = [(title, shown(view, store, stock)) for _, title, view in PAGES]
-    return pn.Tabs(*made, sizing_mode="stretch_width", dynamic=False)
+    # Colours are handed down to the views in it.
+    style = [browser.notebook_style()]
+    return pn.Tabs(*made, sizing_mode="stretch_width", dynamic=False, stylesheets=style)
 
 
-def comparison(stores: Sequence[Store], shown: int = 0) -> pn.Template:
-    """Recordings side by side, and all pages of one of them."""
-    first: Page = ("compare", "Compare", lambda *_: compare.view(stores, shown))
-    return page(stores[shown], front=[first])
+def comparison(
+    stores: Sequence[Store], shown: int = 0, *, judged: Compared | None = None, policy: str = ""
+) -> pn.Template:
+    """Recordings side by side, and all pages of one of them.
+
+    Args:
+        stores: the recordings; the first is what the others are compared with.
+        shown: whose pages follow.
+        judged: what was found of the sides that each of two stands for.
+        policy: as for `page`.
+    """
+    first: Page = ("compare", "Compare", lambda *_: compare.view(stores, shown, judged))
+    return page(stores[shown], front=[first], policy=policy)
 
 
 def recordings(shelf: Shelf) -> pn.Template:

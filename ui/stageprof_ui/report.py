@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -11,9 +12,11 @@ from typing import Any, Final
 from bokeh.document import Document
 from bokeh.models import ImportedStyleSheet, InlineStyleSheet
 from bokeh.resources import Resources
+from panel import Template
 from panel.io.save import save
 
-from stageprof_ui.app import page
+from stageprof_collectors.comparison.comparison import Compared
+from stageprof_ui.app import comparison, page
 from stageprof_ui.store import Store
 
 #: What the page may do: run its own scripts (Bokeh makes functions of callbacks: `unsafe-eval`),
@@ -33,7 +36,18 @@ _ICONS: Final = re.compile(r"<link[^>]*rel=\"(?:icon|apple-touch-icon|manifest)\
 def text(store: Store) -> str:
     """The report as HTML."""
     store.stories_most = min(store.stories_most, STORIES)
-    document = page(store, policy=_POLICY).server_doc(Document())
+    return _text(page(store, policy=_POLICY))
+
+
+def compared(stores: Sequence[Store], found: Compared) -> str:
+    """One recording of each side beside the other, what was found, and the pages of the last."""
+    for store in stores:
+        store.stories_most = min(store.stories_most, STORIES)
+    return _text(comparison(stores, len(stores) - 1, judged=found, policy=_POLICY))
+
+
+def _text(template: Template) -> str:
+    document = template.server_doc(Document())
     _inlined(document)
     out = io.StringIO()
     save(

@@ -270,7 +270,8 @@ def _queue_get(emit: Emit, queue_get: Callable[..., Any]) -> Callable[..., Any]:
     def timed(queue: Any) -> Any:
         start = now_ns()
         result = queue_get(queue)
-        emit.row("client", (BLOCK, start, now_ns(), get_ident(), "local", 0, 0, 0, ""))
+        thread = lane_number() or get_ident()
+        emit.row("client", (BLOCK, start, now_ns(), thread, "local", 0, 0, 0, ""))
         return result
 
     return timed

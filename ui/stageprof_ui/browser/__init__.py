@@ -56,8 +56,12 @@ def table_style() -> str:
 
 @cache
 def notebook_style() -> str:
-    """That of a view that stands alone: with colours, by the theme of the system."""
-    return _theme().replace(":root", ":host") + _sheet("view")
+    """That of views in a notebook: in the light theme, on a ground of their own.
+
+    A notebook may be light or dark, and pictures cannot follow it: their text is drawn, not styled.
+    """
+    ground = ":host { background: var(--sp-ground); color-scheme: light; padding: 8px 12px; }\n"
+    return _theme().replace(":root", ":host") + ground + _sheet("view")
 
 
 def _theme() -> str:

@@ -5,7 +5,6 @@ No statistics: of one run each, nothing can be said about chance.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from dask.utils import key_split
 
 from stageprof_collectors.diagnosis import NOTHING
 from stageprof_collectors.finding import Finding, Severity
@@ -25,8 +25,6 @@ from stageprof_ui.words import text
 
 #: Layers that are shown: those that changed most.
 MOST: Final = 300
-#: What Dask appends to a layer's name; it differs from run to run.
-_HASH: Final = re.compile(r"-[0-9a-f]{32}$")
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 #: What a finding is matched by.
@@ -61,10 +59,16 @@ def letter_of(number: int) -> str:
 # -- stages -----------------------------------------------------------------------------------
 
 
-def stages(all_sides: Sequence[Side]) -> dict[str, Any]:
-    """Facts for the bars, on a common scale, and the table beside them."""
+def stages(all_sides: Sequence[Side], *, alone: bool = True) -> dict[str, Any]:
+    """Facts for the bars, on a common scale, and the table beside them.
+
+    Args:
+        all_sides: the recordings.
+        alone: whether each stands for itself, and not for the recordings of a side.
+    """
     longest = max((side.summary.wall_s for side in all_sides), default=0.0) or 1.0
     return {
+        "alone": alone,
         "sides": [_bar(side, longest) for side in all_sides],
         "rows": [_stage_row(all_sides, stage) for stage in Stage],
         "total": [
@@ -228,7 +232,7 @@ def _keyed(found: Sequence[Finding]) -> dict[Key, Finding]:
 def key_of(finding: Finding) -> Key:
     """Rule and place, without what differs from run to run or from machine to machine."""
     where = finding.where
-    layer = where.prefix or _HASH.sub("", where.layer)
+    layer = where.prefix or (key_split(where.layer) if where.layer else "")
     return finding.rule, at(where.file, where.line), where.variable, layer
 
 

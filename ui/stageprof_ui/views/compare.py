@@ -6,22 +6,28 @@ from collections.abc import Sequence
 
 import panel as pn
 
-from stageprof_ui.columns import comparison
+from stageprof_collectors.comparison.comparison import Compared
+from stageprof_ui.columns import comparison, judgement
 from stageprof_ui.columns.comparison import Side
 from stageprof_ui.store import Store
 from stageprof_ui.views.html import html
 
 
-def view(stores: Sequence[Store], shown: int = 0) -> pn.Column:
+def view(stores: Sequence[Store], shown: int = 0, judged: Compared | None = None) -> pn.Column:
     """The page.
 
     Args:
         stores: the recordings; the first is what the others are compared with.
         shown: which of them the other pages show.
+        judged: what was found of the sides that each of two stands for; such a page has no
+            server to show the pages of the others.
     """
     sides = comparison.sides([(store.recording, store.summary) for store in stores])
+    first = [] if judged is None else [html("compare_judged", judgement.facts(judged))]
+    facts = comparison.stages(sides, alone=judged is None) | {"shown": shown}
     return pn.Column(
-        html("compare_stages", comparison.stages(sides) | {"shown": shown}),
+        *first,
+        html("compare_stages", facts),
         html("compare_findings", _findings(sides)),
         html("compare_layers", _layers(sides)),
         sizing_mode="stretch_width",

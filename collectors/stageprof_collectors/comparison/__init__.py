@@ -1,0 +1,1 @@
+"""Recordings against recordings: what changed, whether that was chance, and what is to blame."""

@@ -1,0 +1,179 @@
+"""A comparison: the inert facts that faces show, and how they are found.
+
+`Comparison` is data only; wording is the renderers'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from stageprof_collectors.comparison.blame import Blame, Sides, blame
+from stageprof_collectors.comparison.conditions import Difference, differences
+from stageprof_collectors.comparison.counts import (
+    CountChange,
+    FindingChange,
+    Judged,
+    count_changes,
+    finding_changes,
+)
+from stageprof_collectors.comparison.matching import matched, now_at
+from stageprof_collectors.comparison.measured import Measured
+from stageprof_collectors.comparison.times import TimeChange, enough, time_changes
+from stageprof_runtime.errors import UsageError
+from stageprof_runtime.stage import SIX
+
+
+@dataclass(frozen=True)
+class Options:
+    """How sides are compared."""
+
+    #: whether the recordings of both sides were made in turn, the i-th of each together
+    paired: bool = False
+    #: the share by which times may differ; None to learn it from the recordings
+    floor: float | None = None
+    #: judge times although conditions differ
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Side:
+    """What was compared on one side."""
+
+    #: the files of the recordings, "" for one without
+    files: tuple[str, ...]
+    #: recordings that do not count, and why
+    left_out: tuple[tuple[str, str], ...] = ()
+    #: the file of the recording with the middle wall time
+    middle: str = ""
+
+    @property
+    def number(self) -> int:
+        """Recordings that count."""
+        return len(self.files)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What became of the baseline in the candidate."""
+
+    baseline: Side
+    candidate: Side
+    options: Options
+    #: what was recorded, as both sides call it
+    program: str
+    #: what is not the same; times are shown then, but nothing is said of them
+    differences: tuple[Difference, ...]
+    #: why times are not judged, "" if they are: "one", "few" or "differ"
+    unjudged: str
+    #: the wall time first, then the eight lines of the account
+    times: tuple[TimeChange, ...]
+    counts: tuple[CountChange, ...]
+    findings: tuple[FindingChange, ...]
+    #: what slower stages come from, the greatest change first; of a slower wall time if no stage is
+    blames: tuple[Blame, ...] = field(default=())
+
+    @property
+    def regressions(self) -> int:
+        """How many times, counts and findings are worse."""
+        return self._judged().count(Judged.WORSE)
+
+    @property
+    def improvements(self) -> int:
+        """How many are better."""
+        return self._judged().count(Judged.BETTER)
+
+    def _judged(self) -> list[Judged]:
+        times, counts, findings = self.times, self.counts, self.findings
+        return [
+            *(t.judged for t in times),
+            *(c.judged for c in counts),
+            *(f.judged for f in findings),
+        ]
+
+    @property
+    def wall(self) -> TimeChange:
+        """The wall time."""
+        return self.times[0]
+
+
+def compared(
+    base: Sequence[Measured], head: Sequence[Measured], options: Options | None = None
+) -> Compared:
+    """Compare what was kept of the recordings of both sides.
+
+    Raises:
+        UsageError: a side has no complete recording, or pairs were asked for where there are none.
+    """
+    options = options or Options()
+    sides = [_whole(side, name) for side, name in ((base, "baseline"), (head, "candidate"))]
+    (base, baseline), (head, candidate) = sides
+    _check_pairs(baseline, candidate, options)
+    moved = now_at(base, head)
+    head = matched(base, head)
+    different = differences(base, head)
+    times = time_changes(base, head, paired=options.paired, floor=options.floor)
+    unjudged = _unjudged(len(base), len(head), different, options)
+    if unjudged:
+        times = tuple(t._replace(judged=Judged.UNKNOWN) for t in times)
+    return Compared(
+        baseline=baseline,
+        candidate=candidate,
+        options=options,
+        program=next(iter(sorted({each.program for each in head})), ""),
+        differences=different,
+        unjudged=unjudged,
+        times=times,
+        counts=count_changes(base, head),
+        findings=finding_changes(base, head),
+        blames=_blames(Sides(base, head, moved), times),
+    )
+
+
+def _whole(side: Sequence[Measured], name: str) -> tuple[list[Measured], Side]:
+    """The recordings of a side that count: others end too early, or lack events.
+
+    Where every one lacks some, as those of very large runs may, they all count.
+    """
+    ended = [each for each in side if not each.incomplete]
+    whole = [each for each in ended if not each.lost] or ended
+    if not whole:
+        said = f" ({side[0].file or 'it'}: {side[0].incomplete})" if side else ""
+        raise UsageError(
+            f"no complete recording of the {name}{said}",
+            expected="at least one",
+            do="record again",
+        )
+    kept = {id(each) for each in whole}
+    out = (each for each in side if id(each) not in kept)
+    left_out = tuple((each.file, each.incomplete or each.lost) for each in out)
+    middle = sorted(whole, key=lambda each: each.wall_s)[(len(whole) - 1) // 2]
+    return whole, Side(tuple(each.file for each in whole), left_out, middle.file)
+
+
+def _check_pairs(base: Side, head: Side, options: Options) -> None:
+    if not options.paired:
+        return
+    if base.left_out or head.left_out or base.number != head.number:
+        raise UsageError(
+            f"pairs of {base.number} and {head.number} complete recordings",
+            expected="as many on each side, in the order in which they were made",
+            do="leave out --paired",
+        )
+
+
+def _unjudged(base: int, head: int, different: Sequence[Difference], options: Options) -> str:
+    if different and not options.force:
+        return "differ"
+    if min(base, head) == 1:
+        return "one"
+    return "" if enough(base, head, paired=options.paired) else "few"
+
+
+def _blames(sides: Sides, times: Sequence[TimeChange]) -> tuple[Blame, ...]:
+    """Of every stage that is slower; if only the whole is, of what explains most of it."""
+    wall, *stages = times
+    slower = [t for t in stages if t.judged == Judged.WORSE]
+    if not slower and wall.judged == Judged.WORSE:
+        slower = [max((t for t in stages if t.name in SIX), key=lambda t: t.change_s)]
+    return tuple(blame(sides, t) for t in sorted(slower, key=lambda t: -t.change_s))

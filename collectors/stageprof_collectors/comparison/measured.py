@@ -1,0 +1,296 @@
+"""What is kept of one recording that is compared: a few small tables, and nothing of its events.
+
+The only place that asks a recording for what a comparison needs; five hundred of them a side are
+read one after another, and each is forgotten before the next.
+"""
+
+from __future__ import annotations
+
+import ntpath
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from dask.utils import key_split
+
+from stageprof_collectors.blame import Blame, Piece, Tally
+from stageprof_collectors.comparison.counts import counted
+from stageprof_collectors.depend import depends
+from stageprof_collectors.diagnosis import NOTHING
+from stageprof_collectors.finding import Severity
+from stageprof_collectors.groups import Row
+from stageprof_collectors.quantity import count, size
+from stageprof_collectors.settings import DEFAULTS, Settings
+from stageprof_collectors.summary import incomplete
+from stageprof_runtime.stage import Stage, stage_of, step_name
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: Cells, objects and findings that are kept of one recording: those of most seconds.
+MOST: Final = 400
+#: Where the label of a block says its line, which moves when the file is edited.
+_AT_LINE: Final = re.compile(r":\d+$")
+
+
+class Group(NamedTuple):
+    """A layer of the user's: the prefix of its tasks, and the line that made it ("", 0: unknown).
+
+    The token in a layer's name is left out, and of the file its folder: both differ where the
+    same program runs again.
+    """
+
+    prefix: str
+    file: str
+    line: int
+
+
+#: What belongs to no layer.
+NOBODY: Final = Group("", "", 0)
+
+
+class Cell(NamedTuple):
+    """Where seconds of the blocking account went."""
+
+    stage: Stage
+    step: str
+    group: Group
+
+
+class Thing(NamedTuple):
+    """An object of the user's that travels inside graphs."""
+
+    variable: str
+    type: str
+    file: str
+
+
+class Held(NamedTuple):
+    """How it travelled in one recording."""
+
+    line: int
+    #: the layer that sent most of it
+    layer: str
+    nbytes: int
+    copies: int
+    tasks: int
+    seconds: float
+
+
+class Place(NamedTuple):
+    """What a finding is matched by."""
+
+    rule: str
+    file: str
+    variable: str
+    prefix: str
+
+
+class Found(NamedTuple):
+    """What a finding said."""
+
+    severity: Severity
+    headline: str
+    cost_s: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One recording."""
+
+    #: the file that it came from, "" if none
+    file: str
+    #: what was recorded
+    program: str
+    #: what it was recorded on: "machine", "versions", "cluster" -> in words
+    conditions: Mapping[str, str]
+    #: what is wrong with it, "" if nothing: it ended too early; events of it are lost
+    incomplete: str
+    lost: str
+    wall_s: float
+    #: seconds of the blocking account by stage; they sum to `wall_s`
+    stages: Mapping[Stage, float]
+    #: the same by step and layer
+    cells: Mapping[Cell, float]
+    #: numbers that say how much there was to do, by the names of `counts.COUNTS`
+    counts: Mapping[str, float]
+    #: tasks that ran, by layer
+    tasks: Mapping[Group, int]
+    #: bytes of the results of tasks that needed nothing: what the program reads or makes
+    read: Mapping[Group, int]
+    objects: Mapping[Thing, Held]
+    findings: Mapping[Place, Found]
+
+
+def measure(recording: Recording, settings: Settings = DEFAULTS) -> Measured:
+    """What a comparison keeps of a recording.
+
+    Args:
+        recording: a whole or broken one.
+        settings: of its diagnosis.
+    """
+    cells, groups = _cells(recording)
+    stages = recording.stages()["wall_s"]
+    return Measured(
+        file=recording.path or "",
+        program=_program(recording.store.header),
+        conditions=dict(_conditions(recording)),
+        incomplete=incomplete(recording),
+        lost=_lost(recording),
+        wall_s=recording.wall,
+        stages={stage: float(stages[str(stage)]) for stage in Stage},
+        cells=_most(cells),
+        counts=counted(recording),
+        tasks=_tasks(recording, groups),
+        read=_read(recording, groups),
+        objects=_objects(recording),
+        findings=_findings(recording, settings),
+    )
+
+
+def _lost(recording: Recording) -> str:
+    lost = sum(origin.lost for origin in recording.store.origins)
+    return f"{lost:,} {'batch' if lost == 1 else 'batches'} of events lost" if lost else ""
+
+
+def grouped(row: Row) -> Group:
+    """The layer that a row of the table of layers is."""
+    prefix = row.prefix or _stem(row.layer)
+    known = bool(row.file and row.line)
+    return Group(prefix, ntpath.basename(row.file) if known else "", row.line if known else 0)
+
+
+def _stem(layer: str) -> str:
+    """The name of a layer without its token; none has none."""
+    return str(key_split(layer)) if layer else ""
+
+
+# -- seconds --------------------------------------------------------------------------------------
+
+
+def _cells(recording: Recording) -> tuple[dict[Cell, float], list[Group]]:
+    """Seconds of the critical path by step and layer, and the layer of each row of `groups`."""
+    blame = Blame(recording.timeline, recording.lanes, recording.groups)
+    tallies: defaultdict[int, Tally] = defaultdict(Tally)
+    for start, stop, (step, place, label), run in recording.path_steps:
+        blame.give(tallies[step], Piece(step, place, start, stop, label, run))
+    settled = {step: tally.settled(blame.graphs) for step, tally in tallies.items()}
+    groups = [grouped(row) for row in recording.groups.rows]
+    cells: defaultdict[Cell, float] = defaultdict(float)
+    for step, rows in settled.items():
+        for row, ns in rows.items():
+            cells[Cell(stage_of(step), step_name(step), groups[row])] += ns / 1e9
+    return dict(cells), groups
+
+
+def _most(cells: dict[Cell, float]) -> dict[Cell, float]:
+    """The largest; the others of a step are nobody's."""
+    ordered = sorted(cells.items(), key=lambda item: -item[1])
+    kept: defaultdict[Cell, float] = defaultdict(float, ordered[:MOST])
+    for cell, seconds in ordered[MOST:]:
+        kept[cell._replace(group=NOBODY)] += seconds
+    return dict(kept)
+
+
+# -- tasks ----------------------------------------------------------------------------------------
+
+
+def _tasks(recording: Recording, groups: list[Group]) -> dict[Group, int]:
+    tasks: Counter[Group] = Counter()
+    for row, number in zip(*np.unique(recording.groups.of_run, return_counts=True), strict=True):
+        tasks[groups[int(row)]] += int(number)
+    return dict(tasks.most_common(MOST))
+
+
+def _read(recording: Recording, groups: list[Group]) -> dict[Group, int]:
+    first = depends(recording.timeline).first
+    roots = np.flatnonzero(np.diff(first) == 0)
+    rows = recording.groups.of_run[roots]
+    nbytes = np.bincount(rows, weights=np.maximum(recording.timeline.runs["nbytes"][roots], 0))
+    found: Counter[Group] = Counter()
+    for row in np.flatnonzero(nbytes):
+        found[groups[int(row)]] += int(nbytes[row])
+    return dict(found.most_common(MOST))
+
+
+# -- objects and findings -------------------------------------------------------------------------
+
+
+def _objects(recording: Recording) -> dict[Thing, Held]:
+    """By what the user calls them; several graphs with one object hold it several times."""
+    found: dict[Thing, Held] = {}
+    for row in recording.objects().head(MOST).to_dict("records"):
+        thing = Thing(row["variable"], row["type"], ntpath.basename(row["file"]))
+        layer = _stem(str(row["layer"]))
+        held = Held(
+            int(row["line"]), layer, int(row["nbytes"]), int(row["copies"]), int(row["tasks"]),
+            float(row["total_s"]),
+        )  # fmt: skip
+        found[thing] = _joined(found[thing], held) if thing in found else held
+    return found
+
+
+def _joined(one: Held, other: Held) -> Held:
+    return one._replace(
+        nbytes=max(one.nbytes, other.nbytes),
+        copies=one.copies + other.copies,
+        tasks=one.tasks + other.tasks,
+        seconds=one.seconds + other.seconds,
+    )
+
+
+def _findings(recording: Recording, settings: Settings) -> dict[Place, Found]:
+    """By rule and place; where there are several alike, the first is the best."""
+    found: dict[Place, Found] = {}
+    for each in recording.findings(settings)[:MOST]:
+        if each.rule == NOTHING:
+            continue
+        where = each.where
+        prefix = where.prefix or _stem(where.layer)
+        place = Place(each.rule, ntpath.basename(where.file), where.variable, prefix)
+        found.setdefault(place, Found(each.severity, each.headline, each.cost_s))
+    return found
+
+
+# -- conditions -----------------------------------------------------------------------------------
+
+
+def _program(header: Mapping[str, Any]) -> str:
+    """What was recorded: `etl.py`; `pytest, test_join`."""
+    program = str(header.get("program") or "")
+    label = _AT_LINE.sub("", str(header.get("label") or ""))
+    return program if label in ("", program) else ", ".join(filter(None, (program, label)))
+
+
+def _conditions(recording: Recording) -> Iterator[tuple[str, str]]:
+    header = recording.store.header
+    machine = [_host(recording), header.get("platform"), header.get("machine")]
+    cpus = header.get("cpus")
+    machine += [count(cpus, "CPU")] if isinstance(cpus, int) else []
+    yield "machine", ", ".join(str(part) for part in machine if part)
+    names = ("python", "dask", "distributed", "stageprof")
+    yield "versions", ", ".join(f"{name} {header[name]}" for name in names if header.get(name))
+    yield "cluster", _cluster(recording)
+
+
+def _host(recording: Recording) -> str:
+    """Where the client ran; if there is none, the scheduler."""
+    hosts = {place.role: place.host for place in recording.store.places}
+    return hosts.get("client") or hosts.get("scheduler") or ""
+
+
+def _cluster(recording: Recording) -> str:
+    """`2 workers of 1 thread, 4.1 GB`; a local scheduler has no workers."""
+    workers = recording.workers()
+    if not len(workers):
+        return "no workers"
+    known = zip(workers["threads"], workers["memory_limit"], strict=True)
+    shapes = Counter((int(threads), int(limit)) for threads, limit in known)
+    return "; ".join(
+        f"{count(number, 'worker')} of {count(threads, 'thread')}, "
+        f"{size(limit) if limit else 'no memory limit'}"
+        for (threads, limit), number in sorted(shapes.items())
+    )

@@ -1,0 +1,213 @@
+"""What a comparison says in words, the same on every face; not yet made safe.
+
+Names of the user's are between backticks.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from stageprof_collectors.comparison.blame import Blame, Moved, Part, explained
+from stageprof_collectors.comparison.comparison import Compared
+from stageprof_collectors.comparison.counts import Count, CountChange, FindingChange, Judged
+from stageprof_collectors.comparison.times import TimeChange
+from stageprof_collectors.phrase import at
+from stageprof_collectors.quantity import count, seconds, share, size
+
+#: An object is named if its seconds are this share of the change that is explained.
+_ENOUGH: Final = 0.3
+
+_UNJUDGED: Final = {
+    "one": "times cannot be judged by one recording a side; take 7 or more",
+    "few": "times cannot be judged by so few recordings; take 7 a side or more",
+    "differ": "times are not judged, for conditions differ; --force judges them all the same",
+}
+
+
+def verdict(found: Compared) -> str:
+    """The whole in one line, in our own words only: `Regression: slower: execution +12 %`."""
+    worse = [t for t in found.times if t.judged == Judged.WORSE]
+    counts = [c for c in found.counts if c.judged == Judged.WORSE]
+    came = [f for f in found.findings if f.judged == Judged.WORSE]
+    parts = []
+    if worse:
+        parts.append("slower: " + ", ".join(f"{t.name} {percent(t.effect.ratio)}" for t in worse))
+    if counts:
+        parts.append("more: " + ", ".join(c.what.title for c in counts))
+    if came:
+        parts.append(count(len(came), "new finding"))
+    return f"Regression: {'; '.join(parts)}" if parts else _no_regression(found)
+
+
+def _no_regression(found: Compared) -> str:
+    faster = [t for t in found.times if t.judged == Judged.BETTER]
+    if faster:
+        what = ", ".join(f"{t.name} {percent(t.effect.ratio)}" for t in faster)
+        return f"No regression; faster: {what}"
+    return "No regression" if not found.unjudged else "No regression in what can be judged"
+
+
+def unjudged(found: Compared) -> str:
+    """Why times are not judged; "" if they are."""
+    return _UNJUDGED.get(found.unjudged, "")
+
+
+def sides(found: Compared) -> str:
+    """`etl.py: 7 recordings against 7`."""
+    one, other = found.baseline.number, found.candidate.number
+    paired = ", in pairs" if found.options.paired else ""
+    return f"{count(other, 'recording')} against {one:,} of the baseline{paired}"
+
+
+def percent(ratio: float) -> str:
+    """A ratio as people say it: `+12 %`, `-3.4 %`, `4.2 times`, `new`."""
+    if math.isnan(ratio):
+        return "?"
+    if math.isinf(ratio):
+        return "new"
+    if ratio >= 10:
+        return f"{ratio:.0f} times"
+    change = (ratio - 1) * 100
+    digits = 1 if abs(change) < 9.95 else 0
+    sign = "+" if change > 0 else "-"
+    shown = f"{abs(change):.{digits}f}"
+    return f"{sign}{shown} %" if float(shown) else "0 %"
+
+
+def interval(change: TimeChange) -> str:
+    """Where the change may lie: `+9 % to +13 %`."""
+    effect = change.effect
+    if change.judged == Judged.UNKNOWN or math.isinf(effect.high):
+        return ""
+    return f"{percent(effect.low)} to {percent(effect.high)}"
+
+
+def signed(value_s: float) -> str:
+    """A difference with its sign: `+120 ms`."""
+    shown = seconds(abs(value_s))
+    return shown if shown == "0 s" else f"{'+' if value_s > 0 else '-'}{shown}"
+
+
+def word(change: TimeChange) -> str:
+    """What is said of a time: `slower`, `faster`, nothing."""
+    return {Judged.WORSE: "slower", Judged.BETTER: "faster"}.get(change.judged, "")
+
+
+# -- blame ----------------------------------------------------------------------------------------
+
+
+def blamed(found: Blame) -> str:
+    """A stage's change and where it comes from, in one sentence."""
+    return f"{change_of(found)}: {why(found)}"
+
+
+def change_of(found: Blame) -> str:
+    """The first half of that, in our own words only: `serialization +3.1 s (+240 %)`."""
+    ratio = 1 + found.change_s / found.before_s if found.before_s > 0 else math.inf
+    return f"{found.stage} {signed(found.change_s)} ({percent(ratio)})"
+
+
+def why(found: Blame) -> str:
+    """The second half, with names of the user's."""
+    for moved in found.objects:
+        more = _seconds_more(moved)
+        if more >= _ENOUGH * found.change_s > 0:
+            return object_moved(moved)
+    layer, step = explained(found.layers), explained(found.steps)
+    if layer is not None and step is not None:
+        return f"{step.name} {_of(layer)}{_tasks(found)}"
+    return f"{step.name}" if step is not None else "no part of it explains it"
+
+
+def _seconds_more(moved: Moved) -> float:
+    after, before = (held.seconds if held else 0.0 for held in (moved.after, moved.before))
+    return after - before
+
+
+def _of(layer: Part) -> str:
+    where = line(layer)
+    name = f"`{layer.name}`" if layer.name else "tasks of no layer"
+    took = f"{seconds(layer.after_s)}, it was {seconds(layer.before_s)}"
+    return f"for {name}{f' ({where})' if where else ''} takes {took}"
+
+
+def _tasks(found: Blame) -> str:
+    before, after = found.tasks
+    return f", with {count(after, 'task')} rather than {before:,}" if before != after else ""
+
+
+def line(part: Part) -> str:
+    """The user's line of a part: `etl.py:41`, `etl.py:43, was 41`."""
+    where = at(part.file, part.line)
+    return f"{where}, was {part.was}" if where and part.was != part.line else where
+
+
+def object_moved(moved: Moved) -> str:
+    """What became of an object: `lookup` (etl.py:41) is now embedded in 400 tasks of `scored`."""
+    thing, before, after = moved
+    held = after or before
+    assert held is not None  # noqa: S101 (one of both is there)
+    where = at(thing.file, held.line)
+    name = f"`{thing.variable or thing.type}`{f' ({where})' if where else ''}"
+    if after is None:
+        return f"{name} is no longer embedded"
+    into = f"{count(max(after.tasks, 1), 'task')}{f' of `{after.layer}`' if after.layer else ''}"
+    if before is None:
+        return f"{name}, {size(after.nbytes)}, is now embedded in {into}"
+    if after.tasks > before.tasks:
+        return f"{name} is now embedded in {into} rather than {before.tasks:,}"
+    if after.copies > before.copies:
+        return f"{name} is now {after.copies:,} times in its graph rather than {before.copies:,}"
+    if after.nbytes > before.nbytes * 1.05:
+        grown = f"{size(after.nbytes)} rather than {size(before.nbytes)}"
+        return f"{name}, embedded in {into}, is now {grown}"
+    took = f"{seconds(after.seconds)} rather than {seconds(before.seconds)}"
+    return f"pickling and unpickling {name}, embedded in {into}, takes {took}"
+
+
+def part(found: Part) -> str:
+    """A step, layer or line by its name."""
+    return found.name or line(found) or "no layer"
+
+
+def explains(found: Part) -> str:
+    """How much of the change it is: `84 % of it`; where other parts got faster, it is all."""
+    return "all of it" if found.share >= 0.995 else f"{share(found.share)} of it"
+
+
+# -- counts ---------------------------------------------------------------------------------------
+
+
+def amount(counted: Count, value: float) -> str:
+    """A value of a count with its unit."""
+    if math.isnan(value):
+        return "?"
+    return size(value) if counted.unit == "B" else f"{value:,.0f}"
+
+
+def shows(change: CountChange) -> bool:
+    """Whether a count looks any different."""
+    known = change.judged == Judged.UNKNOWN
+    same = spread(change, change.before) == spread(change, change.after)
+    return change.judged != Judged.SAME and not (known and same)
+
+
+def spread(change: CountChange, values: tuple[float, float, float]) -> str:
+    """A count on one side: `400`, `12.1 MB to 12.4 MB`."""
+    low, high = amount(change.what, values[0]), amount(change.what, values[2])
+    return low if low == high else f"{low} to {high}"
+
+
+def times_as_many(change: CountChange) -> str:
+    """By how much the middle of a count changed."""
+    before, after = change.before[1], change.after[1]
+    if before == after:
+        return "0 %"
+    return percent(after / before) if before else "new"
+
+
+def of_recordings(change: FindingChange) -> str:
+    """`in 7 of 7, was in 0 of 7`."""
+    (was, base), (now, head) = change.before, change.after
+    return f"in {now} of {head}, was in {was} of {base}"

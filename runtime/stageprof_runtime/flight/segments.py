@@ -1,0 +1,201 @@
+"""The files of a flight recorder: a bounded row of segments, of which the oldest goes first.
+
+Each segment can be read by itself. What cannot be written is dropped and counted, and shows in
+the recording as a gap; nothing here raises for a disk that is full or gone.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from stageprof_runtime.flight.basis import Basis
+from stageprof_runtime.flight.record import ABOUT, BASIS, BATCHES, encode, encode_json, join
+
+SUFFIX: Final = ".segment"
+#: A segment is this part of what may be kept, in time and in bytes.
+PARTS: Final = 8
+#: Raw bytes of one record, or of one batch if it is larger; a crash loses at most one record.
+RECORD: Final = 1 << 20
+#: What a basis may take of the size; one with the trees of stacks may be larger.
+SHARE: Final = 4
+
+
+class _Segment(NamedTuple):
+    path: str
+    #: of the monotonic clock, s
+    began: float
+    nbytes: int
+
+
+class Segments:
+    """The segments in one folder; all calls come from one thread at a time.
+
+    Args:
+        folder: an empty folder.
+        about: what each segment shall say of the scheduler.
+        minutes: what was shipped in these is kept, and up to an eighth more.
+        size: bytes that all files together may take; never exceeded.
+    """
+
+    def __init__(self, folder: str, about: dict[str, Any], minutes: float, size: int) -> None:
+        self.folder = folder
+        #: batches that could not be written, by reason
+        self.dropped: Counter[str] = Counter()
+        self._about = about
+        #: what of the drops the latest segment says
+        self._told: dict[str, int] = {}
+        self._keep_s = minutes * 60
+        self._size = size
+        self._basis = Basis()
+        self._done: deque[_Segment] = deque()
+        self._fd = -1
+        self._path = ""
+        self._began = 0.0
+        self._head = self._nbytes = self._number = 0
+
+    @property
+    def nbytes(self) -> int:
+        """What the files take."""
+        return sum(segment.nbytes for segment in self._done) + self._nbytes
+
+    def write(self, batches: Iterable[bytes]) -> None:
+        """Append batches as they were shipped."""
+        for group in _groups(batches, min(RECORD, self._size // PARTS)):
+            try:
+                self._make_way()
+                self._append(encode(BATCHES, join(group)))
+            except OSError as error:
+                self.dropped[f"disk: {error.strerror or error}"] += len(group)
+            for batch in group:
+                self._absorb(batch)
+
+    def files(self) -> list[tuple[int, int]]:
+        """All segments, oldest first, open for reading: descriptor and length now.
+
+        They can be read to the end even if they are removed meanwhile.
+        """
+        try:
+            if self._told != self.dropped:
+                self._append(self._facts())
+        except OSError:  # there is no room, not even for saying so
+            pass
+        found: list[tuple[int, int]] = []
+        for path, nbytes in [*((s.path, s.nbytes) for s in self._done), (self._path, self._nbytes)]:
+            try:
+                if nbytes:
+                    found.append((os.open(path, os.O_RDONLY | os.O_CLOEXEC), nbytes))
+            except OSError:  # somebody else removed it
+                continue
+        return found
+
+    def close(self) -> None:
+        """Write no more; the files stay."""
+        self._seal()
+
+    # -- one segment after the other --------------------------------------------------------------
+
+    def _make_way(self) -> None:
+        """Begin a new segment where it is time, and let go of those that are too old."""
+        now = time.monotonic()
+        full = self._nbytes - self._head >= self._size // PARTS
+        if self._fd < 0 or full or now - self._began >= self._keep_s / PARTS:
+            self._seal()
+            self._begin(now)
+        # The oldest is needed for as long as the one after it does not reach back far enough.
+        while self._done and self._next_began() <= now - self._keep_s:
+            self._forget()
+
+    def _next_began(self) -> float:
+        return self._done[1].began if len(self._done) > 1 else self._began
+
+    def _begin(self, now: float) -> None:
+        self._number += 1
+        self._path = os.path.join(self.folder, f"{self._number:08}{SUFFIX}")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        self._fd = os.open(self._path, flags, 0o600)
+        self._began, self._nbytes = now, 0
+        self._basis.turn()
+        try:
+            self._append(self._start())
+        except OSError:
+            self._seal()
+            raise
+        self._head = self._nbytes
+
+    def _start(self) -> bytes:
+        facts, basis = self._facts(), self._based(stacks=True)
+        if len(basis) > self._size // SHARE:
+            basis = self._based(stacks=False)
+        return facts + basis
+
+    def _facts(self) -> bytes:
+        self._told = dict(self.dropped)
+        return encode_json(ABOUT, {**self._about, "number": self._number, "dropped": self._told})
+
+    def _based(self, *, stacks: bool) -> bytes:
+        groups = _groups(self._basis.batches(stacks=stacks), RECORD)
+        return b"".join(encode(BASIS, join(group)) for group in groups)
+
+    def _append(self, data: bytes) -> None:
+        while self._done and self.nbytes + len(data) > self._size:
+            self._forget()
+        if self._fd < 0 or self.nbytes + len(data) > self._size:
+            raise OSError(f"more at once than {self._size:,} bytes")
+        try:
+            view = memoryview(data)
+            while view:  # a full disk shows first as a short write
+                view = view[os.write(self._fd, view) :]
+        except OSError:
+            self._trim()
+            raise
+        self._nbytes += len(data)
+
+    def _trim(self) -> None:
+        """Take back the part of a record that still fitted."""
+        try:
+            os.ftruncate(self._fd, self._nbytes)
+            os.lseek(self._fd, self._nbytes, os.SEEK_SET)
+        except OSError:
+            self._seal()  # a reader stops at the torn record
+
+    def _seal(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd < 0:
+            return
+        try:
+            os.close(fd)
+        except OSError:
+            pass
+        self._done.append(_Segment(self._path, self._began, self._nbytes))
+        self._path, self._nbytes, self._head = "", 0, 0
+
+    def _forget(self) -> None:
+        segment = self._done.popleft()
+        try:
+            os.unlink(segment.path)
+        except OSError:  # somebody else removed it
+            pass
+
+    def _absorb(self, batch: bytes) -> None:
+        try:
+            self._basis.absorb(batch)
+        except Exception as error:  # a batch of another version, say: it is kept all the same
+            self.dropped[f"basis: {type(error).__name__}"] += 1
+
+
+def _groups(batches: Iterable[bytes], most: int) -> Iterator[list[bytes]]:
+    """As many batches together as make one record."""
+    group: list[bytes] = []
+    size = 0
+    for batch in batches:
+        if group and size + len(batch) > most:
+            yield group
+            group, size = [], 0
+        group.append(batch)
+        size += len(batch)
+    if group:
+        yield group

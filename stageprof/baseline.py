@@ -1,0 +1,276 @@
+"""A baseline: recordings kept by branch, machine and versions, for later ones to compare with.
+
+A folder in which each recording has a note beside it, a small JSON file of the same name. What has
+no note was not put there by us: it is neither listed nor removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from stageprof.chosen import SUFFIX, chosen
+from stageprof.pathname import path_name
+from stageprof.reading import reading
+from stageprof.recording import Recording
+from stageprof_runtime.errors import DamagedRecording, UsageError
+
+#: The form of a note, and its version.
+SCHEMA: Final = "stageprof.baseline/1"
+#: Characters of a branch's name; git takes fewer.
+LONGEST: Final = 4096
+#: Bytes of a note that are looked at.
+_MOST: Final = 100_000
+#: Hexadecimal digits of a recording's digest in its name.
+_DIGITS: Final = 16
+#: A block's label says its line, which moves when the file is edited.
+_AT_LINE: Final = re.compile(r":\d+$")
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What is known of a recording without opening it; hostile text, all of it."""
+
+    schema: str
+    branch: str
+    #: what was recorded: a test's node id, or a program
+    program: str
+    machine: str
+    versions: str
+    #: when, as ISO 8601
+    started: str
+    wall_s: float
+
+    @property
+    def series(self) -> tuple[str, str, str, str]:
+        """Recordings of one series can be compared, and are counted together."""
+        return self.branch, self.machine, self.versions, self.program
+
+
+class Kept(NamedTuple):
+    """A recording of the baseline."""
+
+    note: Note
+    path: Path
+
+
+class Saved(NamedTuple):
+    """Where a recording went; it was there already if it is not new."""
+
+    kept: Kept
+    new: bool
+
+
+# -- save -----------------------------------------------------------------------------------------
+
+
+def recordings(given: Iterable[str]) -> list[Path]:
+    """The recordings that words name: files, globs, and folders with the folders in them.
+
+    Raises:
+        NotARecording: a word names none.
+    """
+    found: dict[Path, None] = {}
+    for word in given:
+        inside = sorted(Path(word).rglob(f"*{SUFFIX}")) if Path(word).is_dir() else []
+        found |= dict.fromkeys(inside or chosen([word], "baseline"))
+    return list(found)
+
+
+def save(paths: Iterable[Path], folder: Path, branch: str) -> Iterator[Saved]:
+    """Copy recordings into a baseline, which is made if it is not there; nothing is overwritten.
+
+    Raises:
+        RecordingError: one cannot be read, or did not end in good order.
+        UsageError: the branch has no name, or the folder cannot be written.
+    """
+    if not branch or len(branch) > LONGEST:
+        raise UsageError(f"a branch of {len(branch):,} characters", expected=f"1 to {LONGEST:,}")
+    for path in paths:
+        note = described(path, branch)
+        try:
+            yield _kept(path, folder, note)
+        except OSError as error:
+            raise UsageError(
+                f"{path} cannot be kept in {folder} ({error.strerror or error})",
+                expected="a folder that can be written",
+            ) from error
+
+
+def described(path: Path, branch: str = "") -> Note:
+    """What would be noted of a recording.
+
+    Raises:
+        RecordingError: it cannot be read, or did not end in good order.
+    """
+    with reading(str(path)) as recording:
+        if not recording.complete:
+            raise DamagedRecording(
+                f"{path} is incomplete ({recording.store.incomplete_reason})",
+                expected="a whole recording to compare with",
+                do="record again",
+            )
+        return _note(recording, branch)
+
+
+def _note(recording: Recording, branch: str) -> Note:
+    header = recording.store.header
+    hosts = {place.role: place.host for place in recording.store.places}
+    cpus = f"{header.get('cpus')} CPUs"
+    machine = (hosts.get("client"), header.get("platform"), header.get("machine"), cpus)
+    versions = [f"{n} {header.get(n)}" for n in ("python", "dask", "distributed", "stageprof")]
+    return Note(
+        schema=SCHEMA,
+        branch=_text(branch),
+        program=_program(header),
+        machine=", ".join(_text(part) for part in machine if part),
+        versions=_text(", ".join(versions)),
+        started=_text(header.get("started")),
+        wall_s=recording.wall,
+    )
+
+
+def _program(header: dict[str, Any]) -> str:
+    """The node id of a test says all; how pytest was called does not matter."""
+    label = _AT_LINE.sub("", _text(header.get("label")))
+    parts = [label] if "::" in label else [_text(header.get("program")), label]
+    return ", ".join(dict.fromkeys(filter(None, parts)))
+
+
+def _text(value: object) -> str:
+    """As text that JSON takes, at a length that a note has room for."""
+    text = "" if value is None else str(value)
+    return text.encode("utf-8", "backslashreplace").decode()[:LONGEST]
+
+
+def _kept(source: Path, folder: Path, note: Note) -> Saved:
+    place = folder.joinpath(*map(path_name, note.series))
+    place.mkdir(parents=True, exist_ok=True)
+    part = place / f".{os.getpid()}.part"
+    try:
+        shutil.copyfile(source, part)
+        when = re.sub(r"\D", "", note.started)[:14]
+        path = place / f"{when}-{_digest(part)}{SUFFIX}".lstrip("-")
+        new = _moved(part, path)
+        part.unlink(missing_ok=True)
+        part.write_bytes(msgspec.json.encode(note))
+        _moved(part, path.with_suffix(".json"))
+    finally:
+        part.unlink(missing_ok=True)
+    return Saved(Kept(note, path), new)
+
+
+def _moved(part: Path, target: Path) -> bool:
+    """Give a whole file its name; False if that name is taken, which a link never overwrites."""
+    try:
+        os.link(part, target)
+    except OSError:  # it is there; or the file system has no links
+        if os.path.lexists(target):
+            return False
+        part.rename(target)
+    else:
+        part.unlink()  # what is written to it next must not be written to both
+    return True
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:_DIGITS]
+
+
+# -- list and prune ---------------------------------------------------------------------------
+
+
+def kept(folder: Path, branch: str | None = None) -> list[Kept]:
+    """The recordings of a baseline by their series, the newest of each last.
+
+    Raises:
+        UsageError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise UsageError(
+            f"no folder {folder}",
+            expected="a baseline",
+            do="save one with: stageprof baseline save FILE... --dir DIR",
+        )
+    wanted = None if branch is None else _text(branch)
+    found = [each for each in _noted(folder) if wanted in (None, each.note.branch)]
+    return sorted(found, key=lambda each: (each.note.series, _instant(each.note), each.path.name))
+
+
+def _noted(folder: Path) -> Iterator[Kept]:
+    for place, _, names in os.walk(folder):  # which follows no links
+        for name in names:
+            path = Path(place, name)
+            if path.suffix != SUFFIX or path.is_symlink():
+                continue
+            note = _read(path.with_suffix(".json"))
+            if note is not None:
+                yield Kept(note, path)
+
+
+def _read(path: Path) -> Note | None:
+    """The note of a recording; None if it has none, or one that is not ours."""
+    try:
+        with path.open("rb") as file:
+            note = msgspec.json.decode(file.read(_MOST), type=Note)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return note if note.schema == SCHEMA else None
+
+
+def _instant(note: Note) -> float:
+    try:
+        return datetime.fromisoformat(note.started).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return 0.0
+
+
+def like(found: list[Kept], other: Note) -> tuple[list[Kept], str]:
+    """Those of the program that was recorded, and on what they differ from it, if they do.
+
+    Of the same machine and versions, if there are any.
+    """
+    same = [each for each in found if each.note.program == other.program]
+    alike = [e for e in same if e.note.series[1:3] == other.series[1:3]]
+    if alike or not same:
+        return alike, ""
+    return same, "none is of this machine and these versions; those of others are named"
+
+
+def surplus(found: Iterable[Kept], keep: int) -> list[Kept]:
+    """All but the newest few of each series."""
+    series: defaultdict[tuple[str, ...], list[Kept]] = defaultdict(list)
+    for each in found:
+        series[each.note.series].append(each)
+    return [each for of_one in series.values() for each in of_one[: max(len(of_one) - keep, 0)]]
+
+
+def removed(each: Kept, folder: Path) -> bool:
+    """Remove a recording, its note and folders that are empty then; False if it is not ours.
+
+    Raises:
+        UsageError: it cannot be removed.
+    """
+    try:
+        if not each.path.stem.endswith(_digest(each.path)):  # somebody put another file there
+            return False
+        each.path.unlink()
+        each.path.with_suffix(".json").unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"{each.path} cannot be removed ({error.strerror or error})") from error
+    for place in each.path.parents:
+        if place == folder:
+            break
+        with suppress(OSError):  # something else is in it
+            place.rmdir()
+    return True

@@ -1,0 +1,93 @@
+"""A regression is followed down to the object, in words that people can act on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compare.made import DUMP, JOIN, against, run, runs
+from stageprof_collectors.comparison.matching import matched, now_at
+from stageprof_collectors.comparison.measured import Cell, Group, Held, Measured, Thing
+from stageprof_collectors.comparison.sentences import blamed
+from stageprof_runtime.stage import Stage
+
+SENT = Cell(Stage.SERIALIZATION, "task.dump", Group("scored", "etl.py", 43))
+LOOKUP = Thing("lookup", "dict", "etl.py")
+
+
+def embedded(each: Measured, tasks: int, seconds: float) -> Measured:
+    return replace(each, objects={LOOKUP: Held(41, "scored", 8_000_000, 1, tasks, seconds)})
+
+
+def test_an_object_that_travels_more_often_is_named() -> None:
+    """The sentence of a reviewer: what, where, how often, for whom."""
+    base = [embedded(each, 1, 0.1) for each in runs(seed=1)]
+    head = [embedded(each, 400, 3.2) for each in runs(seed=2, more={SENT: 3.1})]
+    (found,) = against(base, head).blames
+
+    assert found.stage == "serialization"
+    assert (found.steps[0].name, found.layers[0].name) == ("task.dump", "scored")
+    assert (found.lines[0].file, found.lines[0].line) == ("etl.py", 43)
+    assert blamed(found).endswith(
+        "`lookup` (etl.py:41) is now embedded in 400 tasks of `scored` rather than 1"
+    )
+
+
+def test_an_object_that_came_is_named() -> None:
+    head = [embedded(each, 400, 3.1) for each in runs(seed=2, more={SENT: 3.1})]
+    (found,) = against(runs(seed=1), head).blames
+
+    assert "`lookup` (etl.py:41), 8.0 MB, is now embedded in 400 tasks of `scored`" in blamed(found)
+
+
+def test_without_an_object_the_step_and_layer_are_named() -> None:
+    (found,) = against(runs(seed=1), runs(seed=2, more={DUMP: 0.1})).blames
+
+    assert "graph.dump for `join` (etl.py:30) takes" in blamed(found)
+    assert 0.9 < found.layers[0].share < 1.1
+
+
+def test_a_slower_wall_time_is_followed_into_its_stage() -> None:
+    """Each stage is slower by too little to be called so, the whole is not."""
+    base = [run({cell: s * (1 + 0.001 * i) for cell, s in each.cells.items()}) for i, each in
+            enumerate([run()] * 7)]  # fmt: skip
+    head = [replace(each, wall_s=each.wall_s + 0.2) for each in base]
+    found = against(base, head)
+
+    assert [t.name for t in found.times if t.judged == "worse"] == ["wall"]
+    assert len(found.blames) == 1
+
+
+def test_lines_that_moved_are_the_same_lines() -> None:
+    """Ten lines were put in above: no layer came, none went."""
+    base = runs(seed=1)
+    head = [_moved(each, 10) for each in runs(seed=2, more={JOIN: 0.1})]
+    found = against(base, head)
+    part = found.blames[0].layers[0]
+
+    assert (part.name, part.line, part.was) == ("join", 40, 30)
+    assert "etl.py:40, was 30" in blamed(found.blames[0])
+    assert part.share < 1.3
+
+
+def _moved(each: Measured, lines: int) -> Measured:
+    cells = {
+        cell._replace(group=cell.group._replace(line=cell.group.line + lines)): seconds
+        for cell, seconds in each.cells.items()
+    }
+    return replace(each, cells=cells)
+
+
+def test_a_new_call_beside_others_leaves_them_matched() -> None:
+    """Of three lines of one prefix one is new; the two others keep their places."""
+
+    def at(*lines: int) -> list[Measured]:
+        cells = {Cell(Stage.EXECUTION, "compute", Group("f", "e.py", n)): 1.0 for n in lines}
+        return [run(cells)]
+
+    assert now_at(at(10, 20), at(10, 15, 20)) == {}
+    assert now_at(at(10, 20), at(12, 22)) == {
+        Group("f", "e.py", 10): Group("f", "e.py", 12),
+        Group("f", "e.py", 20): Group("f", "e.py", 22),
+    }
+    (renamed,) = matched(at(10, 20), at(12, 22))
+    assert {cell.group.line for cell in renamed.cells} == {10, 20}

@@ -1,0 +1,45 @@
+"""What differs beside the program is named, and then times do not fail a build."""
+
+from __future__ import annotations
+
+import pytest
+
+from compare.made import CONDITIONS, DUMP, against, runs
+from stageprof_collectors.comparison.measured import Group
+
+READ = Group("load", "etl.py", 12)
+
+
+@pytest.mark.parametrize("kind", ["machine", "versions", "cluster"])
+def test_a_condition_that_differs_is_named_and_times_are_not_judged(kind: str) -> None:
+    elsewhere = {**CONDITIONS, kind: "other"}
+    head = runs(seed=2, more={DUMP: 0.2}, conditions=elsewhere)
+    found = against(runs(seed=1), head)
+    forced = against(runs(seed=1), head, force=True)
+
+    assert [(d.kind, d.after) for d in found.differences] == [(kind, ("other",))]
+    assert (found.unjudged, found.regressions) == ("differ", 0)
+    assert forced.differences == found.differences
+    assert forced.regressions > 0
+
+
+def test_other_data_are_named() -> None:
+    found = against(runs(seed=1, read={READ: 10_000_000}), runs(seed=2, read={READ: 20_000_000}))
+
+    assert [d.kind for d in found.differences] == ["data"]
+    assert found.differences[0].after == ("load (etl.py:12) gives 20.0 MB",)
+
+
+def test_data_that_differ_a_little_are_the_same() -> None:
+    found = against(runs(seed=1, read={READ: 10_000_000}), runs(seed=2, read={READ: 10_500_000}))
+
+    assert found.differences == ()
+
+
+def test_counts_are_judged_wherever_they_were_counted() -> None:
+    """A graph is as large on any machine."""
+    base, head = runs(seed=1), runs(seed=2, conditions={**CONDITIONS, "machine": "other"})
+    grown = {**head[0].counts, "graph_tasks": 400.0}
+    found = against(base, runs(seed=2, conditions=head[0].conditions, counts=grown))
+
+    assert (found.unjudged, found.regressions) == ("differ", 1)

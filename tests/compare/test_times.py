@@ -1,0 +1,134 @@
+"""What is called slower, and what is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from compare.made import BUILD, DUMP, JOIN, LOAD, USUAL, against, judged, run, runs
+from stageprof_collectors.comparison.counts import Judged
+from stageprof_collectors.comparison.measured import Cell, Group, Measured
+from stageprof_runtime.errors import UsageError
+from stageprof_runtime.stage import Stage
+
+
+def test_the_same_program_is_no_regression() -> None:
+    """Forty times seven against seven, with the noise of a CI runner."""
+    alarms = [
+        against(runs(seed=i, noise=0.05), runs(seed=1000 + i, noise=0.05)).regressions
+        for i in range(40)
+    ]
+
+    assert sum(map(bool, alarms)) <= 2
+
+
+def test_a_stage_that_is_a_tenth_slower_is_found_and_only_that() -> None:
+    found = against(runs(seed=1), runs(seed=2, more={DUMP: 0.02}))
+
+    assert judged(found)["serialization"] == Judged.WORSE
+    assert [n for n, said in judged(found).items() if said == Judged.WORSE] == ["serialization"]
+    assert found.times[3].effect.low > 1.05
+    assert found.regressions == 1
+
+
+def test_a_stage_that_is_faster_is_no_regression() -> None:
+    found = against(runs(seed=1, more={DUMP: 0.05}), runs(seed=2))
+
+    assert judged(found)["serialization"] == Judged.BETTER
+    assert (found.regressions, found.improvements > 0) == (0, True)
+
+
+def test_a_part_is_seen_where_its_stage_varies_by_more() -> None:
+    """Loading varies by a third; joining, a sixth of the stage, takes twice as long."""
+    noisy = {LOAD: 2.4}
+    base = [_swinging(run({**USUAL, **noisy, JOIN: 0.4}), i) for i in range(7)]
+    head = [_swinging(run({**USUAL, **noisy, JOIN: 0.8}), i + 3) for i in range(7)]
+    found = against(base, head)
+    execution = found.times[6]
+
+    assert execution.judged == Judged.WORSE
+    assert [part.cell for part in execution.parts] == [JOIN]
+    assert found.blames[0].layers[0].name == "join"
+
+
+def _swinging(each: Measured, i: int) -> Measured:
+    """Its loading takes up to a third longer, and its joining a little."""
+    swing, little = 0.8 * (i % 5) / 4, 0.004 * (i % 3)
+    cells = {**each.cells, LOAD: each.cells[LOAD] + swing, JOIN: each.cells[JOIN] + little}
+    return run(cells)
+
+
+def test_work_that_only_has_another_name_is_no_regression() -> None:
+    """A layer was renamed: one part came, another went, the stage takes what it took."""
+    renamed = Cell(JOIN.stage, JOIN.step, Group("merge", "etl.py", 30))
+    found = against(runs(seed=1), runs(seed=2, more={JOIN: -0.6, renamed: 0.6}))
+
+    assert judged(found)["execution"] == Judged.SAME
+
+
+def test_a_change_below_the_floor_is_none() -> None:
+    """It is beyond chance, but the user said that less than 15 % does not matter."""
+    base, head = runs(seed=1), runs(seed=2, more={BUILD: 0.03})
+
+    assert judged(against(base, head))["construction"] == Judged.WORSE
+    assert judged(against(base, head, floor=0.15))["construction"] == Judged.SAME
+
+
+def test_a_stage_that_hardly_takes_time_is_not_tested() -> None:
+    """Three times of next to nothing is next to nothing."""
+    order = Cell(Stage.SCHEDULING, "order", Group("", "", 0))
+    found = against(runs(seed=1, more={order: 0.001}), runs(seed=2, more={order: 0.003}))
+    scheduling = found.times[5]
+
+    assert (scheduling.tested, scheduling.judged) == (False, Judged.UNKNOWN)
+    assert found.regressions == 0
+
+
+@pytest.mark.parametrize(("number", "why"), [(1, "one"), (4, "few"), (7, "")])
+def test_times_of_few_recordings_are_shown_and_not_judged(number: int, why: str) -> None:
+    found = against(runs(number, seed=1), runs(number, seed=2, more={JOIN: 0.5}))
+
+    assert found.unjudged == why
+    assert found.times[0].change_s > 0.4
+    assert (found.regressions > 0) == (why == "")
+
+
+def test_pairs_show_what_the_machines_mood_would_hide() -> None:
+    """Each pair was recorded while the machine was as slow as it happened to be."""
+    moods = [1.0, 1.5, 1.1, 1.4, 0.9, 1.6, 1.2, 1.3, 1.05, 1.45]
+    few = [i % 3 * 0.0005 for i in range(10)]
+    base = [run({c: s * m for c, s in USUAL.items()}) for m in moods]
+    head = [
+        run({c: s * m + (0.03 + e if c == JOIN else 0) for c, s in USUAL.items()})
+        for m, e in zip(moods, few, strict=True)
+    ]
+    unpaired, paired = against(base, head), against(base, head, paired=True, floor=0.0)
+
+    assert judged(unpaired)["execution"] == Judged.SAME
+    assert paired.times[6].p < unpaired.times[6].p
+
+
+def test_pairs_need_as_many_on_each_side() -> None:
+    with pytest.raises(UsageError, match="pairs of 7 and 6 complete recordings"):
+        against(runs(seed=1), runs(6, seed=2), paired=True)
+
+
+def test_incomplete_recordings_do_not_count() -> None:
+    broken = run(incomplete="recording incomplete: 3 events up to 1 s", file="half.stageprof")
+    found = against([*runs(seed=1), broken], runs(seed=2))
+
+    assert found.baseline.number == 7
+    assert found.baseline.left_out == (("half.stageprof", broken.incomplete),)
+
+
+def test_recordings_that_lost_events_count_only_if_all_did() -> None:
+    lost = "2 batches of events lost"
+    some = against([*runs(6, seed=1), *runs(1, seed=3, lost=lost)], runs(seed=2))
+    every = against(runs(seed=1, lost=lost), runs(seed=2))
+
+    assert (some.baseline.number, len(some.baseline.left_out)) == (6, 1)
+    assert (every.baseline.number, len(every.baseline.left_out)) == (7, 0)
+
+
+def test_a_side_without_a_complete_recording_is_bad_input() -> None:
+    with pytest.raises(UsageError, match="no complete recording of the candidate"):
+        against(runs(seed=1), [run(incomplete="recording incomplete")])

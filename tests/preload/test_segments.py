@@ -1,0 +1,248 @@
+"""Segments by themselves: bounded, each readable alone, and no fault of the disk is an error."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from preload.shipped import (
+    ENOUGH,
+    SCHEDULER,
+    WORKER,
+    begins,
+    ends,
+    forget_first,
+    hello,
+    look,
+    opened,
+    roll,
+    shipped,
+)  # fmt: skip
+from stageprof_collectors.flight import assemble
+from stageprof_runtime.errors import NotARecording
+from stageprof_runtime.event import MARK
+from stageprof_runtime.flight.folder import take
+from stageprof_runtime.flight.segments import Segments
+from stageprof_runtime.flight.tape import WAITING, Tape
+from stageprof_runtime.guard import Watch
+
+ABOUT = {"address": SCHEDULER.name, "minutes": 10, "size": 1_000_000, "stageprof": "0.1.0"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "flight"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def segments(folder: Path) -> Segments:
+    return Segments(str(folder), ABOUT, *ENOUGH)
+
+
+def test_what_was_written_is_in_the_recording(folder: Path, segments: Segments) -> None:
+    segments.write([*hello(), begins(1, 1)])
+    segments.write([*ends(1, 5, 1)])
+    segments.close()
+    recording, window = opened(folder)
+
+    assert recording.complete
+    assert recording.tasks()["key"].tolist() == ["long-1"]
+    assert recording.wall == pytest.approx(0.5)
+    assert recording.stages()["wall_s"].sum() == pytest.approx(recording.wall)
+    assert not window.overwritten
+
+
+def test_a_later_segment_knows_what_was_told_before_it(folder: Path, segments: Segments) -> None:
+    """Workers, places in trees of stacks, and the run that was under way, with its key."""
+    segments.write([*hello(), begins(1, 1), shipped(SCHEDULER, 2)])
+    roll(segments)
+    segments.write([look(1), *ends(1, 5, 1)])
+    segments.close()
+    forget_first(folder)
+    recording, window = opened(folder)
+
+    assert recording.workers()["name"].tolist() == ["alice"]
+    stacks = [recording.nodes.stack(i) for i in range(len(recording.nodes))]
+    assert ["outer", "inner"] in [[frame.name for frame in stack] for stack in stacks]
+    task = recording.tasks().iloc[0]
+    assert task["key"] == "long-1"
+    assert task["duration_s"] == pytest.approx(0.398)
+    assert task["start_s"] == pytest.approx(-0.099)  # it began before the window
+    assert window.overwritten
+
+
+def test_the_account_of_a_window_begins_with_it(folder: Path, segments: Segments) -> None:
+    """A computation that began before has all of the window, not a second more."""
+    segments.write([*hello(), begins(1, 1)])
+    roll(segments)
+    segments.write(ends(1, 5, 1))
+    segments.close()
+    forget_first(folder)
+    recording, _ = opened(folder)
+
+    assert recording.wall == pytest.approx(0.4)
+    stages = recording.stages()["wall_s"]
+    assert stages["execution"] == pytest.approx(0.398, abs=0.002)
+    assert stages.sum() == pytest.approx(recording.wall)
+
+
+def test_nobody_waits_for_a_graph_that_was_done_before(folder: Path, segments: Segments) -> None:
+    segments.write([*hello(), begins(1, 1), *ends(1, 2, 1)])
+    roll(segments)
+    segments.write([shipped(SCHEDULER, 9)])
+    segments.close()
+    forget_first(folder)
+    recording, _ = opened(folder)
+
+    assert len(recording.tasks()) == 0
+    assert recording.stages()["share"]["outside"] == 1
+
+
+def test_drops_cost_and_gaps_are_counted_from_the_window_on(
+    folder: Path, segments: Segments
+) -> None:
+    segments.write([shipped(WORKER, 0), shipped(WORKER, 7, lost=100, calls=100)])
+    roll(segments)
+    segments.write([shipped(WORKER, 8, lost=130, calls=104)])
+    segments.write([shipped(WORKER, 10, lost=130, calls=104)])
+    segments.close()
+    forget_first(folder)
+    coverage = opened(folder)[0].coverage()
+
+    assert coverage["dropped"] == {"ring full": 30}
+    assert coverage["overhead"]["hook"]["calls"] == 4
+    assert coverage["batches_lost"] == 1  # the ninth; those before the window are none of it
+
+
+def test_more_than_the_size_never_lies_on_disk(folder: Path) -> None:
+    size = 100_000
+    segments = Segments(str(folder), ABOUT, 10, size)
+    for seq in range(1, 400):
+        marks = [(MARK, seq, "task failed", os.urandom(20).hex()) for _ in range(100)]
+        segments.write([shipped(WORKER, seq, *marks)])
+        assert sum(path.stat().st_size for path in folder.iterdir()) <= size
+    segments.close()
+    recording, window = opened(folder)
+
+    assert segments.dropped == {}
+    assert window.overwritten
+    assert window.cut
+    assert recording.coverage()["batches_lost"] == 0
+    assert 0 < recording.store.origins[0].last_seq < 350
+
+
+def test_segments_older_than_the_minutes_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At least the minutes are kept, and at most an eighth more."""
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    segments = Segments(str(folder), ABOUT, 8, 100_000_000)
+    for seq in range(1, 40):
+        segments.write([shipped(WORKER, seq)])
+        now += 60
+        assert len(list(folder.iterdir())) == min(seq, 9)
+    segments.close()
+
+
+def test_a_full_disk_drops_and_counts_and_nothing_else(
+    folder: Path, segments: Segments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+
+    def full(fd: int, data: bytes) -> int:
+        write(fd, bytes(data[:5]))  # the part that still fits
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    segments.write(hello())
+    with monkeypatch.context() as patched:
+        patched.setattr("os.write", full)
+        segments.write([shipped(SCHEDULER, 1)])
+    segments.write([begins(1, 2)])
+    roll(segments)
+    with monkeypatch.context() as patched:
+        patched.setattr("os.write", full)
+        segments.write([shipped(SCHEDULER, 3)])
+    segments.write(ends(1, 4, 2))
+    for file, _ in segments.files():  # which says what was dropped, too
+        os.close(file)
+    segments.close()
+    recording, window = opened(folder)
+
+    assert recording.tasks()["key"].tolist() == ["long-1"]
+    lost = {origin.place.role: origin.lost for origin in recording.store.origins}
+    assert lost["scheduler"] == 2
+    assert window.dropped == {"disk: No space left on device": 2}
+
+
+def test_a_batch_that_is_none_is_kept_and_harms_nothing(folder: Path, segments: Segments) -> None:
+    segments.write([*hello(), b"\xc1 no msgpack", b""])
+    segments.close()
+    assert len(opened(folder)[0].workers()) == 1
+
+
+@pytest.mark.parametrize("cut", [1, 17, 300], ids=str)
+def test_a_torn_segment_is_good_up_to_its_last_whole_record(
+    cut: int, folder: Path, segments: Segments
+) -> None:
+    segments.write(hello())
+    whole = next(folder.iterdir()).stat().st_size
+    segments.write([begins(1, 1)])
+    segments.close()
+    path = next(folder.iterdir())
+    os.truncate(path, min(whole + cut, path.stat().st_size - 1))
+    recording, _ = opened(folder)
+
+    assert len(recording.workers()) == 1
+    assert len(recording.tasks()) == 0
+
+
+def test_a_segment_of_anybody_gives_a_recording_or_one_error(
+    folder: Path, segments: Segments
+) -> None:
+    """Every byte may be anything: nothing else than a `StageprofError` comes out."""
+    segments.write([*hello(), begins(1, 1), *ends(1, 5, 1)])
+    segments.close()
+    path = next(folder.iterdir())
+    good = path.read_bytes()
+    for at in range(0, len(good), 3):
+        path.write_bytes(good[:at] + bytes([good[at] ^ 0x55]) + good[at + 1 :])
+        opened(folder)
+
+
+def test_a_folder_without_segments_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotARecording, match="holds no flight recording"):
+        assemble(tmp_path, tmp_path / "x.stageprof")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_one_recorders_and_keeps_the_life_before(tmp_path: Path) -> None:
+    current, let_go = take(str(tmp_path / "kept"))
+    with pytest.raises(OSError, match="another scheduler"):
+        take(str(tmp_path / "kept"))
+    for life in ("a", "b", "c"):
+        (Path(current) / f"{life}.segment").write_text(life)
+        let_go()
+        current, let_go = take(str(tmp_path / "kept"))
+    let_go()
+
+    assert list(Path(current).iterdir()) == []
+    assert [path.name for path in (tmp_path / "kept" / "previous").iterdir()] == ["c.segment"]
+
+
+def test_a_disk_that_is_too_slow_asks_places_to_wait_and_then_drops(segments: Segments) -> None:
+    """What waits in the scheduler's memory has a bound."""
+    tape = Tape(segments, Watch("tape"))
+    assert tape.ready()
+    while tape.ready():
+        tape.keep(bytes(1 << 20))
+    assert tape.waiting == WAITING
+    for _ in range(100):
+        tape.keep(bytes(1 << 20))
+    assert tape.waiting == 2 * WAITING
+    assert segments.dropped["disk too slow"] == 100 - WAITING // (1 << 20)
+    tape.stop()
+    assert tape.waiting == 0
