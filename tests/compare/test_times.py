@@ -73,6 +73,17 @@ def test_a_change_below_the_floor_is_none() -> None:
     assert judged(against(base, head, floor=0.15))["construction"] == Judged.SAME
 
 
+@pytest.mark.parametrize(("number", "said"), [(7, "same"), (10, "worse")])
+def test_a_run_that_stood_still_takes_more_recordings_to_tell(number: int, said: str) -> None:
+    """A fifth slower in all but one pair: by seven a side that may be chance, by ten it is not."""
+    base, head = runs(number, seed=1), runs(number, seed=2, more={BUILD: 0.06})
+    base[0] = run({**base[0].cells, BUILD: 3.0})
+    construction = against(base, head).times[1]
+
+    assert construction.effect.low > 1 + construction.floor
+    assert construction.judged == said
+
+
 def test_a_stage_that_hardly_takes_time_is_not_tested() -> None:
     """Three times of next to nothing is next to nothing."""
     order = Cell(Stage.SCHEDULING, "order", Group("", "", 0))

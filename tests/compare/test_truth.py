@@ -12,7 +12,8 @@ from distributed import Client
 
 import clusters
 from benchmarks import suspect
-from benchmarks.regressions import Planted, recorded
+from benchmarks.pool import recorded
+from benchmarks.regressions import Planted
 from stageprof_collectors.comparison.comparison import compared
 from stageprof_collectors.comparison.measured import Measured, measure
 from stageprof_runtime.stage import Stage

@@ -25,6 +25,7 @@ pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
 from nbformat.v4 import new_code_cell, new_notebook, writes
 
+from stageprof_ui.app import PAGES
 from ui.conftest import browser
 
 #: A cell that says when it may go on, so that what it shows meanwhile can be looked at.
@@ -55,6 +56,11 @@ SETTINGS = {
     },
     "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
 }  # fmt: skip
+#: What is run before is lost, whatever the indicator of the notebook says.
+READY = """() => {
+  const kernel = window.jupyterapp?.shell?.currentWidget?.context?.sessionContext?.session?.kernel;
+  return kernel?.connectionStatus === "connected" && kernel.status === "idle";
+}"""
 #: Gives nothing: what the command gives comes only when all cells have run.
 RUN_ALL = "() => { jupyterapp.commands.execute('notebook:run-all-cells') }"
 
@@ -125,13 +131,13 @@ def address(folder: Path) -> Iterator[str]:
 def opened(address: str, browser: Any) -> Iterator[Callable[[str], Any]]:
     """Opens a notebook in a page of its own."""
     context = browser.new_context(viewport={"width": 1280, "height": 1400})
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(20_000)
 
     def open_(name: str) -> Any:
         page = context.new_page()
         page.goto(f"{address}/tree/{name}.ipynb?reset")
         page.wait_for_selector(".jp-NotebookPanel .jp-CodeCell")
-        page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+        page.wait_for_function(READY)
         return page
 
     yield open_
@@ -157,7 +163,7 @@ def contrast(ink: list[float], ground: list[float]) -> float:
 def change(page: Any, theme: str) -> None:
     command = f"'apputils:change-theme', {{theme: 'JupyterLab {theme}'}}"
     page.evaluate(f"() => {{ jupyterapp.commands.execute({command}) }}")
-    page.wait_for_selector(f"body[data-jp-theme-light={str(theme == 'Light').lower()}]")
+    page.wait_for_selector(f"[data-jp-theme-name='JupyterLab {theme}']", state="attached")
 
 
 @pytest.mark.cluster
@@ -206,19 +212,26 @@ def test_the_app_stands_in_a_cell_in_colours_of_its_own(
 
     change(page, "Dark")
     page.screenshot(path=folder / "app.png")
-    ground, ink, stage = page.evaluate(
+    ground, ink, stage, heads = page.evaluate(
         """() => {
              const inside = (root) => [...root.querySelectorAll('*')].flatMap(
                (node) => [node, ...(node.shadowRoot ? inside(node.shadowRoot) : [])]);
              const all = inside(document);
              const tabs = all.find((node) => node.matches('.bk-Tabs, .bk-panel-models-tabs-Tabs'));
              const of = (selector) => getComputedStyle(all.find((n) => n.matches(selector)));
+             const heads = all.filter((node) => node.matches('.bk-tab')).map((node) => [
+               node.textContent, getComputedStyle(node).color,
+               getComputedStyle(node).backgroundColor]);
              return [getComputedStyle(tabs).backgroundColor, of('.sp-legend button').color,
-                     of('.sp-stagebar button').backgroundColor];
+                     of('.sp-stagebar button').backgroundColor, heads];
            }"""
     )
     assert rgb(ground) == [255, 255, 255]
     assert contrast(rgb(ink), rgb(ground)) >= 7
+    assert [head[0] for head in heads] == [title for _, title, _ in PAGES]
+    for _, colour, behind in heads:
+        seen = ground if behind == "rgba(0, 0, 0, 0)" else behind
+        assert contrast(rgb(colour), rgb(seen)) >= 7
     assert stage not in ("rgba(0, 0, 0, 0)", "transparent", "rgb(245, 245, 244)")
 
 

@@ -60,8 +60,7 @@ def notebook_style() -> str:
 
     A notebook may be light or dark, and pictures cannot follow it: their text is drawn, not styled.
     """
-    ground = ":host { background: var(--sp-ground); color-scheme: light; padding: 8px 12px; }\n"
-    return _theme().replace(":root", ":host") + ground + _sheet("view")
+    return _theme().replace(":root", ":host") + _sheet("notebook") + _sheet("view")
 
 
 def _theme() -> str:
