@@ -183,7 +183,7 @@ def test_help_lists_every_command(capsys: Capture) -> None:
     assert all(f"  {command.name} " in out for command in COMMANDS)
     assert {c.name for c in COMMANDS} == {
         "run", "show", "report", "app", "check", "attach", "export", "flame", "snakeviz", "inspect",
-        "demo",
+        "demo", "baseline", "compare",
     }  # fmt: skip
 
 

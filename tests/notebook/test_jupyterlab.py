@@ -26,7 +26,6 @@ pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 from nbformat.v4 import new_code_cell, new_notebook, writes
 
 from stageprof_ui.app import PAGES
-from ui.conftest import browser
 
 #: A cell that says when it may go on, so that what it shows meanwhile can be looked at.
 PROGRAM = """\
@@ -233,6 +232,3 @@ def test_the_app_stands_in_a_cell_in_colours_of_its_own(
         seen = ground if behind == "rgba(0, 0, 0, 0)" else behind
         assert contrast(rgb(colour), rgb(seen)) >= 7
     assert stage not in ("rgba(0, 0, 0, 0)", "transparent", "rgb(245, 245, 244)")
-
-
-__all__ = ["browser"]

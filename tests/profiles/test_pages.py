@@ -12,9 +12,9 @@ from profiles.stacks_made import HOSTILE
 from profiles.test_flame import built, hostile
 from stageprof.pages import flame, snakeviz
 from stageprof_collectors.stats import stats
-from ui.conftest import Watched, browser, watched
+from ui.conftest import Watched, watched
 
-__all__ = ["browser", "watched"]  # fixtures
+__all__ = ["watched"]  # a fixture
 
 
 def put(text: str, folder: Path) -> str:

@@ -23,6 +23,8 @@ import importlib, importlib.util, os, sys
 there = lambda folder: os.path.isdir(os.path.join(folder or ".", "stageprof_runtime"))
 sys.path[:] = [folder for folder in sys.path if not there(folder)]
 sys.path_importer_cache.clear()
+for name in [name for name in sys.modules if name.startswith("stageprof")]:
+    del sys.modules[name]  # a command that is registered with Dask's was imported
 importlib.invalidate_caches()
 assert importlib.util.find_spec("stageprof_runtime") is None
 """

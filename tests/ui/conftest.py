@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-import clusters
 from benchmarks.generate import generate
 from stageprof.app import written
 from stageprof_collectors.recording import Recording
 from ui.observed import turns
 
-sync_api = pytest.importorskip("playwright.sync_api")
-
-#: Where Debian puts it, and what others call it.
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
-)
-
-#: Nothing is asked of anybody but this machine: no updates, no background requests.
-QUIET = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update",
-)  # fmt: skip
+pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
 Page = Any
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Headless Chromium, started once; its processes may stay from test to test."""
-    if not CHROMIUM:
-        pytest.skip("NO BROWSER: install Chromium (Debian: apt-get install chromium)")
-    before = {p.pid for p in psutil.Process().children()}
-    with sync_api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
-        clusters.shared.update(p.pid for p in psutil.Process().children() if p.pid not in before)
-        yield opened
-        opened.close()
 
 
 class Watched:

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from benchmarks import generate
+from chromium import QUIET
 from stageprof.app import served, written
 from stageprof_collectors.recording import Recording
 from stageprof_ui.server import App
-from ui.conftest import QUIET, Watched
+from ui.conftest import Watched
 
 _SELECTION = "Object.values(stageprof.apps)[0].selection"
 
