@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from compare.made import CONDITIONS, DUMP, against, runs
-from stageprof_collectors.comparison.measured import Group
+from stageprof_collectors.comparison.measured import Group, _program
 
+TEST = "tests/test_etl.py::test_join"
 READ = Group("load", "etl.py", 12)
 
 
@@ -43,3 +44,17 @@ def test_counts_are_judged_wherever_they_were_counted() -> None:
     found = against(base, runs(seed=2, conditions=head[0].conditions, counts=grown))
 
     assert (found.unjudged, found.regressions) == ("differ", 1)
+
+
+@pytest.mark.parametrize(
+    ("header", "program"),
+    [
+        ({"program": "etl.py", "label": "etl.py"}, "etl.py"),
+        ({"program": "etl.py", "label": "Block at etl.py:12"}, "etl.py, Block at etl.py"),
+        ({"program": "pytest", "label": "tests/test_etl.py::test_join"}, TEST),
+        ({"program": "python -m pytest", "label": "tests/test_etl.py::test_join"}, TEST),
+        ({}, ""),
+    ],
+)
+def test_a_test_is_the_same_program_whoever_runs_it(header: dict[str, str], program: str) -> None:
+    assert _program(header) == program

@@ -180,7 +180,9 @@ def test_a_failure_says_stage_layer_line_limit_and_what_was_seen(ended: Ended) -
 
 
 def test_no_traceback_shows_our_frames(ended: Ended) -> None:
-    assert "/stageprof/" not in ended.out
+    # An event loop in its debug mode, as unittest has it, logs whose callbacks were slow.
+    shown = [line for line in ended.out.splitlines() if "Executing <" not in line]
+    assert "/stageprof/" not in "\n".join(shown)
     assert "assert 1 == 2" in ended.failure("test_fails")
 
 

@@ -259,9 +259,11 @@ def _findings(recording: Recording, settings: Settings) -> dict[Place, Found]:
 
 
 def _program(header: Mapping[str, Any]) -> str:
-    """What was recorded: `etl.py`; `pytest, test_join`."""
+    """What was recorded: `etl.py`; `etl.py, Block at etl.py`; `tests/test_etl.py::test_join`."""
     program = str(header.get("program") or "")
     label = _AT_LINE.sub("", str(header.get("label") or ""))
+    if "::" in label:  # a test is the same whether pytest or python -m pytest runs it
+        return label
     return program if label in ("", program) else ", ".join(filter(None, (program, label)))
 
 
