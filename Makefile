@@ -11,7 +11,7 @@ PYTHONS := $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python)
 INSTALL := -m pip install -q --no-input --disable-pip-version-check
 METADATA := pyproject.toml runtime/stageprof_runtime/version.py
 # Tests that measure nothing wait more than they compute; the longest files come first.
-BESIDE := -n 3 --dist loadfile --no-loadscope-reorder
+BESIDE := -n 4 --dist loadfile --no-loadscope-reorder
 # Hundreds of processes import the same modules: each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 

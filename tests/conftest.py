@@ -66,10 +66,16 @@ SEEN_ALWAYS = ("test_report", "test_app", "test_guard", "test_boxes")
 #: Tests for the night that have a sibling every time: the same on the other kind of scheduler, one
 #: program more, one more size.
 LONG = (
+    "check/test_command.py::test_data_that_goes_into_a_training_is_looked_at[(100, 30)",
+    "check/test_command.py::test_only_graver_findings_than_allowed_make_it_fail[critical",
+    "check/test_command.py::test_only_graver_findings_than_allowed_make_it_fail[moderate",
     "collectors/test_hostile.py::test_bomb_takes_neither_time_nor_memory[places]",
     "collectors/test_hostile.py::test_bomb_takes_neither_time_nor_memory[unknown columns]",
     "findings/test_clean.py::test_nothing_above_a_note_is_found_in_a_clean_program[dataframe_small",
     "findings/test_clean.py::test_nothing_above_a_note_is_found_in_a_clean_program[delayed_simu",
+    "gil/test_harm.py::test_neither_outlives_a_process_that_ends_without_stop[raise",
+    "gil/test_harm.py::test_neither_outlives_a_process_that_ends_without_stop[sys.exit",
+    "gil/test_several_processes.py::test_each_worker_has_its_own_number[1]",
     "gil/test_truth.py::test_a_pure_python_thread_alone_takes_the_gil_all_the_time[threads]",
     "gil/test_truth.py::test_contention_is_within_5_points_of_the_truth[threads-0.2]",
     "gil/test_truth.py::test_numpy_and_sleep_hold_nothing[threads]",
@@ -77,10 +83,17 @@ LONG = (
     "gil/test_truth.py::test_two_python_threads_share_it_and_each_waits_for_the_other[threads]",
     "ground_truth/test_scheduling.py::test_ordering_on_the_threaded_",
     "layers/test_stages.py::test_a_slow_rewrite_is_its_expressions_on_threads",
+    "pytest_plugin/test_beside.py::test_a_marker_that_makes_no_sense_fails_its_test_under_xdist",
+    "pytest_plugin/test_beside.py::test_workers_that_run_the_same_test_record_apart",
     "replay/test_real.py::test_a_cause_taken_away_on_threads_saves_what_was_foretold[a slow",
+    "runtime/test_hooks.py::test_a_worker_of_its_own_process_survives_a_broken_hook[setup]",
+    "runtime/test_hooks.py::test_nor_on_the_scheduler_of_processes[_rows]",
 )
 #: Programs of samples/ that take longest; the others show the same, every time.
-LONG_SAMPLES = ("[boosting]", "[climatology]", "[wordcount]", "_client_is_used[rechunk]")
+LONG_SAMPLES = (
+    "[boosting]", "[climatology]", "[wordcount]", "[etl]",
+    "_client_is_used[rechunk]", "_client_is_used[futures_pipeline]",
+)  # fmt: skip
 
 # Begun in the background of a shell, tests and what they start would not hear an interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

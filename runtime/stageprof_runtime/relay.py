@@ -121,8 +121,9 @@ class Relay:
         except Exception:  # it left or is stuck: the gap in its sequence is shown
             return
         batches += left
-        for _ in range(100):  # what went through the stream before may still be on its way
-            if self.relayed.get(worker, 0) >= sent:
+        for _ in range(round(DRAIN_S * 100)):
+            # What went through the stream before may still be on its way, if the worker is there.
+            if self.relayed.get(worker, 0) >= sent or worker not in self._scheduler.workers:
                 return
             await asyncio.sleep(0.01)
 
