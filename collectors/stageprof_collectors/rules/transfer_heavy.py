@@ -12,7 +12,7 @@ from stageprof_collectors.blockage import blocked
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.groups import Row
 from stageprof_collectors.phrase import made_at, of_wall, word
-from stageprof_collectors.quantity import seconds, size
+from stageprof_collectors.quantity import count, seconds, size
 from stageprof_collectors.relief import Covered
 from stageprof_collectors.replay import Change
 from stageprof_collectors.rule import Limit, Limits, Rule
@@ -100,8 +100,9 @@ def _finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"{stream.results:,} results of {_named(made)} ({size(stream.nbytes)}) travel to other "
-            f"workers for {_named(used)}: {of_wall(cost, recording)}"
+            f"{count(stream.results, 'result')} of {_named(made)} ({size(stream.nbytes)}) "
+            f"{'travels' if stream.results == 1 else 'travel'} to other workers for "
+            f"{_named(used)}: {of_wall(cost, recording)}"
         ),
         stage=Stage.COMMUNICATION,
         evidence={
