@@ -71,6 +71,15 @@ LONG = (
     "check/test_command.py::test_only_graver_findings_than_allowed_make_it_fail[moderate",
     "collectors/test_hostile.py::test_bomb_takes_neither_time_nor_memory[places]",
     "collectors/test_hostile.py::test_bomb_takes_neither_time_nor_memory[unknown columns]",
+    "faces/test_run.py::test_child_processes_find_the_main_module[forkserver]",
+    "faces/test_run.py::test_exception_is_shown_as_python_shows_it[import no_such",
+    "faces/test_run.py::test_exception_is_shown_as_python_shows_it[x =",
+    "faces/test_run.py::test_exit_status_is_kept[raise",
+    "faces/test_run.py::test_exit_status_is_kept[sys.exit()",
+    "faces/test_run.py::test_program_sees_what_python_would_have_shown_it[-m package]",
+    "faces/test_run.py::test_program_sees_what_python_would_have_shown_it[-m script]",
+    "faces/test_run.py::test_program_sees_what_python_would_have_shown_it[folder",
+    "findings/test_clean.py::test_nothing_above_a_note_is_found_in_a_clean_program[bag",
     "findings/test_clean.py::test_nothing_above_a_note_is_found_in_a_clean_program[dataframe_small",
     "findings/test_clean.py::test_nothing_above_a_note_is_found_in_a_clean_program[delayed_simu",
     "gil/test_harm.py::test_neither_outlives_a_process_that_ends_without_stop[raise",
@@ -82,7 +91,11 @@ LONG = (
     "gil/test_truth.py::test_the_line_that_holds_it_is_named[threads]",
     "gil/test_truth.py::test_two_python_threads_share_it_and_each_waits_for_the_other[threads]",
     "ground_truth/test_scheduling.py::test_ordering_on_the_threaded_",
+    "layers/test_stages.py::test_a_slow_optimizer_is_its_collections_on_threads",
     "layers/test_stages.py::test_a_slow_rewrite_is_its_expressions_on_threads",
+    "layers/test_stages.py::test_many_tasks_are_scheduling_of_their_line_on_threads",
+    "layers/test_stages.py::test_slow_meta_inference_is_its_lines_on_threads",
+    "profiles/test_planted.py::test_tasks_and_the_scheduler_of_a_cluster_are_seen",
     "pytest_plugin/test_beside.py::test_a_marker_that_makes_no_sense_fails_its_test_under_xdist",
     "pytest_plugin/test_beside.py::test_workers_that_run_the_same_test_record_apart",
     "replay/test_real.py::test_a_cause_taken_away_on_threads_saves_what_was_foretold[a slow",
@@ -91,8 +104,10 @@ LONG = (
 )
 #: Programs of samples/ that take longest; the others show the same, every time.
 LONG_SAMPLES = (
-    "[boosting]", "[climatology]", "[wordcount]", "[etl]",
-    "_client_is_used[rechunk]", "_client_is_used[futures_pipeline]",
+    "[boosting]", "[climatology]", "[wordcount]", "[etl]", "[rechunk]",
+    "_client_is_used[futures_pipeline]",
+    "[boosting-threads]", "[boosting-processes]", "[boosting-sync]",
+    "[futures_pipeline-processes]", "[futures_pipeline-sync]",
 )  # fmt: skip
 
 # Begun in the background of a shell, tests and what they start would not hear an interrupt.
