@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,7 @@ from stageprof.chosen import SUFFIX, chosen
 from stageprof.pathname import path_name
 from stageprof.reading import reading
 from stageprof.recording import Recording
+from stageprof_collectors.comparison.circumstances import circumstances, program
 from stageprof_runtime.errors import DamagedRecording, UsageError
 
 #: The form of a note, and its version.
@@ -33,8 +34,6 @@ LONGEST: Final = 4096
 _MOST: Final = 100_000
 #: Hexadecimal digits of a recording's digest in its name.
 _DIGITS: Final = 16
-#: A block's label says its line, which moves when the file is edited.
-_AT_LINE: Final = re.compile(r":\d+$")
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -123,27 +122,16 @@ def described(path: Path, branch: str = "") -> Note:
 
 
 def _note(recording: Recording, branch: str) -> Note:
-    header = recording.store.header
-    hosts = {place.role: place.host for place in recording.store.places}
-    cpus = f"{header.get('cpus')} CPUs"
-    machine = (hosts.get("client"), header.get("platform"), header.get("machine"), cpus)
-    versions = [f"{n} {header.get(n)}" for n in ("python", "dask", "distributed", "stageprof")]
+    header, on = recording.store.header, circumstances(recording)
     return Note(
         schema=SCHEMA,
         branch=_text(branch),
-        program=_program(header),
-        machine=", ".join(_text(part) for part in machine if part),
-        versions=_text(", ".join(versions)),
+        program=_text(program(header)),
+        machine=_text(on["machine"]),
+        versions=_text(on["versions"]),
         started=_text(header.get("started")),
         wall_s=recording.wall,
     )
-
-
-def _program(header: dict[str, Any]) -> str:
-    """The node id of a test says all; how pytest was called does not matter."""
-    label = _AT_LINE.sub("", _text(header.get("label")))
-    parts = [label] if "::" in label else [_text(header.get("program")), label]
-    return ", ".join(dict.fromkeys(filter(None, parts)))
 
 
 def _text(value: object) -> str:

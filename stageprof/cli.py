@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from stageprof.commands import COMMANDS
+from stageprof.options import complaint
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import StageprofError
 from stageprof_runtime.version import __version__
@@ -61,5 +62,4 @@ def _complain(message: str, status: int) -> int:
 def _usage(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "stageprof"
-    message = " ".join(error.format_message().split()).rstrip(".")
-    return f"{message}; see {path} --help"
+    return f"{complaint(error)}; see {path} --help"

@@ -75,6 +75,11 @@ class Options:
         return {each.name: getattr(self, each.name) for each in _of(Face.API)}
 
 
+def complaint(error: click.ClickException) -> str:
+    """What is wrong with what was typed, in a line."""
+    return " ".join(error.format_message().split()).rstrip(".")
+
+
 def typed(face: Face) -> Callable[[Decorated], Decorated]:
     """Gives a command the options that a face has, in the order of the table."""
 
@@ -111,4 +116,4 @@ def _how(each: Field[Any]) -> dict[str, Any]:
     return how if how.get("multiple") else how | {"default": each.default}
 
 
-__all__ = ["Face", "Options", "typed", "valued"]
+__all__ = ["Face", "Options", "complaint", "typed", "valued"]

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from stageprof_collectors.intervals import clip
 from stageprof_collectors.lane import Lane, Lanes
 from stageprof_collectors.timeline import Ints, Timeline
 from stageprof_runtime.stage import IMPORT, STEP, Stage, stage_of
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
 
 _WHOLE: Final = frozenset(STEP[s] for s in ("graph.dump", "graph.load", "graph.send"))
 #: Steps of which messages tell what each layer's part was.
@@ -247,3 +250,12 @@ class Blame:
             return {}
         counts = np.bincount(rows[first:last])
         return {int(row): float(counts[row]) for row in np.flatnonzero(counts)}
+
+
+def on_path(recording: Recording) -> dict[int, dict[int, float]]:
+    """Ns of the critical path by step, and of each step by row of the table of layers."""
+    blame = Blame(recording.timeline, recording.lanes, recording.groups)
+    tallies: defaultdict[int, Tally] = defaultdict(Tally)
+    for start, stop, (step, place, label), run in recording.path_steps:
+        blame.give(tallies[step], Piece(step, place, start, stop, label, run))
+    return {step: tally.settled(blame.graphs) for step, tally in tallies.items()}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import platform
 import queue
 import sys
 import threading
@@ -18,8 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import dask
-import distributed
 import msgspec
 
 from stageprof_collectors.file import Writer
@@ -28,7 +25,7 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.store import Store
 from stageprof_runtime.errors import RecordingNotWritable, UsageError
 from stageprof_runtime.stage import Stage, stage_of
-from stageprof_runtime.version import __version__
+from stageprof_runtime.system import surroundings
 
 logger = logging.getLogger("stageprof")
 
@@ -236,13 +233,7 @@ def describe(label: str) -> dict[str, Any]:
     """The header of a recording made here: versions and machine, nothing that may be secret."""
     return {
         "label": label,
-        "stageprof": __version__,
-        "dask": dask.__version__,
-        "distributed": distributed.__version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "machine": platform.machine(),
-        "cpus": os.cpu_count() or 0,
+        **surroundings(),
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "program": Path(sys.argv[0]).name if sys.argv else "",
     }

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -16,6 +15,7 @@ from typing import Any, Final, Self
 from stageprof_collectors import frame
 from stageprof_collectors.frame import BATCH, END, META
 from stageprof_collectors.frames import MAX_MEMORY, Frames, read_frames
+from stageprof_runtime.batch import together
 from stageprof_runtime.errors import RecordingNotWritable
 
 __all__ = ["MAX_MEMORY", "Frames", "Writer", "read_frames"]
@@ -86,7 +86,7 @@ class Writer:
         """
         with self._lock:
             before = self.refused
-            for group in _groups(batches):
+            for group in together(batches, _GROUP):
                 self._write_group(group)
             return self._usable() and self.refused == before
 
@@ -162,19 +162,6 @@ def _write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
-
-
-def _groups(batches: tuple[bytes, ...]) -> Iterator[list[bytes]]:
-    group: list[bytes] = []
-    size = 0
-    for batch in batches:
-        if group and size + len(batch) > _GROUP:
-            yield group
-            group, size = [], 0
-        group.append(batch)
-        size += len(batch)
-    if group:
-        yield group
 
 
 def _create(path: Path) -> int:

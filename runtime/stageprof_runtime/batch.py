@@ -24,7 +24,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgpack
@@ -113,3 +113,17 @@ def safe_key(key: object) -> object:
         return str(key)[:1000]
     except Exception:
         return f"<{type(key).__name__}>"
+
+
+def together(batches: Iterable[bytes], most: int) -> Iterator[list[bytes]]:
+    """Packed batches in groups of at most so many bytes; a larger one is a group of its own."""
+    group: list[bytes] = []
+    size = 0
+    for batch in batches:
+        if group and size + len(batch) > most:
+            yield group
+            group, size = [], 0
+        group.append(batch)
+        size += len(batch)
+    if group:
+        yield group

@@ -6,14 +6,18 @@ process without one (a client with a local scheduler) gets a monitor of its own.
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Callable
 from typing import Any
 
-import dask.config
+import dask
+import distributed
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import SAMPLE
 from stageprof_runtime.ring import Ring
+from stageprof_runtime.version import __version__
 
 #: Seconds between two samples.
 EVERY_S = 0.5
@@ -92,3 +96,16 @@ def own_monitor() -> Callable[[], dict[str, float]]:
         return {ours: recent[theirs] for theirs, ours in _NAMES.items() if theirs in recent}
 
     return values
+
+
+def surroundings() -> dict[str, Any]:
+    """Versions and machine, nothing that may be secret: what a recording's header says of them."""
+    return {
+        "stageprof": __version__,
+        "dask": dask.__version__,
+        "distributed": distributed.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count() or 0,
+    }

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from stageprof.options import Face, Options, typed, valued
+from stageprof.options import Face, Options, complaint, typed, valued
 from stageprof_runtime.errors import UsageError
 
 #: Words that stand for something else than code.
@@ -98,8 +98,7 @@ def _options(text: str) -> Options:
     try:
         options, wants_help = magic.main(words, prog_name="%stageprof", standalone_mode=False)
     except click.ClickException as error:
-        message = " ".join(error.format_message().split()).rstrip(".")
-        raise UsageError(message, do="see %stageprof?") from error
+        raise UsageError(complaint(error), do="see %stageprof?") from error
     if wants_help:
         raise HelpWanted
     chosen: Options = options

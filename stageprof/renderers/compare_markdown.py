@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Final
 
+from stageprof.renderers.markdown import table
 from stageprof_collectors.comparison import sentences
 from stageprof_collectors.comparison.blame import Blame, Part
 from stageprof_collectors.comparison.comparison import Compared
@@ -52,7 +53,7 @@ def _lines(found: Compared) -> Iterator[str]:
 
 def _differences(found: Compared) -> Iterator[str]:
     rows = [(d.kind, _values(d.before), _values(d.after)) for d in found.differences]
-    yield from _table(("not the same", "baseline", "candidate"), rows)
+    yield from table(("not the same", "baseline", "candidate"), rows)
 
 
 def _values(values: tuple[str, ...]) -> str:
@@ -79,7 +80,7 @@ def _times(found: Compared) -> Iterator[str]:
     shown = [t for t in found.times if t.before_s or t.after_s]
     rows = [_time(change) for change in (*shown[1:], shown[0])] if shown else []
     head = ("time", "baseline", "candidate", "change", "95 % interval", "")
-    yield from _table(head, rows)
+    yield from table(head, rows)
 
 
 def _time(t: TimeChange) -> tuple[str, ...]:
@@ -99,7 +100,7 @@ def _counts(found: Compared) -> Iterator[str]:
         )
         for c in found.counts
     ]
-    yield from _table(("count", "baseline", "candidate", "change", ""), rows)
+    yield from table(("count", "baseline", "candidate", "change", ""), rows)
 
 
 def _findings(found: Compared) -> Iterator[str]:
@@ -112,7 +113,7 @@ def _findings(found: Compared) -> Iterator[str]:
         )
         for f in found.findings[:_MOST]
     ]
-    yield from _table(("finding", "severity", "", "recordings"), rows)
+    yield from table(("finding", "severity", "", "recordings"), rows)
     if found.findings[_MOST:]:
         yield ""
         yield f"and {len(found.findings) - _MOST:,} findings more"
@@ -132,17 +133,6 @@ def _left_out(found: Compared) -> Iterator[str]:
         yield ""
     for file, why in out[:_MOST]:
         yield f"- {_code(PurePath(file).name)}: {_code(why)}"
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    rows = list(rows)
-    if not rows:
-        return
-    yield ""
-    yield f"| {' | '.join(head)} |"
-    yield "|---" * len(head) + "|"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
 
 
 def _code(value: str) -> str:

@@ -38,7 +38,7 @@ def _lines(summary: Summary) -> Iterator[str]:
 
 def _stages(summary: Summary) -> Iterator[str]:
     rows = [(s.stage, seconds(s.wall_s), share(s.share), seconds(s.busy_s)) for s in summary.stages]
-    yield from _table(("stage", "wall", "share", "busy"), rows)
+    yield from table(("stage", "wall", "share", "busy"), rows)
 
 
 def _steps(summary: Summary) -> Iterator[str]:
@@ -46,7 +46,7 @@ def _steps(summary: Summary) -> Iterator[str]:
         (f"{s.stage} {s.step}", seconds(s.wall_s), share(s.share), _code(s.where))
         for s in summary.steps
     ]
-    yield from _table(("costliest step", "wall", "share", "where"), rows)
+    yield from table(("costliest step", "wall", "share", "where"), rows)
 
 
 def _layers(summary: Summary) -> Iterator[str]:
@@ -54,7 +54,7 @@ def _layers(summary: Summary) -> Iterator[str]:
         (_code(r.layer), seconds(r.wall_s), f"{r.tasks:,}", _code(r.line) if r.line else "unknown")
         for r in summary.layers
     ]
-    yield from _table(("slowest layer", "wall", "tasks", "made at"), rows)
+    yield from table(("slowest layer", "wall", "tasks", "made at"), rows)
 
 
 def _first(summary: Summary) -> Iterator[str]:
@@ -67,7 +67,8 @@ def _first(summary: Summary) -> Iterator[str]:
     yield f"First task{where} after {seconds(first.seconds)}: {split}"
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """A table, after an empty line; nothing if it has no rows. Cells are safe already."""
     rows = list(rows)
     if not rows:
         return

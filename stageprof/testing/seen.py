@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 from stageprof.recording import Recording
 from stageprof.testing.limits import Limits
-from stageprof_collectors.blame import Blame, Piece, Tally
+from stageprof_collectors.blame import on_path
 from stageprof_collectors.finding import Finding, Severity
 from stageprof_collectors.groups import NOBODY, Row
-from stageprof_runtime.stage import Stage, stage_of, step_name
+from stageprof_runtime.stage import SIX, Stage, stage_of, step_name
 
 #: A layer is named, rather than what belongs to none, if it took this share of the stage.
 _WORTH: Final = 0.1
@@ -55,12 +55,7 @@ def _graver(findings: list[Finding], limit: Severity) -> tuple[Finding, ...]:
 
 
 def _spots(recording: Recording) -> dict[Stage, Spot]:
-    blame = Blame(recording.timeline, recording.lanes, recording.groups)
-    tallies: defaultdict[int, Tally] = defaultdict(Tally)
-    for start, stop, (step, place, label), run in recording.path_steps:
-        if stage_of(step) not in (Stage.OUTSIDE, Stage.UNEXPLAINED):
-            blame.give(tallies[step], Piece(step, place, start, stop, label, run))
-    by_step = {step: tally.settled(blame.graphs) for step, tally in tallies.items()}
+    by_step = {step: parts for step, parts in on_path(recording).items() if stage_of(step) in SIX}
     rows = recording.groups.rows
     return {stage: _spot(stage, by_step, rows) for stage in {stage_of(step) for step in by_step}}
 

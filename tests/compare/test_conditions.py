@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compare.made import CONDITIONS, DUMP, against, runs
-from stageprof_collectors.comparison.measured import Group, _program
+from stageprof_collectors.comparison import circumstances
+from stageprof_collectors.comparison.measured import Group
 
 TEST = "tests/test_etl.py::test_join"
 READ = Group("load", "etl.py", 12)
@@ -57,4 +58,4 @@ def test_counts_are_judged_wherever_they_were_counted() -> None:
     ],
 )
 def test_a_test_is_the_same_program_whoever_runs_it(header: dict[str, str], program: str) -> None:
-    assert _program(header) == program
+    assert circumstances.program(header) == program

@@ -12,7 +12,7 @@ from profiles.stacks_made import HOSTILE
 from profiles.test_flame import built, hostile
 from stageprof.pages import flame, snakeviz
 from stageprof_collectors.stats import stats
-from ui.conftest import Watched, watched
+from ui.conftest import Watched, overhang, watched
 
 __all__ = ["watched"]  # a fixture
 
@@ -50,7 +50,7 @@ def test_a_flame_graph_draws_zooms_and_searches(watched: Watched, tmp_path: Path
 def test_nothing_is_wider_than_the_page(browser: Any, tmp_path: Path, width: int) -> None:
     context = browser.new_context(viewport={"width": width, "height": 900})
     page = Watched(context.new_page()).open(put(flame_of(hostile().recording()), tmp_path))
-    over = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    over = overhang(page)
     context.close()
     assert over <= 1
 

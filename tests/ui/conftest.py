@@ -18,6 +18,11 @@ pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 Page = Any
 
 
+def overhang(page: Page) -> int:
+    """Pixels by which a page is wider than its window."""
+    return int(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
+
+
 class Watched:
     """A page that fails its test if it asks outside, logs an error or raises one."""
 

@@ -19,7 +19,7 @@ from stageprof_runtime.stage import Stage
 from stageprof_ui import words
 from stageprof_ui.columns import comparison
 from stageprof_ui.columns.comparison import Side
-from ui.conftest import Watched
+from ui.conftest import Watched, overhang
 
 HASH = "0123456789abcdef0123456789abcdef"
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m\u202e"
@@ -197,7 +197,7 @@ def test_the_page_is_in_front_and_leads_to_the_pages_of_each(
     page.goto(app.url)
     page.locator("[data-sp-view=compare] h2", has_text="Wall time by stage").wait_for()
     assert page.locator("[data-sp-view=compare] .track").count() == 2
-    assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
+    assert overhang(page) <= 0
     assert "1,000 tasks" in page.locator(".sp-facts").inner_text()
     page.get_by_text("show B on the other pages").click()
     page.wait_for_function(

@@ -14,7 +14,7 @@ from stageprof_ui.columns import gil, profiles
 from stageprof_ui.columns.series import Samples
 from stageprof_ui.store import Store as Shown
 from stageprof_ui.views import profiles as page
-from ui.conftest import Watched
+from ui.conftest import Watched, overhang
 from ui.observed import Observed, contended, hostile
 
 #: Bokeh 3.9 makes tables in a way that pandas 3.1 advises against.
@@ -206,6 +206,6 @@ def test_nothing_is_wider_than_the_page(
     shown = Watched(context.new_page()).open(taking_turns)
     shown.evaluate("location.hash = 'profiles'")
     shown.locator(".tabulator-cell[tabulator-field=caused]").first.wait_for()
-    over = shown.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    over = overhang(shown)
     context.close()
     assert over <= 1

@@ -20,7 +20,7 @@ from stageprof_ui import words
 from stageprof_ui.columns import library
 from stageprof_ui.columns.library import Content, Entry, Head, Line
 from stageprof_ui.shelf import Shelf
-from ui.conftest import Watched
+from ui.conftest import Watched, overhang
 
 Generated = Callable[[int], Path]
 
@@ -208,7 +208,7 @@ def test_the_list_fills_in_and_leads_to_the_pages_of_each(
         page.set_viewport_size({"width": width, "height": 900})
         page.goto(app.url)
         page.get_by_text("5 recordings, newest first.").wait_for()
-        assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
+        assert overhang(page) <= 0
         page.locator("a", has_text="<img").click()
         page.locator("[data-sp-view=overview] .sp-stagebar").wait_for()
         assert page.evaluate("window.hacked") is None

@@ -17,7 +17,7 @@ from stageprof_runtime.errors import UsageError
 from stageprof_runtime.stage import STEPS, Stage
 from stageprof_ui.columns import timeline
 from stageprof_ui.columns.boxes import picture
-from ui.conftest import Watched
+from ui.conftest import Watched, overhang
 
 Reported = Callable[[int], str]
 
@@ -157,6 +157,6 @@ def test_nothing_is_wider_than_the_page(
 ) -> None:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
     page = Watched(context.new_page()).open(reported(10_000))
-    over = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    over = overhang(page)
     context.close()
     assert over <= 1

@@ -7,22 +7,21 @@ read one after another, and each is forgotten before the next.
 from __future__ import annotations
 
 import ntpath
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from dask.utils import key_split
 
-from stageprof_collectors.blame import Blame, Piece, Tally
+from stageprof_collectors.blame import on_path
+from stageprof_collectors.comparison.circumstances import circumstances, program
 from stageprof_collectors.comparison.counts import counted
 from stageprof_collectors.depend import depends
 from stageprof_collectors.diagnosis import NOTHING
 from stageprof_collectors.finding import Severity
 from stageprof_collectors.groups import Row
-from stageprof_collectors.quantity import count, size
 from stageprof_collectors.settings import DEFAULTS, Settings
 from stageprof_collectors.summary import incomplete
 from stageprof_runtime.stage import Stage, stage_of, step_name
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 
 #: Cells, objects and findings that are kept of one recording: those of most seconds.
 MOST: Final = 400
-#: Where the label of a block says its line, which moves when the file is edited.
-_AT_LINE: Final = re.compile(r":\d+$")
 
 
 class Group(NamedTuple):
@@ -136,8 +133,8 @@ def measure(recording: Recording, settings: Settings = DEFAULTS) -> Measured:
     stages = recording.stages()["wall_s"]
     return Measured(
         file=recording.path or "",
-        program=_program(recording.store.header),
-        conditions=dict(_conditions(recording)),
+        program=program(recording.store.header),
+        conditions=circumstances(recording),
         incomplete=incomplete(recording),
         lost=_lost(recording),
         wall_s=recording.wall,
@@ -173,14 +170,9 @@ def _stem(layer: str) -> str:
 
 def _cells(recording: Recording) -> tuple[dict[Cell, float], list[Group]]:
     """Seconds of the critical path by step and layer, and the layer of each row of `groups`."""
-    blame = Blame(recording.timeline, recording.lanes, recording.groups)
-    tallies: defaultdict[int, Tally] = defaultdict(Tally)
-    for start, stop, (step, place, label), run in recording.path_steps:
-        blame.give(tallies[step], Piece(step, place, start, stop, label, run))
-    settled = {step: tally.settled(blame.graphs) for step, tally in tallies.items()}
     groups = [grouped(row) for row in recording.groups.rows]
     cells: defaultdict[Cell, float] = defaultdict(float)
-    for step, rows in settled.items():
+    for step, rows in on_path(recording).items():
         for row, ns in rows.items():
             cells[Cell(stage_of(step), step_name(step), groups[row])] += ns / 1e9
     return dict(cells), groups
@@ -253,46 +245,3 @@ def _findings(recording: Recording, settings: Settings) -> dict[Place, Found]:
         place = Place(each.rule, ntpath.basename(where.file), where.variable, prefix)
         found.setdefault(place, Found(each.severity, each.headline, each.cost_s))
     return found
-
-
-# -- conditions -----------------------------------------------------------------------------------
-
-
-def _program(header: Mapping[str, Any]) -> str:
-    """What was recorded: `etl.py`; `etl.py, Block at etl.py`; `tests/test_etl.py::test_join`."""
-    program = str(header.get("program") or "")
-    label = _AT_LINE.sub("", str(header.get("label") or ""))
-    if "::" in label:  # a test is the same whether pytest or python -m pytest runs it
-        return label
-    return program if label in ("", program) else ", ".join(filter(None, (program, label)))
-
-
-def _conditions(recording: Recording) -> Iterator[tuple[str, str]]:
-    header = recording.store.header
-    machine = [_host(recording), header.get("platform"), header.get("machine")]
-    cpus = header.get("cpus")
-    machine += [count(cpus, "CPU")] if isinstance(cpus, int) else []
-    yield "machine", ", ".join(str(part) for part in machine if part)
-    names = ("python", "dask", "distributed", "stageprof")
-    yield "versions", ", ".join(f"{name} {header[name]}" for name in names if header.get(name))
-    yield "cluster", _cluster(recording)
-
-
-def _host(recording: Recording) -> str:
-    """Where the client ran; if there is none, the scheduler."""
-    hosts = {place.role: place.host for place in recording.store.places}
-    return hosts.get("client") or hosts.get("scheduler") or ""
-
-
-def _cluster(recording: Recording) -> str:
-    """`2 workers of 1 thread, 4.1 GB`; a local scheduler has no workers."""
-    workers = recording.workers()
-    if not len(workers):
-        return "no workers"
-    known = zip(workers["threads"], workers["memory_limit"], strict=True)
-    shapes = Counter((int(threads), int(limit)) for threads, limit in known)
-    return "; ".join(
-        f"{count(number, 'worker')} of {count(threads, 'thread')}, "
-        f"{size(limit) if limit else 'no memory limit'}"
-        for (threads, limit), number in sorted(shapes.items())
-    )

@@ -9,13 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import platform
 import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-import dask
-import distributed
 from distributed.core import Status
 
 from stageprof_runtime.bootstrap import carry
@@ -27,6 +24,7 @@ from stageprof_runtime.flight.tape import Tape
 from stageprof_runtime.guard import hook, quietly
 from stageprof_runtime.relay import Relay
 from stageprof_runtime.scheduler_plugin import SchedulerProbe
+from stageprof_runtime.system import surroundings
 from stageprof_runtime.version import __version__
 
 #: Says what there is to say in the scheduler's own log.
@@ -163,13 +161,7 @@ def _about(scheduler: Any, limits: Limits) -> dict[str, Any]:
     """What a recording says of where it was made, as one that a client makes does."""
     return {
         "address": address(scheduler),
-        "stageprof": __version__,
-        "dask": dask.__version__,
-        "distributed": distributed.__version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "machine": platform.machine(),
-        "cpus": os.cpu_count() or 0,
+        **surroundings(),
         "program": "dask scheduler",
         "minutes": limits.minutes,
         "size": limits.size,

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+from stageprof_runtime.batch import together
 from stageprof_runtime.flight.basis import Basis
 from stageprof_runtime.flight.record import ABOUT, BASIS, BATCHES, encode, encode_json, join
 
@@ -64,7 +65,7 @@ class Segments:
 
     def write(self, batches: Iterable[bytes]) -> None:
         """Append batches as they were shipped."""
-        for group in _groups(batches, min(RECORD, self._size // PARTS)):
+        for group in together(batches, min(RECORD, self._size // PARTS)):
             try:
                 self._make_way()
                 self._append(encode(BATCHES, join(group)))
@@ -137,7 +138,7 @@ class Segments:
         return encode_json(ABOUT, {**self._about, "number": self._number, "dropped": self._told})
 
     def _based(self, *, stacks: bool) -> bytes:
-        groups = _groups(self._basis.batches(stacks=stacks), RECORD)
+        groups = together(self._basis.batches(stacks=stacks), RECORD)
         return b"".join(encode(BASIS, join(group)) for group in groups)
 
     def _append(self, data: bytes) -> None:
@@ -185,17 +186,3 @@ class Segments:
             self._basis.absorb(batch)
         except Exception as error:  # a batch of another version, say: it is kept all the same
             self.dropped[f"basis: {type(error).__name__}"] += 1
-
-
-def _groups(batches: Iterable[bytes], most: int) -> Iterator[list[bytes]]:
-    """As many batches together as make one record."""
-    group: list[bytes] = []
-    size = 0
-    for batch in batches:
-        if group and size + len(batch) > most:
-            yield group
-            group, size = [], 0
-        group.append(batch)
-        size += len(batch)
-    if group:
-        yield group

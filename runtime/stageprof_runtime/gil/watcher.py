@@ -123,7 +123,7 @@ class Watcher:
 
     def tell(self) -> None:
         """Say what a session that begins now has missed: the source, and the threads' names."""
-        self._emit.row(ANY, (MARK, now_ns(), "gil source", self._what))
+        self._source(self._what)
         for label in self._names.values():
             self._emit.row(ANY, (MARK, now_ns(), "thread", label))
 

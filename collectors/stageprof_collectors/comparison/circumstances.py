@@ -1,0 +1,59 @@
+"""What was recorded, and on what: recordings that differ in it are not of one series."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from stageprof_collectors.quantity import count, size
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: Where the label of a block says its line, which moves when the file is edited.
+_AT_LINE: Final = re.compile(r":\d+$")
+
+
+def program(header: Mapping[str, Any]) -> str:
+    """What was recorded: `etl.py`; `etl.py, Block at etl.py`; `tests/test_etl.py::test_join`."""
+    name = str(header.get("program") or "")
+    label = _AT_LINE.sub("", str(header.get("label") or ""))
+    if "::" in label:  # a test is the same whether pytest or python -m pytest runs it
+        return label
+    return name if label in ("", name) else ", ".join(filter(None, (name, label)))
+
+
+def circumstances(recording: Recording) -> dict[str, str]:
+    """In words: "machine", "versions" and "cluster"; where they differ, times say nothing."""
+    header = recording.store.header
+    machine = [_host(recording), header.get("platform"), header.get("machine")]
+    cpus = header.get("cpus")
+    machine += [count(cpus, "CPU")] if isinstance(cpus, int) else []
+    names = ("python", "dask", "distributed", "stageprof")
+    return {
+        "machine": ", ".join(str(part) for part in machine if part),
+        "versions": ", ".join(f"{name} {header[name]}" for name in names if header.get(name)),
+        "cluster": _cluster(recording),
+    }
+
+
+def _host(recording: Recording) -> str:
+    """Where the client ran; if there is none, the scheduler."""
+    hosts = {place.role: place.host for place in recording.store.places}
+    return hosts.get("client") or hosts.get("scheduler") or ""
+
+
+def _cluster(recording: Recording) -> str:
+    """`2 workers of 1 thread, 4.1 GB`; a local scheduler has no workers."""
+    workers = recording.workers()
+    if not len(workers):
+        return "no workers"
+    known = zip(workers["threads"], workers["memory_limit"], strict=True)
+    shapes = Counter((int(threads), int(limit)) for threads, limit in known)
+    return "; ".join(
+        f"{count(number, 'worker')} of {count(threads, 'thread')}, "
+        f"{size(limit) if limit else 'no memory limit'}"
+        for (threads, limit), number in sorted(shapes.items())
+    )
