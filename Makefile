@@ -3,11 +3,13 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test nightly bench bench-ui screenshots browser calibration clean
+.PHONY: help demo test nightly others bench bench-scale bench-ui screenshots browser calibration clean
 
 VENV := .venv
 OLDEST := .venv-oldest
 PYTHONS := $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python)
+# Those that are supported.
+OTHERS := 3.11 3.12 3.13
 INSTALL := -m pip install -q --no-input --disable-pip-version-check
 METADATA := pyproject.toml runtime/stageprof_runtime/version.py
 # Tests that measure nothing wait more than they compute; the longest files come first.
@@ -35,13 +37,34 @@ test: $(VENV)/.dev $(OLDEST)/.smoke browser ## check style, types and imports, t
 	@echo "== those that measure time or memory, one by one"
 	$(VENV)/bin/python -m pytest -m "alone and not nightly"
 
-nightly: $(VENV)/.dev browser ## run the tests that are too slow for make test
+nightly: $(VENV)/.dev browser others ## run the tests that are too slow for make test
 	$(VENV)/bin/python -m pytest -m nightly --timeout=3600
+
+# The Python of $(VENV) has had all tests; the others get those that depend on Python and pandas.
+others: $(VENV)/.dev ## run the smoke tests on the other Pythons that are installed
+	@for version in $(OTHERS); do \
+	    if $(VENV)/bin/python -V | grep -q " $$version\."; then continue; fi; \
+	    found=; for python in python$$version $$HOME/.pyenv/versions/$$version.*/bin/python; do \
+	        $$python -c 'import venv, ensurepip' 2>/dev/null && found=$$python && break; \
+	    done; \
+	    if [ -z "$$found" ]; then \
+	        echo "== NO PYTHON $$version: its smoke tests are SKIPPED; install it to run them"; \
+	        continue; \
+	    fi; \
+	    echo "== smoke tests on Python $$version"; \
+	    test -x .venv-$$version/bin/python || $$found -m venv .venv-$$version || exit 1; \
+	    .venv-$$version/bin/python $(INSTALL) -e '.[test]' pytest-xdist || exit 1; \
+	    .venv-$$version/bin/python -m pytest -q $(BESIDE) -m "smoke and not nightly and not alone" \
+	        || exit 1; \
+	done
 
 bench: $(VENV)/.bench ## measure overhead and the reading of a million tasks
 	@for script in benchmarks/overhead.py benchmarks/million.py; do \
 	    echo "== $$script"; $(VENV)/bin/python "$$script" || exit 1; \
 	done
+
+bench-scale: $(VENV)/.dev ## measure cost against size, up to ten million tasks; takes ten minutes and 20 GB
+	$(VENV)/bin/python benchmarks/scale.py --write
 
 # The tests of the app look at it in Chromium, which Debian packages.
 browser:
@@ -63,7 +86,7 @@ calibration: $(VENV)/.dev ## compare predicted savings with measured ones; write
 	$(VENV)/bin/python benchmarks/calibration.py --rounds 3 --write docs/calibration.md
 
 clean: ## remove the environments, the caches and the demo's recording
-	rm -rf $(VENV) $(OLDEST) dist build demo.stageprof demo.html
+	rm -rf $(VENV) $(OLDEST) $(OTHERS:%=.venv-%) dist build demo.stageprof demo.html
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

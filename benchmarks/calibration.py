@@ -1,10 +1,12 @@
 """How right the predicted savings are: every pair of samples, predicted against measured.
 
 Run ``python benchmarks/calibration.py [--rounds 3] [--rules ID ...] [--write docs/calibration.md]``
-or ``make calibration``. In each round every pair runs once, bad and fixed in random order, each in
-a process of its own under `stageprof run`. Predicted is the middle of the interval of the finding
-on the bad program, measured is the difference of the median times of bad and fixed, without what
-the account calls `outside` (starting a cluster varies by more than some fixes save).
+or ``make calibration``. With ``--keep FOLDER`` the recordings stay, one folder a round, and with
+``--again FOLDER`` they are predicted from anew, and nothing is run. In each round every pair runs
+once, bad and fixed in random order, each in a process of its own under `stageprof run`. Predicted
+is the middle of the interval of the finding on the bad program, measured is the difference of the
+median times of bad and fixed, without what the account calls `outside` (starting a cluster varies
+by more than some fixes save).
 """
 
 from __future__ import annotations
@@ -25,7 +27,12 @@ import pandas as pd
 
 sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
 
+import stageprof
+from benchmarks import margins
 from benchmarks.overhead import machine
+from stageprof_collectors.catalogue import known
+from stageprof_collectors.settings import DEFAULTS
+from stageprof_runtime.errors import StageprofError
 from tests.findings.pairs import BLIND, NOTES, PAIRS, Ran, ran, sample
 
 #: The rules whose savings are seconds, and seen by this Python.
@@ -43,6 +50,9 @@ class Pair:
     fixed: list[float] = field(default_factory=list)
     low: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
+    #: the interval as the rule gives it, without the margin of a diagnosis
+    own_low: list[float] = field(default_factory=list)
+    own_high: list[float] = field(default_factory=list)
     first: list[str] = field(default_factory=list)
 
     def take(self, kind: str, run: Ran) -> None:
@@ -54,6 +64,11 @@ class Pair:
             saving = next((f.saving_s for f in findings if f.rule == self.rule), (0.0, 0.0))
             self.low.append(saving[0])
             self.high.append(saving[1])
+            rule = known().rules[self.rule]
+            alone = [f.saving_s for f in rule.find(run.recording, DEFAULTS.of(rule))]
+            own = max(alone, key=sum, default=(0.0, 0.0))
+            self.own_low.append(own[0])
+            self.own_high.append(own[1])
 
     def row(self) -> dict[str, object]:
         """Medians over the rounds."""
@@ -68,14 +83,22 @@ class Pair:
             "predicted_s": predicted,
             "low_s": low,
             "high_s": high,
+            "own_low_s": statistics.median(self.own_low),
+            "own_high_s": statistics.median(self.own_high),
+            "ground": known().rules[self.rule].ground,
             "error": abs(predicted - measured) / abs(measured) if measured else float("inf"),
             "covered": low <= measured <= high,
             "first": sum(rule == self.rule for rule in self.first) / len(self.first),
         }
 
 
-def measured(rules: list[str], rounds: int, keep: Path) -> pd.DataFrame:
-    """One row per rule; the recordings stay in `keep`, a folder for each round."""
+def kept(script: Path, folder: Path) -> Ran:
+    """What an earlier calibration recorded of a program."""
+    return Ran(stageprof.open(folder / f"{script.stem}.stageprof"), "")
+
+
+def measured(rules: list[str], rounds: int, keep: Path, *, again: bool = False) -> pd.DataFrame:
+    """One row per rule; the recordings stay in `keep`, a folder for each round, or are there."""
     pairs: dict[str, Pair] = {rule: Pair(rule) for rule in rules}
     failed: defaultdict[str, list[str]] = defaultdict(list)
     for i in range(rounds):
@@ -85,8 +108,10 @@ def measured(rules: list[str], rounds: int, keep: Path) -> pd.DataFrame:
             folder = keep / str(i + 1)
             folder.mkdir(parents=True, exist_ok=True)
             try:
-                pairs[rule].take(kind, ran(sample(rule, kind), folder))
-            except (AssertionError, subprocess.TimeoutExpired) as error:
+                script = sample(rule, kind)
+                run = kept(script, folder) if again else ran(script, folder)
+                pairs[rule].take(kind, run)
+            except (AssertionError, StageprofError, subprocess.TimeoutExpired) as error:
                 failed[rule].append(str(error)[-200:])
         print(f"round {i + 1}/{rounds}", file=sys.stderr, flush=True)
     for rule, why in failed.items():
@@ -116,6 +141,8 @@ def report(frame: pd.DataFrame, rounds: int) -> Iterator[str]:
             f"| {rule} | {row.bad_s:.2f} | {row.fixed_s:.2f} | {row.measured_s:.2f} | "
             f"{row.predicted_s:.2f} | {row.low_s:.2f} to {row.high_s:.2f} | {row.error:.0%} |"
         )
+    yield ""
+    yield from margins.report(frame)
 
 
 def main() -> None:
@@ -125,10 +152,13 @@ def main() -> None:
     options.add_argument("--rules", nargs="+", default=TIMED, choices=PAIRS)
     options.add_argument("--write", type=Path)
     options.add_argument("--keep", type=Path, help="where the recordings stay")
+    options.add_argument("--again", type=Path, help="where they stayed: nothing is run")
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        frame = measured(given.rules, given.rounds, given.keep or Path(folder))
-    text = "\n".join(report(frame, given.rounds)) + "\n"
+        rounds = len([*given.again.glob("[0-9]*")]) if given.again else given.rounds
+        where = given.again or given.keep or Path(folder)
+        frame = measured(given.rules, rounds, where, again=given.again is not None)
+    text = "\n".join(report(frame, rounds)) + "\n"
     print(text)
     if given.write is not None:
         given.write.write_text(text)

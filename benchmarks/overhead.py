@@ -1,10 +1,12 @@
 """What recording costs: the same workloads with nothing, stageprof, and other tools.
 
-Run ``python benchmarks/overhead.py [--rounds 9] [--write benchmarks/RESULTS.md]``. Within a round
-every tool runs once in a new order, on the same warm cluster; a figure is the median over rounds
-divided by that of the bare runs, with a bootstrap interval of 95 %: of wall seconds, and of CPU
-seconds of the client and all processes of the cluster, which other programs disturb less. Besides:
-microseconds a task in stageprof's own hooks, by the hooks' own clock.
+Run ``python benchmarks/overhead.py [--rounds 9] [--write benchmarks/RESULTS.md]``; with
+``--keep FILE`` rounds are added to those of earlier runs, one workload at a time if so wished.
+Within a round every tool runs once, in a new order, on the same warm cluster, between bare runs.
+A figure is the median over rounds of a run's seconds divided by the mean of the two bare ones next
+to it, with a bootstrap interval of 95 %: of wall seconds, beginning and ending the recording
+included, and of CPU seconds of the client and all processes of the cluster, which other programs
+disturb less. Besides: microseconds a task in stageprof's own hooks, by the hooks' own clock.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.metadata
+import json
 import os
 import platform
 import random
@@ -23,7 +26,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask
 import dask.array as da
@@ -39,17 +42,23 @@ from pyinstrument import Profiler as Pyinstrument
 
 import stageprof
 
+#: At most so many times as long, recorded.
 TARGETS = {"array": 1.01, "dataframe": 1.01, "no-op tasks": 1.02}
 
 
 # -- workloads ----------------------------------------------------------------------------------
 
+#: Computations one after another in one recording: what is recorded is some seconds, or beginning
+#: and ending a recording would be all that is measured.
+REPEATED = 3
+
 
 def array() -> None:
     """An array reduction with a rechunk: a few hundred tasks of some ms."""
-    x = da.random.default_rng(1).random((12000, 12000), chunks=(600, 12000))
-    y = x.rechunk((12000, 600))
-    ((y - y.mean(axis=0)) ** 2).sum().compute()
+    for seed in range(REPEATED):
+        x = da.random.default_rng(seed).random((12000, 12000), chunks=(600, 12000))
+        y = x.rechunk((12000, 600))
+        ((y - y.mean(axis=0)) ** 2).sum().compute()
 
 
 def make_frame(rows: int = 8_000_000) -> Callable[[], None]:
@@ -59,9 +68,10 @@ def make_frame(rows: int = 8_000_000) -> Callable[[], None]:
     small = pd.DataFrame({"k": np.arange(1000), "w": rng.random(1000)})
 
     def dataframe() -> None:
-        ddf = dd.from_pandas(pdf, npartitions=48)
-        merged = ddf.merge(small, on="k")
-        merged.assign(z=merged.v * merged.w).groupby("k").z.agg(["mean", "std"]).compute()
+        for _ in range(REPEATED):
+            ddf = dd.from_pandas(pdf, npartitions=48)
+            merged = ddf.merge(small, on="k")
+            merged.assign(z=merged.v * merged.w).groupby("k").z.agg(["mean", "std"]).compute()
 
     return dataframe
 
@@ -80,13 +90,23 @@ def no_ops(tasks: int = 20_000) -> None:
 
 # -- tools --------------------------------------------------------------------------------------
 
+BARE = "nothing"
+#: (role, hook) -> calls, ns; the tasks of all recordings are under `TASKS`
+Hooks = dict[tuple[str, str], list[float]]
+TASKS = ("", "tasks")
+
 
 @contextlib.contextmanager
-def recording(folder: Path, costs: list[stageprof.Recording]) -> Iterator[None]:
+def recording(folder: Path, hooks: Hooks) -> Iterator[None]:
     """stageprof, into a file."""
     with stageprof.profile(folder / "run.stageprof") as prof:
         yield
-    costs.append(prof.recording)
+    hooks.setdefault(TASKS, [0, 0])[0] += len(prof.recording.tasks())
+    for origin in prof.recording.store.origins:
+        for name, (calls, ns) in origin.cost.items():
+            total = hooks.setdefault((origin.place.role, name), [0, 0])
+            total[0] += calls
+            total[1] += ns
 
 
 @contextlib.contextmanager
@@ -98,29 +118,51 @@ def instrumented() -> Iterator[None]:
     profiler.stop()
 
 
+class Run(NamedTuple):
+    """What one run took."""
+
+    tool: str
+    wall_s: float
+    cpu_s: float
+
+
 @dataclass
 class Bench:
-    """One workload under several tools: wall and CPU seconds by tool, one entry a round."""
+    """One workload under several tools: its rounds, each a list of runs in their order."""
 
     name: str
     work: Callable[[], None]
     tools: dict[str, Callable[[], AbstractContextManager[Any]]]
-    seconds: dict[str, list[float]] = field(default_factory=dict)
-    cpu: dict[str, list[float]] = field(default_factory=dict)
+    rounds: list[list[Run]] = field(default_factory=list)
 
     def round(self) -> None:
-        """Run every tool once, in a random order, and the bare run first and last."""
-        names = list(self.tools)
+        """Run every tool once, in a random order, between bare runs."""
+        names = [name for name in self.tools if name != BARE]
         random.shuffle(names)
-        for name in names:
-            busy, started = cpu_s(), time.perf_counter()
-            with self.tools[name]():
-                self.work()
-                # What a tool does after the run (writing a report) is not the run's cost.
-                stopped = time.perf_counter()
-                used = cpu_s() - busy
-            self.seconds.setdefault(name, []).append(stopped - started)
-            self.cpu.setdefault(name, []).append(used)
+        order = [BARE, *(each for name in names for each in (name, BARE))]
+        self.rounds.append([self._run(name) for name in order])
+
+    def _run(self, name: str) -> Run:
+        busy, started = cpu_s(), time.perf_counter()
+        with self.tools[name]():
+            self.work()
+            # What a tool does after the run (writing a report) is not the run's cost.
+            return Run(name, time.perf_counter() - started, cpu_s() - busy)
+
+    def bare_s(self) -> float:
+        """What the workload takes, seconds."""
+        return statistics.median(run.wall_s for runs in self.rounds for run in runs[::2])
+
+    def ratios(self, tool: str) -> tuple[list[float], list[float]]:
+        """How many times as long it took with a tool, of wall and of CPU seconds, by round."""
+        beside = [
+            (before, run, after)
+            for runs in self.rounds
+            for before, run, after in zip(runs[::2], runs[1::2], runs[2::2], strict=False)
+            if run.tool == tool
+        ]
+        wall = [2 * run.wall_s / (a.wall_s + b.wall_s) for a, run, b in beside]
+        return wall, [2 * run.cpu_s / (a.cpu_s + b.cpu_s) for a, run, b in beside]
 
 
 def cpu_s() -> float:
@@ -130,106 +172,120 @@ def cpu_s() -> float:
     return sum(t.user + t.system for t in times)
 
 
-def interval(figures: list[float], bare: list[float], draws: int = 2000) -> str:
-    """Ratio of the medians, and the bootstrap interval of 95 % around it."""
+def interval(ratios: list[float], draws: int = 2000) -> str:
+    """The median, and the bootstrap interval of 95 % around it."""
     rng = random.Random(0)
-
-    def ratio(a: list[float], b: list[float]) -> float:
-        return statistics.median(a) / statistics.median(b)
-
-    drawn = sorted(
-        ratio(rng.choices(figures, k=len(figures)), rng.choices(bare, k=len(bare)))
-        for _ in range(draws)
-    )
+    drawn = sorted(statistics.median(rng.choices(ratios, k=len(ratios))) for _ in range(draws))
     low, high = drawn[draws // 40], drawn[-draws // 40]
-    return f"{ratio(figures, bare):.3f} | {low:.3f} to {high:.3f}"
+    return f"{statistics.median(ratios):.3f} | {low:.3f} to {high:.3f}"
 
 
-def on_cluster(folder: Path, costs: list[stageprof.Recording]) -> dict[str, Any]:
+def on_cluster(folder: Path, hooks: Hooks) -> dict[str, Any]:
     """Tools for a distributed run."""
     return {
-        "nothing": contextlib.nullcontext,
-        "stageprof": lambda: recording(folder, costs),
+        BARE: contextlib.nullcontext,
+        "stageprof": lambda: recording(folder, hooks),
         "performance_report": lambda: performance_report(str(folder / "report.html")),
         "pyinstrument": instrumented,
     }
 
 
-def on_threads(folder: Path, costs: list[stageprof.Recording]) -> dict[str, Any]:
+def on_threads(folder: Path, hooks: Hooks) -> dict[str, Any]:
     """Tools for a run on the threaded scheduler."""
     return {
-        "nothing": contextlib.nullcontext,
-        "stageprof": lambda: recording(folder, costs),
+        BARE: contextlib.nullcontext,
+        "stageprof": lambda: recording(folder, hooks),
         "dask.diagnostics.Profiler": Profiler,
         "pyinstrument": instrumented,
     }
 
 
-def run(
-    rounds: int, folder: Path, names: list[str], tools: list[str]
-) -> tuple[list[Bench], list[stageprof.Recording]]:
-    """Some workloads under some tools, interleaved by round."""
-    costs: list[stageprof.Recording] = []
-    works = {"array": array, "dataframe": make_frame(), "no-op tasks": no_ops}
-    works = {name: work for name, work in works.items() if name in names}
+@contextlib.contextmanager
+def clustered(folder: Path, hooks: Hooks) -> Iterator[dict[str, Any]]:
+    """The tools, with a cluster as the active one."""
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
-        given = _only(tools, on_cluster(folder, costs))
-        benches = [Bench(n, w, given) for n, w in works.items()]
-        _rounds(benches, rounds)
+        yield on_cluster(folder, hooks)
+
+
+@contextlib.contextmanager
+def threaded(folder: Path, _: Hooks) -> Iterator[dict[str, Any]]:
+    """The tools, with threads as the scheduler; hooks there are not those that are told of."""
     with dask.config.set(scheduler="threads", num_workers=2):
-        given = _only(tools, on_threads(folder, []))
-        local = [Bench(f"{n}, threads", w, given) for n, w in works.items()]
-        _rounds(local, rounds)
-    return benches + local, costs
+        yield on_threads(folder, {})
 
 
-def _only(tools: list[str], known: dict[str, Any]) -> dict[str, Any]:
-    return {name: tool for name, tool in known.items() if not tools or name in tools}
+#: Workloads by name: what makes it, and where it runs.
+WORKS: dict[str, tuple[Callable[[], Callable[[], None]], Any]] = {
+    "array": (lambda: array, clustered),
+    "dataframe": (make_frame, clustered),
+    "no-op tasks": (lambda: no_ops, clustered),
+    "array, threads": (lambda: array, threaded),
+    "dataframe, threads": (make_frame, threaded),
+    "no-op tasks, threads": (lambda: no_ops, threaded),
+}
 
 
-def _rounds(benches: list[Bench], rounds: int) -> None:
-    for bench in benches:
+def measured(name: str, rounds: int, folder: Path, tools: list[str], hooks: Hooks) -> Bench:
+    """A workload under some tools, interleaved by round."""
+    make, where = WORKS[name]
+    with where(folder, hooks) as known:
+        given = {t: tool for t, tool in known.items() if not tools or t in (BARE, *tools)}
+        bench = Bench(name, make(), given)
         bench.work()  # warm: first-use imports are not what is compared
-    for i in range(rounds):
-        for bench in benches:
+        for i in range(rounds):
             bench.round()
-            print(f"round {i + 1}/{rounds}: {bench.name}", file=sys.stderr, flush=True)
+            print(f"round {i + 1}/{rounds}: {name}", file=sys.stderr, flush=True)
+    return bench
+
+
+# -- what is kept between runs ------------------------------------------------------------------
+
+
+def kept(path: Path | None) -> tuple[dict[str, list[list[Run]]], Hooks]:
+    """Rounds by workload, and the hooks' cost, of earlier runs."""
+    if path is None or not path.exists():
+        return {}, {}
+    said = json.loads(path.read_text())
+    rounds = {
+        n: [[Run(*run) for run in runs] for runs in all_] for n, all_ in said["rounds"].items()
+    }
+    return rounds, {(role, name): cost for role, name, cost in said["hooks"]}
+
+
+def keep(path: Path, rounds: dict[str, list[list[Run]]], hooks: Hooks) -> None:
+    """Write them."""
+    costs = [(role, name, cost) for (role, name), cost in hooks.items()]
+    path.write_text(json.dumps({"rounds": rounds, "hooks": costs}))
 
 
 # -- report -------------------------------------------------------------------------------------
 
 
-def table(benches: list[Bench]) -> Iterator[str]:
+def table(rounds: dict[str, list[list[Run]]]) -> Iterator[str]:
     """The figures as markdown."""
-    yield "| workload | bare, s | tool | wall | 95 % interval | target | CPU | 95 % interval |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for bench in benches:
-        bare = statistics.median(bench.seconds["nothing"])
-        for tool in bench.tools:
-            if tool != "nothing":
-                wall = interval(bench.seconds[tool], bench.seconds["nothing"])
-                cpu = interval(bench.cpu[tool], bench.cpu["nothing"])
-                target = TARGETS.get(bench.name, "") if tool == "stageprof" else ""
-                yield f"| {bench.name} | {bare:.2f} | {tool} | {wall} | {target} | {cpu} |"
+    yield "| workload | rounds | bare, s | tool | wall | 95 % | target | CPU | 95 % |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for name in (name for name in WORKS if name in rounds):
+        bench = Bench(name, array, {}, rounds[name])
+        tools = dict.fromkeys(run.tool for runs in bench.rounds for run in runs[1::2])
+        for tool in tools:
+            wall, cpu = bench.ratios(tool)
+            target = TARGETS.get(name, "") if tool == "stageprof" else ""
+            cells = (name, len(wall), f"{bench.bare_s():.2f}", tool, interval(wall), target)
+            yield f"| {' | '.join(map(str, cells))} | {interval(cpu)} |"
 
 
-def hooks(costs: list[stageprof.Recording]) -> Iterator[str]:
+def costs(hooks: Hooks) -> Iterator[str]:
     """Microseconds a task that stageprof's hooks took by their own clock."""
     yield "| place | hook | calls a task | us a task |"
     yield "|---|---|---|---|"
-    totals: dict[tuple[str, str], list[float]] = {}
-    tasks = sum(len(rec.tasks()) for rec in costs)
-    for rec in costs:
-        for origin in rec.store.origins:
-            for name, (calls, ns) in origin.cost.items():
-                total = totals.setdefault((origin.place.role, name), [0.0, 0.0])
-                total[0] += calls
-                total[1] += ns
-    for (role, name), (calls, ns) in sorted(totals.items()):
-        yield f"| {role} | {name} | {calls / tasks:.2f} | {ns / tasks / 1e3:.2f} |"
+    tasks = hooks.get(TASKS, [0])[0]
+    for (role, name), (calls, ns) in sorted(hooks.items()):
+        if (role, name) != TASKS and tasks:
+            yield f"| {role} | {name} | {calls / tasks:.2f} | {ns / tasks / 1e3:.2f} |"
 
 
 def machine() -> str:
@@ -246,18 +302,22 @@ def main() -> None:
     """Run, print, and write if asked."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rounds", type=int, default=9)
-    options.add_argument("--workloads", nargs="+", default=list(TARGETS), choices=list(TARGETS))
+    options.add_argument("--workloads", nargs="+", default=list(WORKS), choices=list(WORKS))
     options.add_argument("--tools", nargs="+", default=[], help="only these beside `nothing`")
+    options.add_argument("--keep", type=Path, metavar="FILE", help="add to the rounds that it has")
     options.add_argument("--write", type=Path, help="put the tables between the markers there")
     given = options.parse_args()
+    rounds, hooks = kept(given.keep)
     with tempfile.TemporaryDirectory() as folder:
-        tools = [*given.tools, "nothing"] if given.tools else []
-        benches, costs = run(given.rounds, Path(folder), given.workloads, tools)
-        lines = [machine(), "", *table(benches), "", *hooks(costs)]
-    text = "\n".join([f"{given.rounds} rounds. {lines[0]}", *lines[1:]])
+        for name in given.workloads if given.rounds else ():
+            bench = measured(name, given.rounds, Path(folder), given.tools, hooks)
+            rounds.setdefault(name, []).extend(bench.rounds)
+            if given.keep is not None:
+                keep(given.keep, rounds, hooks)
+    text = "\n".join([machine(), "", *table(rounds), "", *costs(hooks)])
     print(text)
     if given.write is not None:
-        write(given.write, f"overhead: {', '.join(given.workloads)}", text)
+        write(given.write, "overhead", text)
 
 
 def write(path: Path, name: str, text: str) -> None:

@@ -9,6 +9,8 @@ from stageprof.check import Checked as Checked
 from stageprof.check import check as check
 from stageprof.comparison import Comparison as Comparison
 from stageprof.comparison import compare as compare
+from stageprof.dataset import Dataset as Dataset
+from stageprof.dataset import dataset as dataset
 from stageprof.profile import profile as profile
 from stageprof.recording import Recording as Recording
 from stageprof_collectors.finding import Finding as Finding
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Checked",
     "Comparison",
+    "Dataset",
     "Finding",
     "Recording",
     "Severity",
@@ -31,19 +34,26 @@ __all__ = [
     "__version__",
     "check",
     "compare",
+    "dataset",
     "open",
     "profile",
 ]
 
 
-def open(path: str | os.PathLike[str]) -> Recording:  # noqa: A001 (the name is the API's)
+def open(  # noqa: A001 (the name is the API's)
+    path: str | os.PathLike[str], *, max_memory: int | None = None
+) -> Recording:
     """The recording in a file.
+
+    Args:
+        path: of the file.
+        max_memory: how much it may take, bytes; by default what a sound one of its size may take.
 
     Raises:
         NotARecording, NewerRecording, DamagedRecording: the file cannot be read; all are
             `StageprofError`. A recording that ended too early opens, and says so.
     """
-    return Recording.open(path)
+    return Recording.open(path, max_memory=max_memory)
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

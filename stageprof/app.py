@@ -112,10 +112,11 @@ def served(recording: Recording, *, port: int = 0) -> App:
         UsageError: the packages for it are not installed, or the port is in use.
     """
     made = store(recording, sources=True)
-    from stageprof_ui.app import page
+    from stageprof_ui.app import page, prepare
     from stageprof_ui.server import App
 
     _prepare(made)
+    prepare(made)
     return App(lambda: page(made), port)
 
 

@@ -21,6 +21,7 @@ import msgspec
 
 from stageprof.chosen import SUFFIX, chosen
 from stageprof.pathname import path_name
+from stageprof.private import FILE, write_text
 from stageprof.reading import reading
 from stageprof.recording import Recording
 from stageprof_collectors.comparison.circumstances import circumstances, program
@@ -98,9 +99,9 @@ def save(paths: Iterable[Path], folder: Path, branch: str) -> Iterator[Saved]:
         note = described(path, branch)
         try:
             yield _kept(path, folder, note)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # there is a byte in it that no path has
             raise UsageError(
-                f"{path} cannot be kept in {folder} ({error.strerror or error})",
+                f"{path} cannot be kept in {folder} ({getattr(error, 'strerror', '') or error})",
                 expected="a folder that can be written",
             ) from error
 
@@ -145,12 +146,14 @@ def _kept(source: Path, folder: Path, note: Note) -> Saved:
     place.mkdir(parents=True, exist_ok=True)
     part = place / f".{os.getpid()}.part"
     try:
+        part.unlink(missing_ok=True)
+        part.touch(mode=FILE, exist_ok=False)
         shutil.copyfile(source, part)
         when = re.sub(r"\D", "", note.started)[:14]
         path = place / f"{when}-{_digest(part)}{SUFFIX}".lstrip("-")
         new = _moved(part, path)
         part.unlink(missing_ok=True)
-        part.write_bytes(msgspec.json.encode(note))
+        write_text(part, msgspec.json.encode(note).decode())
         _moved(part, path.with_suffix(".json"))
     finally:
         part.unlink(missing_ok=True)

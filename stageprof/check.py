@@ -19,9 +19,11 @@ from dask.highlevelgraph import HighLevelGraph
 
 from stageprof.configuration import Given as GivenSettings
 from stageprof.configuration import settings_of
+from stageprof.reading import reading
 from stageprof.recording import Recording
 from stageprof_collectors.finding import Finding
 from stageprof_collectors.preflight.checkup import LIMIT_S, Checkup, Looking
+from stageprof_collectors.preflight.rates import measured
 from stageprof_collectors.quantity import count, seconds
 from stageprof_collectors.summary import Summary
 from stageprof_runtime.errors import StageprofError, UsageError
@@ -145,8 +147,15 @@ def looking_of(
     if not 0 < limit_s < float("inf"):
         raise UsageError(f"limit_s is {limit_s!r}", expected="seconds above 0")
     if like is not None and not isinstance(like, Recording):
-        like = Recording.open(os.fspath(like))
+        like = _usable(os.fspath(like))
     return Looking(settings_of(settings), limit_s, like, client or _active())
+
+
+def _usable(path: str) -> Recording:
+    """The recording at a path, of which it is known that costs can be read off it."""
+    with reading(path) as recording:
+        measured(recording, THREADS)
+    return recording
 
 
 def _active() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
@@ -11,6 +12,7 @@ import pandas as pd
 from stageprof.chosen import chosen
 from stageprof.configuration import Given, settings_of
 from stageprof.reading import reading
+from stageprof.spread import Progress, spread
 from stageprof_collectors.comparison.comparison import Compared, Options, compared
 from stageprof_collectors.comparison.measured import Measured, measure
 from stageprof_collectors.comparison.sentences import verdict
@@ -19,8 +21,7 @@ from stageprof_collectors.settings import DEFAULTS, Settings
 
 #: What can be compared: a recording or the path of one, of a folder, or a glob.
 One = Recording | str | os.PathLike[str]
-#: Called before each recording with how many are read, how many there are, and its file.
-Progress = Callable[[int, int, str], None]
+logger = logging.getLogger("stageprof")
 
 
 class Comparison(Compared):
@@ -81,6 +82,9 @@ def compare(
         print(found)
         assert not found.regressions
 
+    Sixteen recordings or more of a side are read by the workers of the active distributed client's
+    cluster, if there is one and they see the files.
+
     Args:
         baseline: paths, folders, globs or recordings, one or several; of the same program.
         candidate: the same of what is to be judged. Times are judged by six or more on each side.
@@ -107,16 +111,30 @@ def measured(
     name: str,
     settings: Settings = DEFAULTS,
     progress: Progress | None = None,
+    said: Callable[[str], None] | None = None,
 ) -> list[Measured]:
-    """What is kept of the recordings of a side; each is forgotten before the next is read."""
+    """What is kept of the recordings of a side; each is forgotten before the next is read.
+
+    Many are read by the workers of the cluster that is active, if one is.
+    """
     given = [side] if isinstance(side, Recording | str | os.PathLike) else list(side)
     sources = list(_sources(given, name))
-    found = []
-    for done, source in enumerate(sources):
+    files = [source for source in sources if isinstance(source, str)]
+    there = spread(files, settings, progress, said or _say)
+    done, found = len(there), []
+    for source in sources:
+        if isinstance(source, str) and source in there:
+            found.append(there[source])
+            continue
         if progress is not None and isinstance(source, str):
             progress(done, len(sources), source)
         found.append(_one(source, settings))
+        done += 1
     return found
+
+
+def _say(sentence: str) -> None:
+    logger.warning("stageprof: %s", sentence)
 
 
 def _one(source: Recording | str, settings: Settings) -> Measured:

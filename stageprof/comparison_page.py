@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from stageprof.app import store
+from stageprof.private import write_text
 from stageprof.reading import reading
 from stageprof_collectors.comparison.comparison import Compared
 from stageprof_runtime.errors import UsageError
@@ -23,7 +23,7 @@ def written(found: Compared, path: str | os.PathLike[str]) -> None:
 
         text = report.compared(stores, found)
     try:
-        Path(path).write_text(text, "utf-8")
+        write_text(path, text)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", "") or str(error)
         raise UsageError(f"cannot write {path} ({why})", do="choose another file") from error

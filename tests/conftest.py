@@ -62,7 +62,7 @@ FIRST = ("runtime/test_cluster", "test_samples", "check/test_command", "faces/te
 LAST = ("ground_truth",)
 
 #: Of the tests in a browser these are quick enough for every time; the rest is for the night.
-SEEN_ALWAYS = ("test_report", "test_app", "test_guard", "test_boxes")
+SEEN_ALWAYS = ("test_report", "test_app", "test_guard", "test_boxes", "test_hostile_pages")
 #: Tests for the night that have a sibling every time: the same on the other kind of scheduler, one
 #: program more, one more size.
 LONG = (

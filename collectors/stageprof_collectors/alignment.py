@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.rows import Rows
 from stageprof_collectors.store import Store
 
 Ints = NDArray[np.int64]
@@ -54,8 +55,9 @@ def align(store: Store, reference: int) -> list[Clock]:
     """A clock for each place of a recording, to the clock of place `reference`."""
     if not store.places:
         return []
-    links = {p: _link(store, p) for p in range(len(store.places))}
-    hub = {p: _hub(store, p) for p in links}
+    rows = Rows(store.table("ping")["place"])
+    links = {p: _link(store, rows.of(p)) for p in range(len(store.places))}
+    hub = {p: _hub(store, p, rows.of(p)) for p in links}
     home = _to_hub(links, reference, hub[reference])
     return [_compose(store, p, links, hub, home, reference) for p in links]
 
@@ -69,11 +71,11 @@ class _Link:
     error: int
 
 
-def _link(store: Store, p: int) -> _Link | None:
-    table = store.table("ping")
-    mine = table["place"] == p
-    if not mine.any():
+def _link(store: Store, mine: Ints) -> _Link | None:
+    """From the rows of a place's round trips."""
+    if not len(mine):
         return None
+    table = store.table("ping")
     sent, received = table["sent"][mine], table["received"][mine]
     trip = received - sent
     theta = table["peer_clock"][mine] - (sent + trip // 2)
@@ -81,24 +83,23 @@ def _link(store: Store, p: int) -> _Link | None:
     return _Link(sent[best] + trip[best] // 2, theta[best], int(trip[best].max()) // 2)
 
 
-def _best(sent: Ints, trip: Ints) -> list[int]:
+def _best(sent: Ints, trip: Ints) -> Ints:
     """Index of the smallest round trip in each window."""
     window = (sent - sent.min()) // WINDOW_NS
-    return [int(i) for w in np.unique(window) for i in [_argmin(trip, window == w)]]
+    order = np.lexsort((trip, window))
+    ordered = window[order]
+    first = np.append(True, ordered[1:] != ordered[:-1])
+    found: Ints = order[first]
+    return found
 
 
-def _argmin(values: Ints, where: NDArray[np.bool_]) -> int:
-    candidates = np.flatnonzero(where)
-    return int(candidates[np.argmin(values[candidates])])
-
-
-def _hub(store: Store, p: int) -> int:
+def _hub(store: Store, p: int, mine: Ints) -> int:
     """The scheduler that a place's round trips went to: by address, or the only one."""
     schedulers = [i for i, place in enumerate(store.places) if place.role == "scheduler"]
     if p in schedulers:
         return p
     table = store.table("ping")
-    peers = {store.strings[i] for i in np.unique(table["peer"][table["place"] == p])}
+    peers = {store.strings[i] for i in np.unique(table["peer"][mine])}
     named = [i for i in schedulers if store.places[i].name in peers]
     return (named or schedulers or [-1])[0]
 

@@ -105,7 +105,8 @@ def _give(tallies: Tallies, blame: Blame, segment: Segment[What], run: int) -> N
 def _runs_around(timeline: Timeline, place: int, thread: int, lane: Lane) -> list[int]:
     """For each segment of a thread the run that it is inside of, or -1."""
     runs = timeline.runs
-    mine = np.flatnonzero((runs["wplace"] == place) & (runs["thread"] == thread))
+    mine = timeline.at.of(place)
+    mine = mine[runs["thread"][mine] == thread]
     if not len(mine) or not lane:
         return [-1] * len(lane)
     mine = mine[np.argsort(runs["start"][mine], kind="stable")]
@@ -130,8 +131,9 @@ def _transfers(tallies: Tallies, recording: Recording, blame: Blame) -> None:
     for step in _FETCHING:
         for place in range(len(recording.store.places)):
             moved = lanes.soft(place, step)
-            mine = (runs["wplace"] == place) & (runs["ready"] > runs["received"])
-            if moved and mine.any():
+            mine = recording.timeline.at.of(place)
+            mine = mine[runs["ready"][mine] > runs["received"][mine]]
+            if moved and len(mine):
                 ready, received = (_covered(moved, runs[n][mine]) for n in ("ready", "received"))
                 _add(tallies[step], blame.groups.of_run[mine], ready - received)
             else:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from dask.utils import key_split
 
+from stageprof_collectors.layered import layer_of
 from stageprof_collectors.lines import UNKNOWN, Lines
-from stageprof_collectors.tasks import layer_of, names
 from stageprof_collectors.timeline import LOCAL
 from stageprof_runtime.stage import STEP
 
@@ -42,11 +42,13 @@ class Layers:
     """Runs, and seconds and bytes of the steps of tasks, by layer, prefix or user line."""
 
     def __init__(self, recording: Recording) -> None:
-        keys = recording.store.keys(recording.timeline.runs["key"])
-        layer, prefix = names(keys)
+        layered = recording.layered
+        counts = layered.counts.tolist()
         self._lines = Lines(recording.store)
-        self._runs = Counter(layer)
-        self._prefixes = Counter(prefix)
+        self._runs = Counter(dict(zip(layered.names, counts, strict=True)))
+        self._prefixes = Counter[str]()
+        for prefix, runs in zip(layered.prefixes, counts, strict=True):
+            self._prefixes[prefix] += runs
         self._took = _shares(recording)
         self._left = {step: self._untold(recording, step) for step in HOPS}
 

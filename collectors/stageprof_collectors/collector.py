@@ -23,7 +23,7 @@ from stageprof_collectors.file import Writer
 from stageprof_collectors.merge import merge
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.store import Store
-from stageprof_runtime.errors import RecordingNotWritable, UsageError
+from stageprof_runtime.errors import RecordingNotWritable, StageprofError, UsageError
 from stageprof_runtime.stage import Stage, stage_of
 from stageprof_runtime.system import surroundings
 
@@ -32,6 +32,10 @@ logger = logging.getLogger("stageprof")
 #: Seconds that batches are gathered before those of one place are written as one; what is lost
 #: if this process is killed.
 GATHER_S = 0.5
+#: So many batches in that time come from many places, each of which tells of little; the more of
+#: it is written as one, the less room it takes. So a file's are gathered for longer then.
+CROWD = 100
+CROWD_S = 2.0
 
 
 class _Head(msgspec.Struct):
@@ -130,14 +134,27 @@ class Collector:
         save(path, self._store.header, batches)
 
     def close(self) -> Recording:
-        """Take no more; everything handed over is in the recording that this returns."""
+        """Take no more; everything handed over is in the recording that this returns.
+
+        It raises nothing, for the user's block ends here: where the file is gone or was overwritten
+        the recording is empty, and says so.
+        """
         self._queue.put(None)
         self._thread.join()
         if self._writer is not None:
             self._writer.close()
-            return Recording.open(self._writer.path)
+            self._tell(self._writer.failed)
+            return self._reopened(self._writer.path)
         self._store.complete, self._store.incomplete_reason = True, ""
         return Recording(self._store)
+
+    def _reopened(self, path: Path) -> Recording:
+        try:
+            return Recording.open(path)
+        except (StageprofError, OSError) as error:
+            self._store.incomplete_reason = f"the file cannot be read: {error}"
+            logger.warning("stageprof: nothing was recorded: %s", error)
+            return Recording(self._store, self.path)
 
     def _run(self) -> None:
         more = True
@@ -158,7 +175,10 @@ class Collector:
                 return False
             self._look(batch)
             batches.append(batch)
-            deadline = min(deadline, time.monotonic() + GATHER_S)
+            if len(batches) == 1:
+                deadline = time.monotonic() + GATHER_S
+            elif len(batches) == CROWD and self._writer is not None:  # in memory nothing is gained
+                deadline += CROWD_S - GATHER_S
         self._keep(batches)
         return True
 

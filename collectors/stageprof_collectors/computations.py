@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from stageprof_collectors.graph import Graph
-from stageprof_collectors.timeline import LOCAL, NO_CAUSE, Ints
+from stageprof_collectors.path import Step
+from stageprof_collectors.rows import Rows
+from stageprof_collectors.timeline import LOCAL, NO_CAUSE, Ints, Timeline
 from stageprof_runtime.stage import Stage, stage_of
 
 if TYPE_CHECKING:
@@ -22,8 +25,12 @@ def computations(recording: Recording) -> pd.DataFrame:
     submitted_s, first_task_s (from the call to the first task's start), stop_s, duration_s,
     tasks (run for it), graph_tasks, wanted, graph_bytes, and `<stage>_s` for the eight lines.
     """
-    owner = recording.owners
-    rows = [_row(recording, graph, owner) for graph in recording.timeline.graphs]
+    codes, numbers = pd.factorize(recording.owners)
+    owned, code = Rows(codes), {number: i for i, number in enumerate(numbers.tolist())}
+    rows = [
+        _row(recording, graph, owned.of(code.get(graph.number, -1)))
+        for graph in recording.timeline.graphs
+    ]
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -33,13 +40,14 @@ _COLUMNS = [
 ]  # fmt: skip
 
 
-def _row(recording: Recording, graph: Graph, owner: Ints) -> dict[str, Any]:
+def _row(recording: Recording, graph: Graph, mine: Ints) -> dict[str, Any]:
+    """Of a graph, and the runs that a graph of its number led to at any scheduler."""
     timeline, strings = recording.timeline, recording.store.strings
     runs, origin = timeline.runs, timeline.region.start
-    mine = (owner == graph.number) & (runs["place"] == graph.place)
+    mine = mine[runs["place"][mine] == graph.place]
     submit, begin = graph.submit, graph.begun
-    stop = max(int(runs["stop"][mine].max()) if mine.any() else 0, graph.taken)
-    first = int(runs["start"][mine].min()) if mine.any() else 0
+    stop = max(int(runs["stop"][mine].max()) if len(mine) else 0, graph.taken)
+    first = int(runs["start"][mine].min()) if len(mine) else 0
     return {
         "client": strings[graph.client],
         "file": strings[submit.file] if submit else "",
@@ -49,7 +57,7 @@ def _row(recording: Recording, graph: Graph, owner: Ints) -> dict[str, Any]:
         "first_task_s": (first - begin) / 1e9 if first else np.nan,
         "stop_s": (stop - origin) / 1e9,
         "duration_s": (stop - begin) / 1e9,
-        "tasks": int(mine.sum()),
+        "tasks": len(mine),
         "graph_tasks": graph.tasks,
         "wanted": graph.wanted,
         "graph_bytes": max(submit.nbytes, 0) if submit else 0,
@@ -60,29 +68,28 @@ def _row(recording: Recording, graph: Graph, owner: Ints) -> dict[str, Any]:
 def wall_between(recording: Recording, begin: int, stop: int) -> dict[str, float]:
     """Seconds of each line of the blocking account between two instants (ns)."""
     seconds = {f"{stage}_s": 0.0 for stage in Stage}
-    for step in recording.path_steps:
+    steps = recording.path_steps
+    for step in steps[max(0, bisect_right(steps, begin, key=_starting) - 1) :]:
+        if step.start >= stop:
+            break
         a, b = max(step.start, begin), min(step.stop, stop)
         if b > a:
             seconds[f"{stage_of(step.what.step)}_s"] += (b - a) / 1e9
     return seconds
 
 
-def graph_of_runs(runs: dict[str, Ints]) -> Ints:
+def _starting(step: Step) -> int:
+    return step.start
+
+
+def graph_of_runs(timeline: Timeline) -> Ints:
     """Number of the graph that led to each run, through the runs that led to it; -1 if unknown."""
-    index: dict[tuple[int, int], int] = {}
-    owner = np.full(len(runs["run"]), -1, np.int64)
-    columns = (runs[name].tolist() for name in ("place", "run", "cause"))
-    for i, (place, run, cause) in enumerate(zip(*columns, strict=True)):
-        index[place, run] = i
-        if cause == NO_CAUSE:
-            continue
-        owner[i] = (
-            -1 - cause
-            if cause < 0
-            else owner[index[place, cause]]
-            if (place, cause) in index
-            else -1
-        )
+    cause, led = timeline.runs["cause"], timeline.depends.cause
+    straight = np.where((cause < 0) & (cause != NO_CAUSE), -1 - cause, -1)
+    top = np.where(led >= 0, led, np.arange(len(led)))
+    while not np.array_equal(higher := top[top], top):  # twice as far each time
+        top = higher
+    owner: Ints = straight[top]
     return owner
 
 

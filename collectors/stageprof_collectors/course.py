@@ -59,7 +59,8 @@ class Course:
     def _within(self, place: int, thread: int, blocks: list[Block]) -> Iterator[tuple[Block, int]]:
         """Blocking calls of a thread inside the runs on it."""
         runs = self._t.runs
-        mine = np.flatnonzero((runs["wplace"] == place) & (runs["thread"] == thread))
+        mine = self._t.at.of(place)
+        mine = mine[runs["thread"][mine] == thread]
         mine = mine[np.argsort(runs["start"][mine], kind="stable")]
         starts = runs["start"][mine].tolist()
         for block in blocks:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from stageprof_collectors.tail import tails
 from stageprof_runtime.event import TABLES
+from stageprof_runtime.measured import unmeasured
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -16,7 +18,9 @@ def coverage(recording: Recording) -> dict[str, Any]:
     """See `Recording.coverage`.
 
     Keys: complete, incomplete_reason, events, dropped (by reason),
-    sources_lost, batches_lost, disabled, workers, instrumented, not_instrumented, problems,
+    sources_lost, batches_lost, tails_lost (worker that died: the seconds that it had not told of,
+    and the tasks that ended in them), disabled, unmeasured (what is not measured for that),
+    workers, instrumented, not_instrumented, problems,
     rules_failed (in the diagnoses made so far), overhead_s, overhead (by hook: calls, seconds),
     flight (of a flight recording what it covers, see `flight.Window`; else None).
     """
@@ -31,7 +35,9 @@ def coverage(recording: Recording) -> dict[str, Any]:
         "dropped": _dropped(recording),
         "batches_lost": sum(origin.lost for origin in store.origins),
         "sources_lost": [store.places[i].name for i, o in enumerate(store.origins) if o.lost],
+        "tails_lost": {worker: {"seconds": s, "tasks": n} for worker, s, n in tails(recording)},
         "disabled": marks["hook disabled"],
+        "unmeasured": unmeasured(marks["hook disabled"]),
         "workers": len(workers),
         "instrumented": int(workers["instrumented"].sum()) if len(workers) else 0,
         "not_instrumented": _missing(recording),

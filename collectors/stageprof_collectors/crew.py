@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from stageprof_collectors.fact import told
 from stageprof_collectors.thread import MOST
 from stageprof_collectors.timeline import Ints
 from stageprof_runtime.event import STATUS
@@ -134,21 +135,12 @@ class Crew:
     def _facts(self) -> dict[str, tuple[str, int]]:
         """Host of each worker that was observed, and the CPUs that it may use."""
         store = self._t.store
-        table = store.table("sample")
         found: dict[str, tuple[str, int]] = {}
-        usable = self._named(table, "worker.cpus_usable")
-        every = self._named(table, "worker.cpus")
+        usable, every = told(store, "worker.cpus_usable"), told(store, "worker.cpus")
         for i, place in enumerate(store.places):
             if place.role == "worker":
-                found[place.name] = place.host, usable.get(i) or every.get(i, 0)
+                found[place.name] = place.host, int(usable.get(i) or every.get(i, 0))
         return found
-
-    def _named(self, table: dict[str, Ints], name: str) -> dict[int, int]:
-        """The last value of a fact by place."""
-        words = self._t.store.strings
-        numbers = [i for i in np.unique(table["name"]).tolist() if words[i] == name]
-        rows = np.flatnonzero(np.isin(table["name"], numbers))
-        return {int(table["place"][i]): int(table["value"][i]) for i in rows.tolist()}
 
 
 def host_of(address: str) -> str:

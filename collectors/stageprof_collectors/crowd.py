@@ -99,12 +99,13 @@ class Crowds:
     @cached_property
     def _heads(self) -> tuple[Ints, Ints]:
         """Of each run the first run of its chain, and how many runs come before it there."""
-        before = self._before().tolist()
-        head, place = list(range(self.n)), [0] * self.n
-        for i, j in enumerate(before):
-            if j >= 0:  # what a run needed has a smaller row
-                head[i], place[i] = head[j], place[j] + 1
-        return np.array(head, np.int64), np.array(place, np.int64)
+        head = self._before()
+        head = np.where(head >= 0, head, np.arange(self.n))
+        place = (head != np.arange(self.n)).astype(np.int64)
+        while not np.array_equal(higher := head[head], head):  # twice as far each time
+            place += place[head]
+            head = higher
+        return head, place
 
     def _before(self) -> Ints:
         """Of each run the one that it alone needed and that it alone needs; -1: none."""
@@ -142,12 +143,11 @@ class Crowds:
     @cached_property
     def _chunked(self) -> Bools:
         """Which runs have a tuple for a key, if most of these made pieces of a collection."""
-        keys = self._recording.store.keys(self._runs["key"])
-        tuples = np.fromiter((key.startswith("('") for key in keys), np.bool_, len(keys))
-        names = self._recording.store.strings
-        types = [names[i].lower() for i in self._runs["type"].tolist()]
-        pieces = np.fromiter((is_piece(name) for name in types), np.bool_, len(types))
-        lists = np.fromiter((name.endswith("list") for name in types), np.bool_, len(types))
+        tuples = self._recording.layered.chunked.copy()
+        names = [name.lower() for name in self._recording.store.strings]
+        types = self._runs["type"]
+        pieces = np.array([is_piece(name) for name in names], np.bool_)[types]
+        lists = np.array([name.endswith("list") for name in names], np.bool_)[types]
         if (tuples & lists).sum() > (tuples & pieces).sum():  # a bag's partitions are lists
             tuples[:] = False
         return tuples

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.catalogue import Catalogue, known
 from stageprof_collectors.finding import Finding, Severity, severity
+from stageprof_collectors.margin import MARGINS, Margin, widened
 from stageprof_collectors.rule import Rule
 from stageprof_collectors.settings import DEFAULTS, Settings
 from stageprof_collectors.soundness import sound
+from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -85,6 +87,15 @@ def examine(
     return found
 
 
+def _margin(rule: Rule) -> Margin | None:
+    return MARGINS[rule.ground] if rule.ground is not None else None
+
+
+def _outside_s(recording: Recording) -> float:
+    """Seconds of the user's own code, which no fix of Dask's changes and no margin has to cover."""
+    return float(recording.account.stages()["wall_s"][Stage.OUTSIDE])
+
+
 def _silent(_done: int, _of: int, _rule: str) -> None:
     pass
 
@@ -95,6 +106,7 @@ class _Round:
     def __init__(self, recording: Recording, settings: Settings, catalogue: Catalogue) -> None:
         self._recording = recording
         self._settings = settings
+        self._inside_s = recording.wall - _outside_s(recording)
         self._rules = {i: r for i, r in catalogue.rules.items() if i not in settings.off}
         self._last = self._rules.pop(NOTHING, None)
         broken = {i: why for i, why in catalogue.failed.items() if i not in settings.off}
@@ -125,16 +137,18 @@ class _Round:
 
     def _take(self, rule: Rule, found: object, out: list[Finding]) -> None:
         try:
-            out.append(self._graded(sound(rule, found)))
+            out.append(self._graded(sound(rule, found), _margin(rule)))
         except (ValueError, AttributeError, TypeError) as error:
             self._failed.append(f"{rule.id}: {error}")
 
-    def _graded(self, found: Finding) -> Finding:
-        """With the user's thresholds, unless the rule chose a severity of its own."""
+    def _graded(self, found: Finding, margin: Margin | None) -> Finding:
+        """With its margin, and the user's thresholds unless the rule chose its own severity."""
         wall = self._recording.wall
+        saving = widened(found.saving_s, margin, self._inside_s)
         if found.severity != severity(found.saving_s, wall):
-            return found
-        return replace(found, severity=severity(found.saving_s, wall, self._settings.shares))
+            return replace(found, saving_s=saving)
+        grade = severity(saving, wall, self._settings.shares)
+        return replace(found, saving_s=saving, severity=grade)
 
 
 def _merged(found: Iterable[Finding], rules: Mapping[str, Rule]) -> Iterator[Finding]:

@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from stageprof_collectors.lines import UNKNOWN, Line, Lines
-from stageprof_collectors.tasks import layer_of
 from stageprof_collectors.timeline import LOCAL, Ints
 
 if TYPE_CHECKING:
@@ -65,25 +63,18 @@ class Exchanges:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
 
-    @cached_property
-    def layers(self) -> list[str]:
-        """The layer of each run."""
-        store, runs = self._recording.store, self._recording.timeline.runs
-        return [layer_of(key) for key in store.keys(runs["key"])]
-
     def of(self, method: Method, *, arrays: bool) -> Exchange | None:
         """The runs of a method; None if there is none."""
-        runs = self._recording.timeline.runs
-        names = {name for name in set(self.layers) if kind(name) == (method, arrays)}
-        if not names:
-            return None
-        mine = np.fromiter((name in names for name in self.layers), np.bool_, len(self.layers))
-        rows = np.flatnonzero(mine & (runs["run"] < LOCAL))
+        runs, layered = self._recording.timeline.runs, self._recording.layered
+        mine = [i for i, name in enumerate(layered.names) if kind(name) == (method, arrays)]
+        rows = np.flatnonzero(layered.among(mine) & (runs["run"] < LOCAL))
         if not len(rows):
             return None
-        cuts = [row for row in rows.tolist() if self.layers[row].startswith(_CUTS)]
-        layer = Counter(self.layers[row] for row in rows.tolist()).most_common(1)[0][0]
-        return Exchange(method, arrays, rows, np.array(cuts, np.int64), layer, self._line(names))
+        names = {layered.names[i] for i in mine}
+        cutting = [i for i in mine if layered.names[i].startswith(_CUTS)]
+        cuts = rows[layered.among(cutting)[rows]]
+        first = Counter(layered.of[rows].tolist()).most_common(1)[0][0]
+        return Exchange(method, arrays, rows, cuts, layered.names[first], self._line(names))
 
     def _line(self, names: set[str]) -> Line:
         """The line that made most of some layers."""

@@ -18,6 +18,11 @@ from stageprof_collectors.frames import MAX_MEMORY, Frames, read_frames
 from stageprof_runtime.batch import together
 from stageprof_runtime.errors import RecordingNotWritable
 
+try:
+    import fcntl
+except ImportError:  # Windows, where nothing keeps two from writing to one file
+    fcntl = None  # type: ignore[assignment]
+
 __all__ = ["MAX_MEMORY", "Frames", "Writer", "read_frames"]
 
 #: Batches written together share a frame up to this size, bytes; a crash loses at most a frame.
@@ -32,7 +37,8 @@ class Writer:
     call from several threads; in a forked child it does nothing.
 
     Args:
-        path: the file; an existing recording there is replaced, anything else is refused.
+        path: the file; an existing recording there is replaced, anything else is refused, and so
+            is one that somebody is writing.
         header: what the META frame shall hold; values that JSON lacks are stored as text.
 
     Raises:
@@ -107,6 +113,11 @@ class Writer:
             self._release()
             return done
 
+    def abandon(self) -> None:
+        """Close the file without an END frame: there was more than it holds."""
+        with self._lock:
+            self._release()
+
     def _usable(self) -> bool:
         return self._fd >= 0 and not self.failed and os.getpid() == self._pid
 
@@ -114,6 +125,8 @@ class Writer:
         fd, self._fd = self._fd, -1
         if fd < 0:
             return
+        if os.getpid() == self._pid:
+            _lock(fd, "LOCK_UN")  # a forked child may keep the file open
         try:
             os.close(fd)
         except OSError as error:  # a network file system may report a lost write only here
@@ -168,8 +181,8 @@ def _create(path: Path) -> int:
     try:
         # O_NONBLOCK: opening a FIFO that nobody reads must fail instead of waiting for ever
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise _not_writable(path, error.strerror or str(error)) from error
+    except (OSError, ValueError) as error:  # there is a byte in it that no path has
+        raise _not_writable(path, getattr(error, "strerror", "") or str(error)) from error
     try:
         _clear(fd, path)
     except BaseException as error:
@@ -187,10 +200,24 @@ def _clear(fd: int, path: Path) -> None:
         return
     if not stat.S_ISREG(status.st_mode):
         raise _not_writable(path, "not a regular file")
+    if not _lock(fd, "LOCK_EX"):
+        raise _not_writable(path, "another recording is being written there")
     if status.st_size and os.pread(fd, len(frame.MAGIC), 0) != frame.MAGIC:
         raise _not_writable(path, "it exists and is not a recording")
     os.ftruncate(fd, 0)
     os.fchmod(fd, 0o600)
+
+
+def _lock(fd: int, how: str) -> bool:
+    """Lock a file or let go of it; False if somebody else has it. Not all file systems can."""
+    if fcntl is not None:
+        try:
+            fcntl.flock(fd, getattr(fcntl, how) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass
+    return True
 
 
 def _not_writable(path: Path, why: str) -> RecordingNotWritable:

@@ -76,6 +76,8 @@ def assemble(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> Wi
         RecordingNotWritable: `path` cannot be written, or there is no room.
     """
     reel = Reel(_segments(Path(folder)))
+    if not reel.records:
+        raise _nothing(folder, f"*{SUFFIX} files in which nothing can be read")
     with Writer(path, reel.header) as writer:
         for lot in _lots(reel):
             writer.write(*merge(lot))
@@ -94,8 +96,12 @@ def _segments(folder: Path) -> list[Path]:
         found = sorted(place.glob(f"*{SUFFIX}")) if place.is_dir() else []
         if found:
             return found
-    raise NotARecording(
-        f"{folder} holds no flight recording",
+    raise _nothing(folder, "no flight recording")
+
+
+def _nothing(folder: str | os.PathLike[str], what: str) -> NotARecording:
+    return NotARecording(
+        f"{os.fspath(folder)} holds {what}",
         expected=f"*{SUFFIX} files, as a recorder with --stageprof-dir leaves them",
         do="name the folder that was given to it",
     )
@@ -107,6 +113,8 @@ class Reel:
     def __init__(self, paths: list[Path]) -> None:
         self._paths = paths
         self._starts: dict[Place, _Start] = {}
+        #: how many can be read
+        self.records = 0
         self.window = self._seen()
 
     @property
@@ -131,6 +139,7 @@ class Reel:
                 latest = layout.decode_json(record.raw)
                 self._about = self._about or latest
             first, last = first or record.written, max(last, record.written)
+            self.records += 1
         about, first, last = self._about, min(first, _LATEST), min(last, _LATEST)
         return Window(
             str(about.get("address", "")), _moment(first), _moment(last),

@@ -16,8 +16,13 @@ from stageprof_collectors import frame
 from stageprof_collectors.frame import END, META, Frame
 from stageprof_runtime.errors import DamagedRecording, NewerRecording, NotARecording
 
-#: How much decompressed content a reader takes from one recording unless told otherwise, bytes.
+#: How much a recording in memory may take, bytes.
 MAX_MEMORY: Final = 2 << 30
+#: How much a reader takes from a file unless told otherwise: ten million tasks are 3 GB. And how
+#: much of a small one: a sound one grows about tenfold, in no case as many times as this.
+MAX_READ: Final = 4 << 30
+LEAST_MEMORY: Final = 128 << 20
+GROWTH: Final = 40
 
 
 class Frames(Iterator[Frame]):
@@ -25,14 +30,15 @@ class Frames(Iterator[Frame]):
 
     Args:
         path: the file.
-        max_memory: stop (as incomplete) before the decompressed content exceeds this, bytes.
+        max_memory: stop (as incomplete) before the decompressed content exceeds this, bytes; None
+            allows what a sound recording of its size may take.
 
     Raises:
         NotARecording: nothing at `path` that could be a recording.
         NewerRecording: its major version is newer than `frame.MAJOR`.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, max_memory: int = MAX_MEMORY) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, max_memory: int | None = None) -> None:
         self.path = Path(path)
         #: bytes of whole frames read so far, file header included, and how many frames
         self.offset = frame.FILE_HEAD.size
@@ -43,11 +49,12 @@ class Frames(Iterator[Frame]):
         self.complete = False
         #: once the frames have ended: why the recording is incomplete, or ""
         self.reason = ""
-        self._max_memory = max_memory
         self._file: BinaryIO | None = _open(self.path)
         try:
             self._head = _check_head(self._file.read(frame.FILE_HEAD.size), self.path)
             self.size = os.fstat(self._file.fileno()).st_size
+            #: how much may be taken from it, bytes
+            self.max_memory = _allowed(self.size) if max_memory is None else max_memory
         except BaseException:
             self.close()
             raise
@@ -116,9 +123,9 @@ class Frames(Iterator[Frame]):
                 f"it claims {length:,} bytes for {raw_length:,} decompressed; expected at most "
                 f"{frame.MAX_PAYLOAD:,} for {frame.MAX_RAW:,}"
             )
-        if self.raw_bytes + raw_length > self._max_memory:
+        if self.raw_bytes + raw_length > self.max_memory:
             raise ValueError(
-                f"more than {self._max_memory:,} bytes decompressed; open it with a larger "
+                f"more than {self.max_memory:,} bytes decompressed; open it with a larger "
                 "max_memory if you trust it"
             )
 
@@ -147,9 +154,14 @@ class Frames(Iterator[Frame]):
         )
 
 
-def read_frames(path: str | os.PathLike[str], *, max_memory: int = MAX_MEMORY) -> Frames:
+def read_frames(path: str | os.PathLike[str], *, max_memory: int | None = None) -> Frames:
     """The frames of the recording at `path`; see `Frames` for how it ends and what it raises."""
     return Frames(path, max_memory=max_memory)
+
+
+def _allowed(size: int) -> int:
+    """How much a file of so many bytes may take in memory: a bomb is small, and claims much."""
+    return min(max(LEAST_MEMORY, GROWTH * size), MAX_READ)
 
 
 def _open(path: Path) -> BinaryIO:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.fact import rows_of
+
 if TYPE_CHECKING:
     from stageprof_collectors.timeline import Columns, Timeline
 
@@ -135,16 +137,14 @@ class Gil:
 
     def _estimated(self, whole: Ints) -> Floats | None:
         samples = self._timeline.read("sample", "t")
-        strings = self._timeline.store.strings
-        names = [i for i in np.unique(samples["name"]).tolist() if strings[i] == "gil.contention"]
-        known = np.isin(samples["name"], names)
-        if not known.any():
+        rows = rows_of(self._timeline.store, "gil.contention")
+        if not len(rows):
             return None
         runs = self._timeline.runs
         share = np.zeros(len(whole))
-        for place in np.unique(samples["place"][known]).tolist():
-            at = known & (samples["place"] == place)
-            mine = runs["wplace"] == place
+        for place in np.unique(samples["place"][rows]).tolist():
+            at = rows[samples["place"][rows] == place]
+            mine = self._timeline.at.of(place)
             middle = (runs["start"][mine] + runs["stop"][mine]) // 2
             share[mine] = np.interp(middle, samples["t"][at], samples["value"][at])
         bounded: Floats = np.minimum(share, np.clip(1 - runs["cpu"] / whole, 0, 1))

@@ -11,11 +11,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import pandas as pd
 from dask.utils import key_split
 
 from stageprof_collectors.lines import Lines
-from stageprof_collectors.tasks import names
 from stageprof_collectors.timeline import Ints
 
 if TYPE_CHECKING:
@@ -41,21 +39,19 @@ class Groups:
     """The rows of one recording; grows by lines none of whose layers has run."""
 
     def __init__(self, recording: Recording) -> None:
-        store, runs = recording.store, recording.timeline.runs
-        self._lines = Lines(store)
+        self._lines = Lines(recording.store)
         #: the first name made at each line, by "file:line"
         self._made = self._lines.first_names()
         self._index: dict[Row, int] = {}
         self.rows: list[Row] = [Row("", "", "", 0)]
-        keys = store.keys(runs["key"])
-        layer, prefix = names(keys)
-        codes, different = pd.factorize(np.array(layer, dtype=object))
-        prefixes = dict(zip(layer, prefix, strict=True))
-        alone = self._alone(keys, prefixes)
-        self._by_layer = {str(name): self._row(str(name), prefixes, alone) for name in different}
-        of_layer = np.array([self._by_layer[str(name)] for name in different], np.int64)
+        layered = recording.layered
+        prefixes = dict(zip(layered.names, layered.prefixes, strict=True))
+        #: prefixes of keys that are a layer by themselves
+        alone = {prefixes[name] for name in layered.alone}
+        self._by_layer = {name: self._row(name, prefixes, alone) for name in layered.names}
+        of_layer = np.fromiter(self._by_layer.values(), np.int64, len(self._by_layer))
         #: index of each run's row
-        self.of_run: Ints = of_layer[codes] if len(codes) else np.zeros(0, np.int64)
+        self.of_run: Ints = of_layer[layered.of] if len(of_layer) else np.zeros(0, np.int64)
         self._tasks = np.bincount(self.of_run, minlength=len(self.rows)).tolist()
         self._by_name: defaultdict[str, Counter[int]] = defaultdict(Counter)
         self._by_line: defaultdict[str, Counter[int]] = defaultdict(Counter)
@@ -86,10 +82,6 @@ class Groups:
         self._by_line[line][len(self.rows)] = 1
         self.rows.append(Row(name, key_split(name), file, int(number)))
         return self._by_line[line]
-
-    def _alone(self, keys: list[str], prefixes: dict[str, str]) -> set[str]:
-        """Prefixes of keys that are a layer by themselves."""
-        return {prefixes[key] for key in set(keys).intersection(prefixes)}
 
     def _row(self, name: str, prefixes: dict[str, str], alone: set[str]) -> int:
         line, prefix = self._lines.of(name), prefixes[name]

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
 from stageprof_collectors import frame
-from stageprof_collectors.file import MAX_MEMORY, Frames, read_frames
+from stageprof_collectors.file import Frames, read_frames
 from stageprof_collectors.frame import BATCH, TYPES, Frame
 from stageprof_collectors.key import shorten
 from stageprof_collectors.shipment import Shipment, decode
+from stageprof_collectors.text import visible
 from stageprof_runtime.errors import DamagedRecording
 
-#: Controls (C0, DEL, C1), line and paragraph separators, bidirectional overrides, surrogates.
-_INVISIBLE: Final = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 
-
-def dump(path: str | os.PathLike[str], *, max_memory: int = MAX_MEMORY) -> Iterator[str]:
+def dump(path: str | os.PathLike[str], *, max_memory: int | None = None) -> Iterator[str]:
     r"""The lines of the text: one per frame, indented ones per batch, a last one on integrity.
 
     Control characters of a recording never reach the terminal: they appear as `\xNN`.
@@ -36,16 +30,6 @@ def dump(path: str | os.PathLike[str], *, max_memory: int = MAX_MEMORY) -> Itera
             yield _frame_line(number, found)
             yield from map(visible, _content(found))
         yield visible(_integrity(frames))
-
-
-def visible(text: str) -> str:
-    r"""The text with every character that could act on a terminal as `\xNN` or `\uNNNN`."""
-    return _INVISIBLE.sub(_escape, text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def _frame_line(number: int, found: Frame) -> str:

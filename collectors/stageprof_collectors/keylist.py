@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from stageprof_collectors.columns import Ints
 from stageprof_collectors.key import UNREADABLE, text_of_key, unpack_keys
 
 
@@ -45,23 +46,34 @@ class KeyList:
             IndexError: there is no key of that number.
         """
         wanted = np.asarray(numbers, np.int64).reshape(-1)
-        if wanted.size and not 0 <= wanted.min() <= wanted.max() < self._count:
-            raise IndexError(f"key {wanted.min()} to {wanted.max()} of {self._count}")
         texts = [""] * len(wanted)
-        order = np.argsort(wanted, kind="stable")
-        parts = np.searchsorted(np.array(self._starts), wanted[order], side="right") - 1
-        starts = np.flatnonzero(np.diff(parts, prepend=-1))
-        for start, stop in pairwise([*starts.tolist(), len(order)]):
-            positions = order[start:stop]
-            self._fill(texts, int(parts[start]), positions.tolist(), wanted[positions].tolist())
+        for positions, keys in self.parts(wanted):
+            for position, key in zip(positions.tolist(), keys, strict=True):
+                texts[position] = text_of_key(key)
         return texts
 
-    def _fill(self, texts: list[str], part: int, positions: list[int], numbers: list[int]) -> None:
-        """Look up keys that all lie in one part."""
-        keys, start = self._part(part), self._starts[part]
-        for position, number in zip(positions, numbers, strict=True):
-            index = number - start
-            texts[position] = text_of_key(keys[index]) if index < len(keys) else UNREADABLE
+    def parts(self, wanted: Ints) -> Iterator[tuple[Ints, list[object]]]:
+        """Keys by their numbers, decoded, as they come: their positions in `wanted`, and they.
+
+        Raises:
+            IndexError: there is no key of that number.
+        """
+        if wanted.size and not 0 <= wanted.min() <= wanted.max() < self._count:
+            raise IndexError(f"key {wanted.min()} to {wanted.max()} of {self._count}")
+        order = np.argsort(wanted, kind="stable")
+        ordered = wanted[order]
+        bounds = np.searchsorted(ordered, np.array([*self._starts, self._count]))
+        for part in np.flatnonzero(np.diff(bounds)).tolist():
+            chosen = slice(bounds[part], bounds[part + 1])
+            yield order[chosen], self._chosen(part, ordered[chosen] - self._starts[part])
+
+    def _chosen(self, part: int, numbers: Ints) -> list[object]:
+        """Keys of one part, by their numbers within it."""
+        keys = self._part(part)
+        if len(numbers) == len(keys) and (np.diff(numbers) == 1).all():
+            return keys
+        known = len(keys)
+        return [keys[i] if i < known else UNREADABLE for i in numbers.tolist()]
 
     def _part(self, part: int) -> list[object]:
         if self._decoded[0] != part:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from stageprof_collectors.intervals import Segment, innermost
-from stageprof_collectors.timeline import Timeline, present
+from stageprof_collectors.timeline import Timeline
 from stageprof_runtime.event import SAMPLED
 from stageprof_runtime.stage import STEP
 
@@ -73,18 +73,14 @@ class Lanes:
 
     def threads(self, place: int) -> list[int]:
         """Threads of a place that have exact spans."""
-        return [thread for p, thread in self._raw["exact"] if p == place]
+        return [thread for thread, _ in self._at(place, "exact")]
 
     def soft(self, place: int, step: int) -> Lane:
         """The soft spans of a step at a place, merged."""
         key = ((place,), f"soft {step}")
         if key not in self._selected:
             spans = [
-                span
-                for (p, _), lane in self._raw["soft"].items()
-                if p == place
-                for span in lane
-                if span[2].step == step
+                span for _, lane in self._at(place, "soft") for span in lane if span[2].step == step
             ]
             self._selected[key] = innermost(spans)
         return self._selected[key]
@@ -110,37 +106,59 @@ class Lanes:
 
     def step(self, places: Sequence[int], *steps: int, label: int = -1) -> Lane:
         """The spans of some steps at some places, of any thread; with `label`, those so named."""
-        return self._select(
-            places,
-            f"steps {steps} {label}",
-            lambda _, what: what.step in steps and label in (-1, what.label),
-        )
+        key = (tuple(places), f"steps {steps} {label}")
+        if key not in self._selected:
+            mine = frozenset(places)
+            found = sorted(
+                found for step in steps for found in self._by_step.get((step, label), ())
+            )
+            self._selected[key] = innermost(s for _, s in found if s[2].place in mine)
+        return self._selected[key]
+
+    @cached_property
+    def _by_step(self) -> dict[tuple[int, int], list[tuple[int, Segment[What]]]]:
+        """Exact segments by (step, label) and by (step, -1), numbered lane by lane."""
+        found: defaultdict[tuple[int, int], list[tuple[int, Segment[What]]]] = defaultdict(list)
+        for numbered in enumerate(segment for lane in self._flat.values() for segment in lane):
+            what = numbered[1][2]
+            found[what.step, what.label].append(numbered)
+            found[what.step, -1].append(numbered)
+        return found
 
     @cached_property
     def _running(self) -> dict[int, frozenset[int]]:
         runs = self._timeline.runs
         found: defaultdict[int, set[int]] = defaultdict(set)
-        for place in present(runs["wplace"]):
-            threads = pd.unique(runs["thread"][runs["wplace"] == place]).tolist()
+        for place in self._timeline.at.numbers:
+            threads = pd.unique(runs["thread"][self._timeline.at.of(place)]).tolist()
             found[place].update(t for t in threads if (place, t) not in self._loops)
         return {place: frozenset(threads) for place, threads in found.items()}
 
-    def _select(
-        self, where: int | Sequence[int], name: str, wanted: Callable[[int, What], bool]
-    ) -> Lane:
-        """Segments of threads of one place or of some that are wanted, merged into one lane."""
-        places = (where,) if isinstance(where, int) else tuple(where)
-        key = (places, name)
+    def _select(self, place: int, name: str, wanted: Callable[[int, What], bool]) -> Lane:
+        """Segments of threads of a place that are wanted, merged into one lane."""
+        key = ((place,), name)
         if key not in self._selected:
             segments = [
                 segment
-                for (p, thread), lane in self._flat.items()
-                if p in places
-                for segment in lane
+                for thread, _ in self._at(place, "exact")
+                for segment in self._flat[place, thread]
                 if wanted(thread, segment[2])
             ]
             self._selected[key] = innermost(segments)
         return self._selected[key]
+
+    def _at(self, place: int, kind: str) -> list[tuple[int, Lane]]:
+        """Threads of a place that have spans of a kind, and these spans."""
+        return self._by_place[kind].get(place, [])
+
+    @cached_property
+    def _by_place(self) -> dict[str, dict[int, list[tuple[int, Lane]]]]:
+        found: dict[str, dict[int, list[tuple[int, Lane]]]] = {}
+        for kind, lanes in self._raw.items():
+            found[kind] = defaultdict(list)
+            for (place, thread), lane in lanes.items():
+                found[kind][place].append((thread, lane))
+        return found
 
     @cached_property
     def _flat(self) -> dict[tuple[int, int], Lane]:

@@ -133,14 +133,9 @@ class Looks:
 
     # -- what it comes to -----------------------------------------------------------------------
 
-    @cached_property
-    def _prefixes(self) -> NDArray[np.object_]:
-        prefixes: NDArray[np.object_] = self._recording.tasks()["prefix"].to_numpy(object)
-        return prefixes
-
     def runs(self, prefixes: Iterable[str]) -> NDArray[np.bool_]:
         """Which runs are of these prefixes."""
-        return np.isin(self._prefixes.astype(str), list(prefixes))
+        return np.isin(self._recording.prefixes.astype(str), list(prefixes))
 
     def busy(self, shares: Mapping[str, Share]) -> float:
         """Seconds of task time that these shares are, over all runs."""
@@ -169,7 +164,7 @@ class Looks:
     def _factor(
         self, shares: Mapping[str, Share], part: Callable[[Share], float]
     ) -> NDArray[np.float64]:
-        factor = np.zeros(len(self._prefixes))
+        factor = np.zeros(len(self._recording.prefixes))
         for prefix, share in shares.items():
             factor[self.runs([prefix])] = part(share)
         return factor

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stageprof_collectors.timeline import Ints, Timeline, present
+from stageprof_collectors.fact import rows_of, told
+from stageprof_collectors.timeline import Ints, Timeline
 
 
 class Limits(NamedTuple):
@@ -81,7 +82,7 @@ class Memory:
     @cached_property
     def limits(self) -> dict[int, Limits]:
         """Limits of each worker that has one."""
-        facts = {name: self._facts(f"worker.memory.{name}") for name in _LIMITS}
+        facts = {name: told(self._t.store, f"worker.memory.{name}") for name in _LIMITS}
         limited = {p: v for p, v in facts["limit"].items() if v > 0}
         return {p: Limits(*(facts[name].get(p, 0.0) for name in _LIMITS)) for p in limited}
 
@@ -96,24 +97,14 @@ class Memory:
 
     # -- how --------------------------------------------------------------------------------------
 
-    def _facts(self, name: str) -> dict[int, float]:
-        """The last value of a sample at each place."""
-        rows = self._named(name)
-        table = self._t.store.table("sample")
-        return dict(zip(table["place"][rows].tolist(), table["value"][rows].tolist(), strict=True))
-
-    def _named(self, name: str) -> Ints:
-        names, strings = self._t.store.table("sample")["name"], self._t.store.strings
-        wanted = [i for i in present(names) if strings[i] == name]
-        return np.flatnonzero(np.isin(names, wanted))
-
     @cached_property
     def _samples(self) -> dict[str, tuple[Ints, Ints, Ints]]:
         """Place, time and value of the samples of each name."""
         table = self._t.read("sample", "t")
-        rows = {name: self._named(f"memory.{name}") for name in _TAKEN}
-        values = table["value"].astype(np.int64)
-        return {n: (table["place"][r], table["t"][r], values[r]) for n, r in rows.items()}
+        rows = {name: rows_of(self._t.store, f"memory.{name}") for name in _TAKEN}
+        columns = table["place"], table["t"], table["value"]
+        taken = {name: [column[r] for column in columns] for name, r in rows.items()}
+        return {n: (place, t, value.astype(np.int64)) for n, (place, t, value) in taken.items()}
 
     def _taken(self, place: int) -> Taken:
         series = {n: _at(place, *columns) for n, columns in self._samples.items()}

@@ -6,6 +6,7 @@ Batches as they are shipped: int64 or float64 columns, keys one by one. Merged t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -25,13 +26,17 @@ MOST = 20_000
 def merge(batches: Iterable[bytes]) -> list[bytes]:
     """Batches as shipped, in order -> fewer as the file holds them; damaged ones are left out."""
     lots: dict[Place, list[Shipment]] = {}
+    rows: Counter[Place] = Counter()
     out: list[bytes] = []
     for shipment in _decoded(batches):
-        lot = lots.setdefault(shipment.place, [])
-        if lot and not _fits(lot, shipment):
+        place, more = shipment.place, sum(part.rows for part in shipment.parts.values())
+        lot = lots.setdefault(place, [])
+        if lot and not _fits(lot[-1], shipment, rows[place] + more):
             out.append(_joined(lot))
             lot.clear()
+            rows[place] = 0
         lot.append(shipment)
+        rows[place] += more
     return out + [_joined(lot) for lot in lots.values() if lot]
 
 
@@ -45,10 +50,8 @@ def _decoded(batches: Iterable[bytes]) -> Iterator[Shipment]:
         yield shipment
 
 
-def _fits(lot: list[Shipment], s: Shipment) -> bool:
-    """Whether a batch follows the others without a gap, whole and as shipped."""
-    last = lot[-1]
-    rows = sum(part.rows for shipment in (*lot, s) for part in shipment.parts.values())
+def _fits(last: Shipment, s: Shipment, rows: int) -> bool:
+    """Whether a batch follows others without a gap, whole and as shipped; they have `rows` then."""
     plain = all(column[0] in "qdK" for part in s.parts.values() for column in part.columns.values())
     return s.seq == last.seq + 1 and rows <= MOST and plain and not s.skipped and not last.skipped
 

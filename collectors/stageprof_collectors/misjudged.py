@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stageprof_collectors.relief import Covered
-from stageprof_collectors.timeline import Columns, Ints, present
+from stageprof_collectors.rows import Rows
+from stageprof_collectors.timeline import Columns, Ints
 from stageprof_runtime.event import STATUS
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def misjudged(recording: Recording, factor: float) -> list[Misjudged]:
 
 def _kinds(recording: Recording, rows: Ints, grew: Ints, factor: float) -> Iterator[Misjudged]:
     runs, strings = recording.timeline.runs, recording.store.strings
-    prefixes = recording.tasks()["prefix"].to_numpy(dtype=object)[rows]
+    prefixes = recording.prefixes[rows]
     for prefix in dict.fromkeys(prefixes.tolist()):
         mine = np.flatnonzero(prefixes == prefix)
         claimed, real = runs["nbytes"][rows[mine]], np.maximum(grew[mine], 0)
@@ -101,8 +102,9 @@ def _undisturbed(recording: Recording, rows: Ints) -> Bools:
 def _alone(runs: Columns) -> Bools:
     """Runs during which no other ran on the same worker."""
     found = np.zeros(len(runs["run"]), np.bool_)
-    for place in present(runs["wplace"]):
-        mine = np.flatnonzero(runs["wplace"] == place)
+    at = Rows(runs["wplace"])
+    for place in at.numbers:
+        mine = at.of(place)
         mine = mine[np.argsort(runs["start"][mine], kind="stable")]
         start, stop = runs["start"][mine], runs["stop"][mine]
         before = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(stop)[:-1]])

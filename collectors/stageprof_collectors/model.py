@@ -67,7 +67,7 @@ class Model:
         occupying[apart] = False
         #: rows in the order of their start
         self.order: Ints = np.lexsort((np.arange(self.n), self.start))
-        self.threads: Threads = threads(timeline, self.order, occupying)
+        self._occupying = occupying
 
     def _read(self) -> None:
         """Instants of each run, put right where they are not what a replay means by them."""
@@ -86,6 +86,11 @@ class Model:
         self.finished: Ints = np.maximum(
             np.where(runs["finished"] > 0, runs["finished"], runs["stop"]), self.stop
         )
+
+    @cached_property
+    def threads(self) -> Threads:
+        """The threads that there were, and which of them each run took."""
+        return threads(self._t, self.order, self._occupying)
 
     # -- what waits for what ------------------------------------------------------------------
 

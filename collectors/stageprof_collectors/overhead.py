@@ -12,13 +12,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stageprof_collectors.crowd import Bools, Crowd
-from stageprof_collectors.path import Step
+from stageprof_collectors.path import Step, lanes
 from stageprof_collectors.relief import run_windows
 from stageprof_collectors.replay import Change
-from stageprof_collectors.timeline import Ints
 from stageprof_collectors.toll import toll
 from stageprof_runtime.stage import STEP
 
@@ -72,8 +72,7 @@ class Overhead:
     def threads(self) -> int:
         """Threads that the tasks ran on."""
         rows = self._crowd.rows[self._runs["seen"][self._crowd.rows] == 1]
-        lanes: Ints = np.stack([self._runs["wplace"][rows], self._runs["thread"][rows]])
-        return max(1, int(np.unique(lanes, axis=1).shape[1]))
+        return max(1, len(pd.unique(lanes(self._runs)[rows])))
 
     def merged(self, k: float, *, fetch: float = 1.0) -> Change:
         """The change that makes one task of every `k`, which then does the work of all of them.
@@ -117,10 +116,9 @@ class Overhead:
     @cached_property
     def _first(self) -> Bools:
         """Which runs are the first on their threads."""
-        lanes = np.stack([self._runs["wplace"], self._runs["thread"]])
         order = np.argsort(self._runs["start"], kind="stable")
         first = np.zeros(len(order), np.bool_)
-        first[order[np.unique(lanes[:, order], axis=1, return_index=True)[1]]] = True
+        first[order] = ~pd.Series(lanes(self._runs)[order]).duplicated()
         return first
 
     def _serial(self, left: float) -> Callable[[Step], float]:

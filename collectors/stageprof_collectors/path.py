@@ -251,10 +251,16 @@ class Walk:
         return start
 
 
+def lanes(runs: Columns) -> Ints:
+    """A number for the thread of each run; threads of different places differ in it."""
+    number: Ints = runs["thread"] ^ (runs["wplace"] << 48)
+    return number
+
+
 def _by_thread(runs: Columns) -> Ints:
     """The runs thread by thread, in the order in which they started; sorts by radix."""
-    lanes = pd.factorize(runs["thread"] ^ (runs["wplace"] << 48))[0]
+    lane = pd.factorize(lanes(runs))[0]
     order = np.argsort(runs["start"], kind="stable")
-    small = lanes[order].astype(np.uint16 if lanes.max(initial=0) < 2**16 else np.int64)
+    small = lane[order].astype(np.uint16 if lane.max(initial=0) < 2**16 else np.int64)
     found: Ints = order[np.argsort(small, kind="stable")]
     return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.store import Store
+from stageprof_collectors.fact import told
 from stageprof_collectors.text import number
 from stageprof_collectors.timeline import Timeline, present
 
@@ -44,7 +44,7 @@ def workers(recording: Recording) -> pd.DataFrame:
         known.setdefault(name, {"threads": 0, "memory_limit": 0, "name": ""})
     reasons = dict(label.partition(" ")[::2] for _, _, label in timeline.marks("not instrumented"))
     left = {label for _, _, label in timeline.marks("worker left")}
-    rows, cpus = [], _cpus(store)
+    rows, cpus = [], told(store, "worker.cpus")
     for address, facts in known.items():
         reason = reasons.get(address) or ("" if address in instrumented else "sent nothing")
         row = {"worker": address, **facts, "instrumented": not reason, "reason": reason}
@@ -71,7 +71,7 @@ def _seen(timeline: Timeline) -> dict[str, dict[str, Any]]:
 
 
 def _place_facts(
-    timeline: Timeline, index: int, address: str, cpus: dict[int, int]
+    timeline: Timeline, index: int, address: str, cpus: dict[int, float]
 ) -> dict[str, Any]:
     runs, store = timeline.runs, timeline.store
     words = [i for i in present(runs["worker"]) if store.strings[i] == address]
@@ -86,17 +86,8 @@ def _place_facts(
     return facts | {
         "host": place.host,
         "pid": place.pid,
-        "cpus": cpus.get(index, 0),
+        "cpus": int(cpus.get(index, 0)),
         "batches_lost": store.origins[index].lost,
         "offset_s": clock.offset / 1e9,
         "offset_error_s": clock.error / 1e9 if clock.error >= 0 else float("nan"),
     }
-
-
-def _cpus(store: Store) -> dict[int, int]:
-    """What each place told last of the CPUs that it may use."""
-    table = store.table("sample")
-    named = [i for i in present(table["name"]) if store.strings[i] == "worker.cpus"]
-    rows = np.flatnonzero(np.isin(table["name"], named))
-    pairs = zip(table["place"][rows].tolist(), table["value"][rows].tolist(), strict=True)
-    return {place: int(value) for place, value in pairs}

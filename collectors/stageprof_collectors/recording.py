@@ -10,7 +10,9 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from stageprof_collectors import places, region, work
 from stageprof_collectors.account import Account
@@ -27,6 +29,7 @@ from stageprof_collectors.holders import gil
 from stageprof_collectors.incidents import Incidents
 from stageprof_collectors.innocence import innocents
 from stageprof_collectors.lane import Lanes
+from stageprof_collectors.layered import Layered
 from stageprof_collectors.layers import layers, lines
 from stageprof_collectors.memory import Memory
 from stageprof_collectors.nodes import Nodes
@@ -57,13 +60,18 @@ class Recording:
         self.bounds: dict[Stage, float] = {}
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Self:
+    def open(cls, path: str | os.PathLike[str], *, max_memory: int | None = None) -> Self:
         """The recording in a file.
+
+        Args:
+            path: of the file.
+            max_memory: how much it may take, bytes; None: what a sound one of its size may take,
+                so that a small file that claims much harms nobody.
 
         Raises:
             NotARecording, NewerRecording, DamagedRecording: see `errors`.
         """
-        return cls(Store.open(path), os.fspath(path))
+        return cls(Store.open(path, max_memory=max_memory), os.fspath(path))
 
     @property
     def complete(self) -> bool:
@@ -109,6 +117,16 @@ class Recording:
         return Groups(self)
 
     @cached_property
+    def layered(self) -> Layered:
+        """The layer of each run."""
+        return self.store.layered(self.timeline.runs["key"])
+
+    @cached_property
+    def prefixes(self) -> NDArray[np.object_]:
+        """The prefix of each run's key."""
+        return np.array(self.layered.prefixes, dtype=object)[self.layered.of]
+
+    @cached_property
     def nodes(self) -> Nodes:
         """The stacks that were looked at, of all places as one tree."""
         return Nodes(self.store)
@@ -116,7 +134,7 @@ class Recording:
     @cached_property
     def owners(self) -> Ints:
         """Number of the graph that led to each run, at its scheduler; -1 if unknown."""
-        return graph_of_runs(self.timeline.runs)
+        return graph_of_runs(self.timeline)
 
     @cached_property
     def worker_names(self) -> dict[str, str]:

@@ -77,7 +77,7 @@ def relief(
     parts = {name: np.ones(len(runs["run"])) for name in ("lead", "fetch", "begin", "lag")}
     ends = run_windows(recording, runs)
     for place, spans in trouble.items():
-        mine = np.flatnonzero(runs["wplace"] == place)
+        mine = recording.timeline.at.of(place)
         covered = Covered(spans)
         for name, (start, stop) in ends.items():
             parts[name][mine] = _left(covered, start[mine], stop[mine])
@@ -107,7 +107,7 @@ def _unslowed(recording: Recording, trouble: Mapping[int, Sequence[Interval]]) -
     runs, met = recording.timeline.runs, _met(recording, trouble)
     took = np.log(np.maximum(runs["stop"] - runs["start"], 1).astype(float))
     slopes: list[Floats] = []
-    kinds = recording.tasks()["prefix"].to_numpy(dtype=object)
+    kinds = recording.prefixes
     told = (runs["seen"] == 1) & (runs["stop"] - runs["start"] >= LONG_NS)
     for kind in set(kinds[told & (met > 0)].tolist()):
         mine = np.flatnonzero(told & (kinds == kind))[:ALIKE]

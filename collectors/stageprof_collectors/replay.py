@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 #: anything up to what it takes from the critical path.
 UNSURE: Final = 0.1
 
+#: More runs are not replayed, for each way through them would take many seconds; a change then
+#: saves anything up to what it takes from the critical path. Other threads would save anything:
+#: nothing is said of them.
+LARGEST: Final = 1_000_000
+
 
 #: No part of a run takes longer than this, ns (decades); a damaged recording may say so.
 _LONGEST: Final = 2.0**60
@@ -100,7 +105,7 @@ class Replay:
         The latter is off where tasks could not run on any worker, or were placed badly.
         """
         wall = self._recording.wall
-        if wall <= 0:
+        if wall <= 0 or self._too_large:
             return 1.0, 1.0
         fixed, free = self._base_fixed, self._base_free
         off = [abs(w - wall) / wall if w >= 0 else 1.0 for w in (fixed, free)]
@@ -119,6 +124,8 @@ class Replay:
 
     def _saved(self, change: Change) -> list[tuple[float, float]]:
         """Seconds saved in each way, from and to; negative where a change makes it slower."""
+        if self._too_large:
+            return [(0.0, 0.0)]
         pairs = zip(self._both(change), self.errors, strict=False)
         return [
             (saved - abs(saved) * error, saved + abs(saved) * error)
@@ -157,6 +164,10 @@ class Replay:
     @property
     def _steps(self) -> list[Step]:
         return self._recording.path_steps
+
+    @property
+    def _too_large(self) -> bool:
+        return len(self._recording.timeline.runs["run"]) > LARGEST
 
     @cached_property
     def _course(self) -> Course:
@@ -285,7 +296,7 @@ class Replay:
     def _taken(self, change: Change) -> float:
         """Seconds that a change takes from the critical path: without a schedule, the most."""
         if change.resized:
-            return self._recording.wall
+            return 0.0 if self._too_large else self._recording.wall
         taken = 0.0
         for step in self._steps:
             part = self._windows.part(step)

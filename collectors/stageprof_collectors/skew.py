@@ -87,7 +87,7 @@ class Skews:
         found = np.zeros(len(runs["run"]))
         rows = np.flatnonzero(np.isin(spans["step"], list(_IMPORTS)))
         for place in np.unique(spans["place"][rows]).tolist():
-            mine = np.flatnonzero(runs["wplace"] == place)
+            mine = self._recording.timeline.at.of(place)
             mine = mine[np.argsort(runs["start"][mine], kind="stable")]
             here = rows[spans["place"][rows] == place]
             if len(mine):

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 #: What a thread more does at least of one's work in a training.
 EFFICIENCY: Final = Limit(
-    0.5, "workers wait for each other after each step of a training; half is lost at worst"
+    0.25,
+    "workers wait for each other after each level of each tree: of short ones that is most of it",
 )
 
 #: Names for what the user has no name for.

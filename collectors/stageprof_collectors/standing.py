@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.fact import rows_of
 from stageprof_collectors.path import Step
 from stageprof_collectors.relief import Covered, Interval, run_windows
 from stageprof_collectors.replay import Change
@@ -31,9 +32,7 @@ _SCHEDULED: Final = ("lead", "lag")
 
 def series(recording: Recording, name: str) -> dict[int, tuple[Ints, Floats]]:
     """Times and values of a sample at each place, in order."""
-    samples, strings = recording.timeline.read("sample", "t"), recording.store.strings
-    wanted = [i for i in present(samples["name"]) if strings[i] == name]
-    rows = np.flatnonzero(np.isin(samples["name"], wanted))
+    samples, rows = recording.timeline.read("sample", "t"), rows_of(recording.store, name)
     rows = rows[np.argsort(samples["t"][rows], kind="stable")]
     places = samples["place"][rows]
     return {
@@ -95,8 +94,9 @@ def without(
         if _role(recording, p) == "scheduler"
         for span in spans
     ]
-    for place in present(runs["wplace"]):
-        mine = np.flatnonzero(runs["wplace"] == place)
+    at = recording.timeline.at
+    for place in at.numbers:
+        mine = at.of(place)
         own = standing.get(place, ())
         for name, (start, stop) in windows.items():
             spans = [*own, *(scheduling if name in _SCHEDULED else ())]
@@ -123,7 +123,7 @@ def in_runs(recording: Recording, standing: Standing) -> Floats:
     runs: Columns = recording.timeline.runs
     found = np.zeros(len(runs["run"]))
     for place, spans in standing.items():
-        mine = np.flatnonzero(runs["wplace"] == place)
+        mine = recording.timeline.at.of(place)
         found[mine] = Covered(spans).of(runs["start"][mine], runs["stop"][mine]) / 1e9
     return found
 

@@ -10,11 +10,12 @@ from typing import Any, Final, Self
 from numpy.typing import ArrayLike
 
 from stageprof_collectors import frame
-from stageprof_collectors.columns import Values
+from stageprof_collectors.columns import Ints, Values
 from stageprof_collectors.file import MAX_MEMORY, Frames, read_frames
 from stageprof_collectors.frame import BATCH, END, META, Frame
 from stageprof_collectors.garbage import no_collection
 from stageprof_collectors.keylist import KeyList
+from stageprof_collectors.layered import Layered
 from stageprof_collectors.origin import Origin
 from stageprof_collectors.shipment import Shipment, decode
 from stageprof_collectors.table import Table
@@ -67,19 +68,20 @@ class Store:
         self._keys = KeyList()
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, max_memory: int = MAX_MEMORY) -> Self:
+    def open(cls, path: str | os.PathLike[str], *, max_memory: int | None = None) -> Self:
         """The recording at `path`; a damaged or unfinished one as far as it can be read.
 
         Args:
             path: a `*.stageprof` file.
             max_memory: how much it may take, bytes; the rest is left out and `complete` False.
+                None: what a sound recording of its size may take.
 
         Raises:
             NotARecording, NewerRecording: it cannot be read at all.
             DamagedRecording: not even its header can be read.
         """
-        store = cls(max_memory=max_memory)
         with read_frames(path, max_memory=max_memory) as frames, no_collection():
+            store = cls(max_memory=frames.max_memory)
             for found in frames:
                 store._take(found)
                 if store.skipped[_BEYOND]:
@@ -159,6 +161,10 @@ class Store:
             IndexError: there is no key of that index.
         """
         return self._keys.texts(indices)
+
+    def layered(self, indices: Ints) -> Layered:
+        """The layers of keys by what a key column holds; much less than their texts take."""
+        return Layered(self._keys.parts(indices), len(indices))
 
     def _fits(self, s: Shipment, size: int) -> bool:
         need = size + sum(part.rows * _WIDTH[name] for name, part in s.parts.items())

@@ -97,6 +97,8 @@ class Summary:
     file: str
     #: whether the GIL is to blame, in a line; "" if no task ran
     gil: str = ""
+    #: what of the run was not seen, and why; "" if nothing is missing
+    missing: str = ""
 
     @property
     def changes(self) -> tuple[Finding, ...]:
@@ -143,6 +145,7 @@ def summarize(
         incomplete=incomplete(recording),
         file=recording.path or "",
         gil=_gil(recording, settings, diagnosis),
+        missing=_missing(recording.coverage()),
     )
 
 
@@ -262,10 +265,27 @@ def _coverage(recording: Recording, diagnosis: Diagnosis) -> str:
     return f"{', '.join(seen)}; overhead {seconds(c['overhead_s'])}{slow}"
 
 
+def _missing(c: dict[str, Any]) -> str:
+    """What was dropped by reason, most first; whose batches are missing; what was not watched."""
+    drops = sorted(c["dropped"].items(), key=lambda drop: -drop[1])
+    parts = [f"{n:,} {reason}" for reason, n in drops if n]
+    for what, names in (
+        ("batches of", c["sources_lost"]),
+        ("end of", c["tails_lost"]),
+        ("not seen:", c["not_instrumented"]),
+        ("off:", dict.fromkeys(hook.partition(":")[0] for hook in c["disabled"])),
+    ):
+        parts += [f"{what} {name}" for name in names]
+    if c["unmeasured"]:
+        parts.append(f"not measured: {', '.join(c['unmeasured'])}")
+    return "; ".join(parts)
+
+
 def _lost(c: dict[str, Any]) -> str:
     parts = [
         (sum(c["dropped"].values()), "event dropped", "events dropped"),
         (c["batches_lost"], "batch lost", "batches lost"),
+        (len(c["tails_lost"]), "dead worker's end lost", "dead workers' ends lost"),
         (len(c["disabled"]), "hook disabled", "hooks disabled"),
         (len(c["problems"]), "problem", "problems"),
     ]

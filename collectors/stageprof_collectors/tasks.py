@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from dask.utils import key_split
 
+from stageprof_collectors.layered import layer_of as layer_of
 from stageprof_runtime.event import STATUS
 
 if TYPE_CHECKING:
@@ -49,11 +50,3 @@ def names(keys: list[str]) -> tuple[list[str], list[str]]:
     layer = [layer_of(key) for key in keys]
     prefixes = {name: key_split(name) for name in set(layer)}
     return layer, [prefixes[name] for name in layer]
-
-
-def layer_of(key: str) -> str:
-    """The name in a key's text: of a tuple its first element, of a text itself."""
-    if key.startswith("('"):
-        end = key.find("'", 2)
-        return key[2:end] if end > 0 else key
-    return key

@@ -39,7 +39,7 @@ def safe(text: object, form: Form = "terminal", *, limit: int = LIMIT) -> str:
         limit: how many characters are kept.
     """
     whole = str(text)
-    shown = _cut("".join(map(_visible, whole[: limit + 1])), limit)
+    shown = _cut(visible(whole[: limit + 1]), limit)
     if form == "markdown":
         return _code_span(shown)
     if form == "prose":
@@ -49,6 +49,11 @@ def safe(text: object, form: Form = "terminal", *, limit: int = LIMIT) -> str:
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def visible(text: str) -> str:
+    r"""The whole text with every character that could act as `\xNN`, `\uNNNN` or `\UNNNNNNNN`."""
+    return text if text.isprintable() else "".join(map(_visible, text))
 
 
 def _visible(char: str) -> str:

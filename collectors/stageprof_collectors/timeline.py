@@ -16,12 +16,15 @@ from stageprof_collectors.cells import rename
 from stageprof_collectors.depend import Depends, depends
 from stageprof_collectors.gil import Gil
 from stageprof_collectors.graph import Graph, graphs
+from stageprof_collectors.rows import Rows
 from stageprof_collectors.store import Store
 from stageprof_runtime.cells import MARK_NAME
 from stageprof_runtime.event import NO_CAUSE, STATUS
 
 Ints = NDArray[np.int64]
 Columns = dict[str, Ints]
+#: Place -> by how much its clock is early at least, and may be at most (None: unknown), ns.
+Bounds = dict[int, tuple[int, int | None]]
 
 #: Runs of local schedulers are numbered from here on.
 LOCAL = 2**40
@@ -49,13 +52,13 @@ class Region:
 class Timeline:
     """The tables of a store, with all times on the clock of the region's place."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, bounds: Bounds | None = None) -> None:
         self.store = store
         self._marks = store.table("mark")
         self._numbered: dict[int, tuple[Ints, Ints]] = {}
         reference = self._reference()
         self.clocks: list[Clock] = align(store, reference)
-        self._by_causality()
+        self._by_causality(self.bounds() if bounds is None else bounds)
         self.region = self._region(reference)
         rename(store.strings, (label for _, _, label in self.marks(MARK_NAME)))
 
@@ -66,8 +69,9 @@ class Timeline:
         table: Columns = dict(self.store.table(name))
         place = table["place"]
         aligned = {column: table[column].copy() for column in times}
-        for p in present(place):
-            mine = np.flatnonzero(place == p)
+        rows = Rows(place)
+        for p in rows.numbers:
+            mine = rows.of(p)
             for column, out in aligned.items():
                 own = table[column][mine]
                 read = self.clocks[p].read(own)
@@ -96,6 +100,11 @@ class Timeline:
         runs["assigned"] = runs.pop("t")
         runs |= _finished(runs, self.read("finish", "t"))
         return runs | _worked(runs, self.read("run", "received", "ready", "start", "stop"))
+
+    @cached_property
+    def at(self) -> Rows:
+        """The rows of `runs` by the place of their worker."""
+        return Rows(self.runs["wplace"])
 
     @property
     def backward(self) -> int:
@@ -184,20 +193,33 @@ class Timeline:
             last.append(int(b))
         return min(first, default=0), max(last, default=0)
 
-    def _by_causality(self) -> None:
-        """Shift workers' clocks by as little as makes no task start before it was assigned."""
+    def bounds(self) -> Bounds:
+        """Of each worker's place by how much its clock is early at least, and may be at most, ns.
+
+        A task cannot come before it was assigned, nor be reported before it ended.
+        """
         runs = self._joined
         early, late = runs["assigned"] - runs["received"], runs["finished"] - runs["stop"]
         wplace = np.where(runs["seen"] == 1, runs["wplace"], -1)
-        for p in present(wplace):
+        found: Bounds = {}
+        rows = Rows(wplace)
+        for p in rows.numbers:
             if self.store.places[p].role != "worker":
                 continue
-            mine = np.flatnonzero(wplace == p)
+            mine = rows.of(p)
             done = late[mine][runs["finished"][mine] > 0]
-            least = int(early[mine].max())
-            most = int(done.min()) if len(done) else least
+            found[p] = int(early[mine].max()), int(done.min()) if len(done) else None
+        return found
+
+    def _by_causality(self, bounds: Bounds) -> None:
+        """Shift workers' clocks by as little as makes no task start before it was assigned."""
+        runs = self._joined
+        rows = Rows(np.where(runs["seen"] == 1, runs["wplace"], -1))
+        for p, (least, latest) in bounds.items():
+            most = least if latest is None else latest
             shift = min(max(0, least), most) if least <= most else 0
             if shift:
+                mine = rows.of(p)
                 self.clocks[p].shift = shift
                 for column in ("received", "ready", "start", "stop"):
                     runs[column][mine] += shift
@@ -292,4 +314,4 @@ def _clamped(runs: Columns) -> Columns:
     return {name: column[order] for name, column in runs.items()}
 
 
-__all__ = ["LOCAL", "NO_CAUSE", "Columns", "Ints", "Region", "Timeline"]
+__all__ = ["LOCAL", "NO_CAUSE", "Bounds", "Columns", "Ints", "Region", "Timeline"]

@@ -10,7 +10,7 @@ from stageprof_collectors.account import Account
 from stageprof_collectors.intervals import clip, gaps, length
 from stageprof_collectors.lane import SOFT, Lane, Lanes
 from stageprof_collectors.path import Step
-from stageprof_collectors.timeline import LOCAL, Ints, Timeline, present
+from stageprof_collectors.timeline import LOCAL, Ints, Timeline
 from stageprof_runtime.event import SAMPLED
 from stageprof_runtime.stage import STEP
 
@@ -109,10 +109,11 @@ def inside(
     """For each run the length of the exact spans on its thread that lie within it, ns."""
     runs = timeline.runs
     total = np.zeros(len(runs["run"]), np.int64)
-    for place in present(runs["wplace"][mine]):
+    for place in timeline.at.numbers:
+        here = timeline.at.of(place)
+        here = here[mine[here]]
         for thread in lanes.threads(place):
-            these = mine & (runs["wplace"] == place) & (runs["thread"] == thread)
-            rows = np.flatnonzero(these)
+            rows = here[runs["thread"][here] == thread]
             total[rows] += _overlap(
                 runs["start"][rows], runs["stop"][rows], lanes.exact(place, thread)
             )

@@ -8,10 +8,35 @@ CPython 3.11 to 3.13. A name that is missing makes one probe fail; the program g
 from __future__ import annotations
 
 import importlib
+import weakref
+from types import ModuleType
 from typing import Any, Final
 
-from dask.local import identity as identity
-from distributed.protocol.pickle import cloudpickle as cloudpickle
+import cloudpickle as cloudpickle  # type: ignore[import-untyped]
+import dask.local
+
+
+def _same(x: Any) -> Any:
+    """What stands in for Dask's own, where it has none: nothing of Dask's is ever that."""
+    return x
+
+
+def _task_kinds() -> tuple[type, ...]:
+    """The classes of a task's description; none where this version has none."""
+    try:
+        module: ModuleType = importlib.import_module("dask._task_spec")
+        base = module.GraphNode
+    except (ImportError, AttributeError):
+        return ()
+    kinds = [kind for kind in vars(module).values() if isinstance(kind, type)]
+    return tuple(kind for kind in kinds if issubclass(kind, base))
+
+
+#: What a local scheduler dumps and loads with in the process itself.
+identity: Final = getattr(dask.local, "identity", _same)
+#: Executors that run a task in the thread that submits it.
+INLINE: Final = tuple(filter(None, [getattr(dask.local, "SynchronousExecutor", None)]))
+TASK_KINDS: Final = _task_kinds()
 
 #: where -> (module, path of the owner inside it, attribute)
 _PLACES: Final[dict[str, tuple[str, str, str]]] = {
@@ -102,6 +127,17 @@ def run_id(worker: Any, key: object) -> int:
     return -1 if task is None else task.run_id
 
 
+def heartbeat_s(worker: Any) -> float:
+    """Seconds between a worker's heartbeats, which its scheduler makes longer the more there are.
+
+    2 from 50 workers on, n / 200 + 1 from 200 on; 0 if that cannot be told.
+    """
+    try:
+        return float(worker.periodic_callbacks["heartbeat"].callback_time) / 1000
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return 0.0
+
+
 def saturation(scheduler: Any) -> float:
     """Tasks that a worker is given for each of its threads; 0 if there is no bound."""
     bound = float(scheduler.WORKER_SATURATION)
@@ -117,6 +153,20 @@ def client_handlers(client: Any) -> dict[str, Any]:
 def client_loop(client: Any) -> Any:
     """The asyncio loop that a client lives on."""
     return client.loop.asyncio_loop
+
+
+def forgettable(method: Any) -> Any:
+    """A handler of a server that keeps nothing alive: Dask never forgets whom it has called.
+
+    `distributed.core._expects_comm` is a cache of all handlers.
+    """
+    known = weakref.WeakMethod(method)
+
+    async def handler(**kwargs: Any) -> Any:
+        found = known()
+        return None if found is None else await found(**kwargs)
+
+    return handler
 
 
 def batched_stream(worker: Any) -> Any:

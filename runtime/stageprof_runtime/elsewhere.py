@@ -10,11 +10,14 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
-from dask.local import identity
+import dask.local
 
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.context import within
 from stageprof_runtime.stage import STEP, Stage
+
+#: As in `compat`, which would import all of distributed here.
+_identity: Callable[..., Any] | None = getattr(dask.local, "identity", None)
 
 
 def timed_batch(batch: Callable[[list[Any]], list[Any]], tasks: list[Any], home: int) -> Any:
@@ -37,7 +40,7 @@ def timed_batch(batch: Callable[[list[Any]], list[Any]], tasks: list[Any], home:
 def _noted(
     function: Callable[..., Any], step: str, spans: list[tuple[int, int, int]]
 ) -> Callable[..., Any]:
-    if function is identity:
+    if function is _identity:
         return function
 
     def noted(obj: Any) -> Any:

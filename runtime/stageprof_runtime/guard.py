@@ -18,6 +18,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import os
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -34,9 +36,18 @@ BUDGET = 0.02
 GRACE_NS = 100_000_000
 #: One call in 16 is timed; reading the clock at each would double a hook's cost.
 TIMED = 16
+#: A call that took longer than this, ns, and than the one that was timed before, counts as this:
+#: its thread had to wait for the GIL or a processor, which says nothing of the 15 calls that it
+#: stands for. A hook that waits itself does so again.
+UNUSUAL_NS = 1_000_000
 #: Of a hook over its budget, one call in 10 goes on.
 STRIDE = 10
 
+#: Hooks of a process whose failure is logged; the recording tells of them all.
+LOGGED = 2
+
+#: Those whose failure was logged since a session began here.
+logged: Final[list[str]] = []
 #: Failures in this process that no batch has told of yet: hook -> how many.
 untold: Final[dict[str, int]] = {}
 _telling = threading.Lock()
@@ -52,6 +63,7 @@ class Watch:
         self.skipped = 0
         self.timed_ns = 0
         self.timed = 0
+        self.latest_ns = sys.maxsize
         self.sampled = False
         self.disabled = ""
         self.began = now_ns()
@@ -70,12 +82,18 @@ class Watch:
                 untold[self.name] = untold.get(self.name, 0) + 1
             if self.failures >= FAILURES and not self.disabled:
                 self.disabled = f"failed {self.failures} times, last: {error!r}"[:200]
-            if self.failures == 1:
+            if self.failures == 1 and len(logged) < LOGGED:
+                logged.append(self.name)
                 # As text: a log that keeps the error would keep the user's data in its frames.
                 why = repr(error)[:200]
                 logger.warning("stageprof: hook %s failed: %s (the run goes on)", self.name, why)
         except BaseException:  # no memory or no stack is left to tell it with: it is counted
             return
+
+    def called(self, ns: int) -> None:
+        """Add one timed call of many that were not."""
+        usual, self.latest_ns = max(self.latest_ns, UNUSUAL_NS), ns
+        self.measured(min(ns, usual))
 
     def measured(self, ns: int) -> None:
         """Add one timed call, and fall back if the budget is gone."""
@@ -127,7 +145,7 @@ def guard(hook: Callable[..., None], watch: Watch) -> Callable[..., None]:
                 return
             start = now_ns()
             hook(*args, **kwargs)
-            watch.measured(now_ns() - start)
+            watch.called(now_ns() - start)
         except BaseException as error:  # see the module's docstring
             watch.failed(error)
 
@@ -169,6 +187,17 @@ def hook(method: Callable[..., None]) -> Callable[..., None]:
             self.watches[name].failed(error)
 
     return quiet
+
+
+def _after_fork() -> None:
+    """Another thread of the parent may have been telling; what it had to tell is the parent's."""
+    global _telling  # noqa: PLW0603 (nobody is left who could let go of the old one)
+    _telling = threading.Lock()
+    untold.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 async def quietly(doing: Awaitable[Any], watch: Watch) -> None:

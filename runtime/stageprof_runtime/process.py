@@ -13,6 +13,7 @@ from threading import get_ident
 from typing import Final
 
 from stageprof_runtime.batch import Row
+from stageprof_runtime.guard import logged
 from stageprof_runtime.patch import Install, Undo, journal
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.tree import Spot
@@ -73,6 +74,8 @@ def join(role: str, ring: Ring, probes: Sequence[Install], session: str = "") ->
     """Send the events of a role to this ring, and keep these probes installed until undone."""
     joined = session or ring, ring
     with _lock:
+        if not _joined:
+            logged.clear()
         _rings[role] = [*_rings.get(role, ()), ring]
         _joined.append(joined)
         _first_of_each()
@@ -150,6 +153,7 @@ def _install(probe: Install) -> bool:
             # A version of Dask without this place: the program goes on, coverage says so.
             failed[_name(probe)] = repr(error)[:200]
             return False
+        failed.pop(_name(probe), None)
     elif probe in again:
         again[probe]()
     _probes[probe] = (uses + 1, undo)

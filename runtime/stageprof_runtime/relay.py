@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import waiting_in
+from stageprof_runtime.compat import forgettable, waiting_in
 from stageprof_runtime.guard import Watches, hook, quietly
 
 #: Seconds that the drain of one worker may take before it counts as lost.
@@ -48,7 +48,7 @@ class Relay:
 
     def listen(self) -> None:
         """Take what workers send, and tell them the time."""
-        self._scheduler.handlers[f"{self._session}-clock"] = self._clock
+        self._scheduler.handlers[f"{self._session}-clock"] = forgettable(self._clock)
         self._scheduler.stream_handlers[f"{self._session}-batch"] = self._relay
 
     def stop_listening(self) -> None:

@@ -17,7 +17,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from stageprof_runtime import looker, process
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import address, saturation
+from stageprof_runtime.compat import address, forgettable, saturation
 from stageprof_runtime.ending import status_of
 from stageprof_runtime.event import (
     ASSIGN,
@@ -142,7 +142,7 @@ class SchedulerProbe(SchedulerPlugin):
         """Each undo is in the list as soon as there is something to undo."""
         handlers, streams = scheduler.handlers, scheduler.stream_handlers
         self._relay.listen()
-        handlers[f"{self._session}-end"] = self.end
+        handlers[f"{self._session}-end"] = forgettable(self.end)
         undos.append(functools.partial(handlers.pop, f"{self._session}-end", None))
         undos.append(scheduling.here_is_loop())
         probes = [*PROBES, *([gil.install] * self._watch_gil)]

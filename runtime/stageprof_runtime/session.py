@@ -77,6 +77,8 @@ PATIENCE_S = 15.0
 LEAVE_S = 60.0
 #: A client's spans are few and each may be the one that matters: kept from this length on.
 CLIENT_SHORT_NS = 20_000
+#: Why a cluster is lost whose scheduler was restarted, or could not be reached for a while.
+_CUT_OFF = "the client lost its connection to the scheduler; what came after is not recorded"
 
 _numbers = itertools.count(1)
 
@@ -97,6 +99,8 @@ class Session:
         self._joined: dict[Any, Undo] = {}
         #: joined client -> batches that came through its stream
         self._got: dict[Any, int] = {}
+        #: joined client -> its stream then: a new one is that of a scheduler that forgot us
+        self._streams: dict[Any, Any] = {}
         self._leave: Undo = lambda: None
         self._lane: Any = None
         self._monitor: Any = None
@@ -145,12 +149,26 @@ class Session:
 
     def _abandon(self, client: Any) -> None:
         """Let go of a client that could not be asked to leave: its cluster is gone or stuck."""
-        undo = None if client.asynchronous else self._joined.pop(client, None)
-        if undo is not None:
-            self.ring.emit((MARK, now_ns(), "cluster lost", f"client is {client.status}"))
-            attempt(self.watches["stop"], undo)
-            client_handlers(client)[f"{self.name}-batch"] = _ignore
-            self._got.pop(client, None)
+        if not client.asynchronous:
+            self._let_go(client, f"client is {client.status}")
+
+    def _let_go(self, client: Any, why: str) -> None:
+        undo = self._joined.pop(client, None)
+        if undo is None:
+            return
+        self.ring.emit((MARK, now_ns(), "cluster lost", why))
+        attempt(self.watches["stop"], undo)
+        handlers, op = client_handlers(client), f"{self.name}-batch"
+        handlers[op] = _ignore
+        if self._forgotten(client):  # and nothing can be late
+            del handlers[op]
+        self._got.pop(client, None)
+        self._streams.pop(client, None)
+
+    def _forgotten(self, client: Any) -> bool:
+        """Whether a client lost its connection, with which a session on the scheduler ends."""
+        stream = self._streams.get(client)
+        return stream is not None and stream is not client.scheduler_comm
 
     def _forked(self) -> bool:
         """Whether this is a child of the process that began; the session is its parent's."""
@@ -243,6 +261,7 @@ class Session:
             await register(plugin=plugin, name=self.name, idempotent=False)
             self.ring.emit((MARK, now_ns(), "cluster joined", str(client.id)))
             self._got.setdefault(client, 0)
+            self._streams[client] = client.scheduler_comm
             await self._ping(client)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"[:300]
@@ -253,6 +272,8 @@ class Session:
 
     async def closing(self, client: Any) -> None:
         """Leave a client's cluster: fetch what is left there, and take everything away."""
+        if self._forgotten(client):
+            self._let_go(client, _CUT_OFF)
         undo = self._joined.pop(client, None)
         if undo is None:
             return
@@ -270,6 +291,7 @@ class Session:
         finally:
             undo()
             self._got.pop(client, None)
+            self._streams.pop(client, None)
             handlers, op = client_handlers(client), f"{self.name}-batch"
             if handlers.get(op) is not _ignore:
                 handlers.pop(op, None)
@@ -281,9 +303,12 @@ class Session:
                 return
             await asyncio.sleep(0.005)
 
-    @hook
     def _received(self, client: Any, batch: bytes = b"", **kwargs: Any) -> None:
-        self._got[client] = self._got.get(client, 0) + 1
+        self._got[client] = self._got.get(client, 0) + 1  # also if it cannot be kept: it came
+        self._take(batch)
+
+    @hook
+    def _take(self, batch: bytes) -> None:
         self._sink(batch)
 
     def _later(self, doing: Coroutine[Any, Any, Any]) -> None:
@@ -305,7 +330,9 @@ class Session:
     @hook
     def _on_loop(self, client: Any, asked: int) -> None:
         self.ring.emit((SAMPLE, now_ns(), "loop.lag_s", (now_ns() - asked) / 1e9))
-        if len(self._doing) <= len(self._joined):
+        if self._forgotten(client):
+            self._let_go(client, _CUT_OFF)
+        elif len(self._doing) <= len(self._joined):
             self._later(self._ping(client))
 
     async def _ping(self, client: Any) -> None:
@@ -327,7 +354,7 @@ def active_client() -> Any:
 
     try:
         client = get_client()
-    except ValueError:
+    except Exception:  # there is none; or the program's configuration lacks what Dask asks it for
         return None
     return client if client.status == "running" else None
 

@@ -47,6 +47,8 @@ class Shipper:
         self.cost: dict[str, list[int]] = {"ship": [0, 0]}
         #: whether what is sent now would leave; else rows wait in the ring, which is bounded
         self.ready: Callable[[], bool] = lambda: True
+        #: after how many rounds what is there goes, however little it is
+        self.rounds: Callable[[], int] = lambda: ROUNDS
         self._send = send
         self._watch = Watch(f"{place.role}.ship")
         self._seq = 0
@@ -80,11 +82,13 @@ class Shipper:
             return [batch for part in parts or [[]][:every] if (batch := self._pack(part))]
 
     def _run(self) -> None:
-        rounds = 0
+        waited = 0
         while not self._stop.wait(PERIOD_S):
             used = thread_ns()
-            rounds += 1
-            attempt(self._watch, self._round, rounds % ROUNDS == 0)
+            waited += 1
+            every = waited >= self.rounds()
+            waited = 0 if every else waited
+            attempt(self._watch, self._round, every)
             cost = self.cost["ship"]
             cost[0] += 1
             cost[1] += thread_ns() - used

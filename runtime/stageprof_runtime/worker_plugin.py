@@ -18,7 +18,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 from stageprof_runtime import looker, process
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import address, batched_stream, waiting_in
+from stageprof_runtime.compat import address, batched_stream, forgettable, heartbeat_s, waiting_in
 from stageprof_runtime.event import MARK, PING, SAMPLE, Place
 from stageprof_runtime.guard import Watches, attempt, guard, hook, quietly
 from stageprof_runtime.patch import Install, Undo, together
@@ -38,7 +38,7 @@ from stageprof_runtime.probes import (
 )
 from stageprof_runtime.process import EMIT
 from stageprof_runtime.ring import Ring
-from stageprof_runtime.shipper import Shipper
+from stageprof_runtime.shipper import PERIOD_S, ROUNDS, Shipper
 from stageprof_runtime.system import memory_limits, monitored, sample, worker_memory
 from stageprof_runtime.tick import Ticks
 
@@ -60,6 +60,13 @@ PROBES = [
 #: Batches that may wait to be sent; with more, rows stay in the ring, which is bounded.
 BACKLOG = 20
 
+
+#: Heartbeats as rare as this, in seconds, are those of 50 workers or more: what comes from each
+#: worker however little it does (a batch, samples, round trips) comes as rarely, but never more
+#: rarely than the second. With a thousand workers the scheduler's loop would do nothing else.
+MANY_S, RAREST_S = 2.0, 5.0
+#: Round trips to the scheduler's clock made together, of which the best counts; of many workers.
+PINGS, PINGS_OF_MANY = 5, 1
 
 #: States that a task enters, or leaves, on its way to its run; the others are not looked at.
 _BEGINS = frozenset({"waiting", "ready", "constrained", "executing"})
@@ -105,10 +112,11 @@ class WorkerProbe(WorkerPlugin):
         self._shipper = shipper = Shipper(place, ring, self._send)
         shipper.watches = self.watches
         shipper.ready = self._ready
+        shipper.rounds = self._rounds
         shipper.every += [self._sample, self._ask_loop]
         self._ring = ring
         self._hello(worker)
-        worker.handlers[f"{self._session}-drain"] = self._drain
+        worker.handlers[f"{self._session}-drain"] = forgettable(self._drain)
         undos: list[Undo] = [functools.partial(worker.handlers.pop, f"{self._session}-drain", None)]
         self._undo = together(undos)
         undos.append(shipper.stop)
@@ -125,6 +133,7 @@ class WorkerProbe(WorkerPlugin):
         """Take everything away again, and send what is left."""
         attempt(self.watches["teardown"], self._undo)
         self._shipper.stop()
+        self._ring.emit((MARK, now_ns(), "told all", ""))
         for batch in self._shipper.drain():
             self._send_now(batch)
 
@@ -177,6 +186,11 @@ class WorkerProbe(WorkerPlugin):
     def _sample(self) -> None:
         sample(self._ring, monitored(self._worker) | worker_memory(self._worker))
 
+    def _rounds(self) -> int:
+        """Rounds of the shipper after which what is there goes."""
+        every = heartbeat_s(self._worker)
+        return round(min(every, RAREST_S) / PERIOD_S) if every >= MANY_S else ROUNDS
+
     def _ask_loop(self) -> None:
         loop = self._worker.loop.asyncio_loop
         loop.call_soon_threadsafe(self._on_loop, now_ns())
@@ -188,13 +202,13 @@ class WorkerProbe(WorkerPlugin):
             self._pinging = asyncio.ensure_future(quietly(self._ping(), self.watches["ping"]))
 
     async def _ping(self) -> None:
-        """Five small round trips to the scheduler's clock; the best will count."""
+        """A few small round trips to the scheduler's clock; the best will count."""
         clock = getattr(self._worker.scheduler, f"{self._session}-clock")
-        for _ in range(5):
+        for _ in range(PINGS if self._rounds() == ROUNDS else PINGS_OF_MANY):
             sent = now_ns()
             try:
                 theirs = await clock()
-            except (OSError, TimeoutError):  # the scheduler is busy or gone: another time
+            except (OSError, TimeoutError, RuntimeError):  # busy or gone, or we are: another time
                 return
             if theirs is None:
                 self._orphaned()

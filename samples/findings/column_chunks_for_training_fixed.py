@@ -16,7 +16,7 @@ from xgboost import dask as dxgb
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float32]]
 
-CHUNKS, ROWS, COLUMNS, VIEWS, FEATURES = 8, 20_000, 50, 600, 12
+CHUNKS, ROWS, COLUMNS, VIEWS, FEATURES = 8, 20_000, 50, 1_800, 12
 PARAMETERS = {"tree_method": "hist", "max_depth": 3, "max_bin": 64, "verbosity": 0}
 
 

@@ -1,6 +1,6 @@
 """Finding: late-workers, after the fix.
 
-Starts a cluster of two workers, and begins when both are there.
+Asks for both workers when the cluster starts, and begins when both are there.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ def main() -> None:
     """The sum over all seeds."""
     with (
         LocalCluster(
-            n_workers=1, threads_per_worker=1, preload=MODULES, dashboard_address=":0"
+            n_workers=2, threads_per_worker=1, preload=MODULES, dashboard_address=":0"
         ) as cluster,
         Client(cluster) as client,
     ):
-        cluster.scale(2)
         client.wait_for_workers(2)
         print(f"{sum(compute(*[largest(seed) for seed in range(TASKS)])):.6f}")
 

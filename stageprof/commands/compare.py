@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ import click
 from stageprof.chosen import chosen
 from stageprof.comparison import measured
 from stageprof.configuration import settings_for
+from stageprof.private import write_text
 from stageprof.progress import Progress
 from stageprof.renderers import (
     compare_json,
@@ -45,6 +47,8 @@ _ENDINGS: Final = {
     "--junit": (".xml",),
 }
 _STDOUT: Final = "-"
+#: Seconds that connecting to a scheduler may take.
+_PATIENCE_S: Final = 10
 
 
 class _Sides(click.Command):
@@ -94,6 +98,7 @@ class Share(click.ParamType[float]):
 @click.option("--json", metavar="[=FILE]", help="One JSON object; docs/compare.md.")
 @click.option("--junit", metavar="[=FILE]", help="JUnit's XML.")
 @click.option("--html", metavar="FILE", help="A page with both runs side by side.")
+@click.option("--scheduler", metavar="ADDRESS", help="Have a cluster read them: tcp://..:8786.")
 @click.option("--rule", "rules", multiple=True, metavar="RULE=off", help="docs/settings.md.")
 def compare(
     *,
@@ -102,6 +107,7 @@ def compare(
     floor: float | None,
     force: bool,
     html: str | None,
+    scheduler: str | None,
     rules: tuple[str, ...],
     **forms: str | None,
 ) -> int:
@@ -118,7 +124,9 @@ def compare(
     settings, warning = settings_for(rules)
     if warning:
         click.echo(safe(f"stageprof: {warning}", limit=2000), err=True)
-    found = _compared(sides, settings, Options(paired=paired, floor=floor, force=force))
+    options = Options(paired=paired, floor=floor, force=force)
+    with _on(scheduler):
+        found = _compared(sides, settings, options)
     for name, target in targets.items():
         _write(_FORMS[name](found), target)
     if html is not None:
@@ -154,8 +162,33 @@ def _check(targets: dict[str, str], html: str | None, sources: set[Path]) -> Non
             do="--markdown=report.md",
         )
     for target in (*targets.values(), *([html] if html is not None else [])):
-        if target != _STDOUT and (not target or Path(os.path.realpath(target)) in sources):
+        bad = not target or "\0" in target  # which no path has
+        if target != _STDOUT and (bad or Path(os.path.realpath(target)) in sources):
             raise UsageError(f"cannot write to {target!r}", expected="a file that is no recording")
+
+
+@contextmanager
+def _on(scheduler: str | None) -> Iterator[None]:
+    """Have a cluster active, if one is named."""
+    if scheduler is None:
+        yield
+        return
+    from distributed import Client
+
+    try:
+        client = Client(scheduler, timeout=_PATIENCE_S)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise UsageError(
+            f"no scheduler at {scheduler} ({error or type(error).__name__})",
+            expected="the address of one that runs",
+            do="leave out --scheduler to read recordings in this process",
+        ) from error
+    with client:
+        yield
+
+
+def _say(sentence: str) -> None:
+    click.echo(f"stageprof: {sentence}", err=True)
 
 
 def _compared(sides: Sequence[Sequence[Path]], settings: Settings, options: Options) -> Compared:
@@ -168,7 +201,7 @@ def _compared(sides: Sequence[Sequence[Path]], settings: Settings, options: Opti
             def told(done: int, _of: int, file: str, before: int = read) -> None:
                 progress(before + done, total, safe(Path(file).name, limit=40))
 
-            kept.append(measured(side, name, settings, told))
+            kept.append(measured(side, name, settings, told, _say))
             read += len(side)
     _check_programs(kept, options)
     return compared(kept[0], kept[1], options)
@@ -192,7 +225,7 @@ def _write(text: str, target: str) -> None:
         click.echo(text, nl=False)
         return
     try:
-        Path(target).write_text(text, "utf-8")
+        write_text(target, text)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", "") or str(error)
         raise UsageError(f"cannot write {target} ({why})", do="choose another file") from error

@@ -6,24 +6,59 @@ from pathlib import Path
 
 import click
 
-from stageprof.export import FORMATS
-from stageprof.export.target import exported
+from stageprof.chosen import chosen
+from stageprof.export import FORMATS, parquet
+from stageprof.export.target import placed
 from stageprof.reading import reading
+from stageprof.redacted import REDACTED, redacted, redaction
+from stageprof_collectors.text import safe
+from stageprof_runtime.errors import UsageError
 
 
 @click.command()
-@click.argument("file")
-@click.option("--to", "form", type=click.Choice(list(FORMATS)), required=True, help="The format.")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--to", "form", type=click.Choice(list(FORMATS)), help="The format.")
 @click.option("-o", "--output", metavar="OUT", help="The file or folder; default FILE's name.")
 @click.option("--force", is_flag=True, help="Replace an export that is there.")
-def export(*, file: str, form: str, output: str | None, force: bool) -> None:
+@redaction
+def export(
+    *, files: tuple[str, ...], form: str | None, output: str | None, force: bool, redact: bool
+) -> None:
     """Write a recording for other tools.
 
-    Its tables (parquet, csv), a trace for ui.perfetto.dev, stacks for speedscope or as collapsed
-    text, or calls for `pstats` and snakeviz (prof).
+    A dataset of its tables (parquet; of several recordings too: files, folders or globs, see
+    docs/scaling.md), its tables for a spreadsheet (csv), a trace for ui.perfetto.dev, stacks for
+    speedscope or as collapsed text, or calls for `pstats` and snakeviz (prof). With --redact and no
+    format, a recording to hand to somebody; see docs/privacy.md.
     """
-    chosen = FORMATS[form]
-    target = Path(output or f"{Path(file).stem}{chosen.suffix}")
-    with reading(file) as recording:
-        exported(chosen, recording, target, force=force)
+    if form is None and not redact:
+        raise UsageError("no format", expected="--to FORMAT, or --redact")
+    kind = FORMATS[form] if form else REDACTED
+    if len(files) > 1 and form != "parquet":
+        raise UsageError(
+            f"{len(files)} recordings to {form or 'redact'}",
+            expected="one",
+            do="only parquet takes several",
+        )
+    target = Path(output or f"{Path(files[0]).stem}{kind.suffix}")
+    if form == "parquet":
+        _dataset(files, target, force=force, redact=redact)
+    else:
+        with (
+            redacted(files, wanted=redact) as (source,),
+            reading(source) as recording,
+            placed(target, files, force=force) as part,
+        ):
+            kind.write(recording, part)
     click.echo(f"Wrote {target}")
+
+
+def _dataset(words: tuple[str, ...], target: Path, *, force: bool, redact: bool) -> None:
+    files = [str(file) for file in chosen(words, "export")]
+    with (
+        redacted(files, wanted=redact) as sources,
+        placed(target, files, force=force) as part,
+    ):
+        left_out = parquet.write_files([Path(source) for source in sources], part)
+    for sentence in left_out:
+        click.echo(safe(f"stageprof: {sentence}", limit=2000), err=True)

@@ -1,15 +1,20 @@
-"""Where an export goes: never over something that is there, unless the user insists."""
+"""Where an export goes: never over something that is there, unless the user insists.
+
+Only its owner may read it.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from stageprof.private import FOLDER, made_private
 from stageprof.recording import Recording
+from stageprof.schema import COLUMNS, MANIFEST
 from stageprof_runtime.errors import UsageError
 
 
@@ -30,11 +35,30 @@ def exported(form: Format, recording: Recording, target: Path, *, force: bool) -
     Raises:
         NotExported: something is there already, or the place cannot be written.
     """
-    target = target.absolute()  # the name of "." is that of the folder
-    part = target.parent / f".{target.name}.{os.getpid()}.part"
-    try:
-        _check_free(target, recording, force=force)
+    with placed(target, [recording.path], force=force) as part:
         form.write(recording, part)
+
+
+@contextmanager
+def placed(target: Path, sources: Sequence[str | None], *, force: bool) -> Iterator[Path]:
+    """Where to write; what is there when the block has ended becomes `target`.
+
+    Args:
+        target: a file or folder.
+        sources: the recordings that are read meanwhile, which are not replaced.
+        force: replace an export that is there.
+
+    Raises:
+        NotExported: something is there already, or the place cannot be written.
+    """
+    target = target.absolute()  # the name of "." is that of the folder
+    folder = target.parent / f".{target.name}.{os.getpid()}.part"
+    part = folder / target.name
+    try:
+        _check_free(target, sources, force=force)
+        folder.mkdir(mode=FOLDER)  # nobody else sees what is in it until it is whole
+        yield part
+        made_private(part)
         _remove(target)
         part.rename(target)
     except (OSError, ValueError) as error:  # there is a byte in it that no path has
@@ -42,27 +66,29 @@ def exported(form: Format, recording: Recording, target: Path, *, force: bool) -
         raise NotExported(f"cannot write {target} ({why})", do="choose another with -o") from error
     finally:
         with suppress(OSError, ValueError):  # it cannot be there, then
-            _remove(part)
+            _remove(folder)
 
 
-def _check_free(target: Path, recording: Recording, *, force: bool) -> None:
+def _check_free(target: Path, sources: Sequence[str | None], *, force: bool) -> None:
     if not os.path.lexists(target):
         return
     if not force:
         raise NotExported(
             f"{target} exists", expected="a new name", do="choose one with -o, or use --force"
         )
-    if not _replaceable(target, recording):
+    if not _replaceable(target, sources):
         raise NotExported(
             f"{target} holds other things than an export", do="choose another with -o"
         )
 
 
-def _replaceable(target: Path, recording: Recording) -> bool:
-    """`--force` must neither empty a home folder nor replace the recording itself."""
+def _replaceable(target: Path, sources: Sequence[str | None]) -> bool:
+    """`--force` must neither empty a home folder nor replace a recording that is read."""
     if target.is_dir() and not target.is_symlink():
-        return all(path.suffix in (".csv", ".parquet") for path in target.iterdir())
-    return recording.path is None or not target.samefile(recording.path)
+        names = {path.name for path in target.iterdir()}
+        flat = all(name.endswith((".csv", ".parquet")) for name in names)
+        return flat or (MANIFEST in names and names <= {MANIFEST, *COLUMNS})
+    return not any(source is not None and target.samefile(source) for source in sources)
 
 
 def _remove(path: Path) -> None:

@@ -32,6 +32,8 @@ def _lines(summary: Summary) -> Iterator[str]:
         yield f"GIL: {safe(summary.gil, 'prose', limit=300)}"
     yield ""
     yield f"Coverage: {summary.coverage}"
+    if summary.missing:
+        yield f"- {_code(f'Missing: {summary.missing}', limit=300)}"
     for problem in summary.problems:
         yield f"- {_code(problem)}"
 

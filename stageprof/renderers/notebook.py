@@ -103,7 +103,9 @@ def _details(summary: Summary) -> str:
         for r in summary.layers
     )
     gil = (f"GIL: {summary.gil}",) if summary.gil else ()
-    lines = (f"<div>{safe(line, 'html', limit=300)}</div>" for line in (*gil, summary.coverage))
+    missing = (f"Missing: {summary.missing}",) if summary.missing else ()
+    said = (*gil, summary.coverage, *missing)
+    lines = (f"<div>{safe(line, 'html', limit=300)}</div>" for line in said)
     return "".join((cards.more(summary), steps, layers, *lines))
 
 

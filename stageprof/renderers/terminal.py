@@ -77,6 +77,8 @@ def _rest(summary: Summary, commands: int) -> Iterator[Text]:
     if summary.gil:
         yield from _gil(summary.gil)
     yield from _wrapped("Coverage", summary.coverage)
+    if summary.missing:
+        yield from _wrapped("Missing", summary.missing)
     if summary.problems:
         more = f" (1 of {len(summary.problems)}; --json has all)" if summary.problems[1:] else ""
         worst = f"{safe(summary.problems[0], limit=90)}{more}"

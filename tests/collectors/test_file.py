@@ -79,6 +79,7 @@ def test_batches_written_together_share_a_frame(tmp_path: Path) -> None:
 
 
 def test_only_the_owner_may_read_a_recording(path: Path) -> None:
+    """T22: keys and paths are in it."""
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -196,6 +197,7 @@ def test_without_a_readable_header_there_is_nothing_to_open(path: Path) -> None:
 
 
 def test_newer_major_version_is_refused_with_both_versions_named(path: Path) -> None:
+    """B9: and what to do."""
     data = bytearray(path.read_bytes())
     data[8:10] = 2, 5
     path.write_bytes(data)
@@ -212,6 +214,7 @@ def test_file_of_another_kind_is_refused(tmp_path: Path, content: bytes) -> None
 
 
 def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
+    """B8: a FIFO, a folder, a name with NUL."""
     os.mkfifo(tmp_path / "fifo")
     for name in ("missing", ".", "fifo", "nul\0"):
         with pytest.raises(NotARecording):
@@ -313,6 +316,7 @@ while writer.write(n.to_bytes(4, "big") * 5000):
 def test_killed_at_any_instant_every_acknowledged_batch_is_readable(
     tmp_path: Path, seed: int
 ) -> None:
+    """F5: of the file alone; of a whole recorder see tests/reliability."""
     path, wanted = tmp_path / "a", random.Random(seed).randrange(1, 2000)
     acknowledged = 0
     with subprocess.Popen([sys.executable, "-c", _ENDLESS, path], stdout=subprocess.PIPE) as child:

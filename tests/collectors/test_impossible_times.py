@@ -40,6 +40,7 @@ def backward() -> stageprof.Recording:
 def test_the_account_adds_up_and_every_face_is_drawn(
     made: Callable[[], stageprof.Recording], tmp_path: Path
 ) -> None:
+    """T24: days in one task, and clocks that run backward."""
     recording = made()
     stages = recording.stages()
     assert stages["wall_s"].sum() == pytest.approx(recording.wall)
@@ -57,6 +58,7 @@ def test_a_task_of_a_day_has_its_length() -> None:
 
 
 def test_a_clock_that_went_backward_is_said() -> None:
+    """T24: kept, counted as no time, and said."""
     recording = backward()
     said = "20 tasks end before they begin, and count as no time: wrong clock"
     assert recording.coverage()["problems"] == [said]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from stageprof_collectors.file import Writer
-from stageprof_collectors.inspection import dump, visible
+from stageprof_collectors.inspection import dump
+from stageprof_collectors.text import visible
 from stageprof_runtime.batch import pack
 from stageprof_runtime.errors import NotARecording
 from stageprof_runtime.event import MARK, Place

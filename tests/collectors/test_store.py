@@ -75,6 +75,7 @@ def test_golden_recording_of_version_1_1_has_all_tables() -> None:
 
 @pytest.mark.parametrize("path", [GOLDEN, GOLDEN_1_1])
 def test_golden_rows_are_what_they_were(path: Path) -> None:
+    """T18, B9: keys of every type stay apart, and lone surrogates are shown."""
     store = Store.open(path)
     run, sample, want = store.table("run"), store.table("sample"), store.table("want")
     assert run["stop"][:9].tolist() == [10**12 + n * 257**4 for n in [*range(8), 0]]

@@ -70,11 +70,12 @@ def active(text: str) -> list[str]:
 
 
 def test_the_terminal_shows_no_escape(found: Compared) -> None:
+    """B6, T17: whatever programs, layers and files are called."""
     assert active(compare_terminal.text(found)) == []
 
 
 def test_markdown_holds_no_mention_link_or_html(found: Compared) -> None:
-    """But between backticks, where it is text."""
+    """B6, T16: but between backticks, where it is text."""
     text = compare_markdown.text(found)
     plain = "\n".join(re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", line) for line in text.split("\n"))
 
@@ -91,6 +92,7 @@ def test_junit_is_xml_whatever_it_says(found: Compared) -> None:
 
 
 def test_json_is_ascii_and_holds_the_texts_as_they_are(found: Compared) -> None:
+    """B6: it is for programs, and strict."""
     text = compare_json.text(found)
 
     assert text.isascii()

@@ -138,6 +138,7 @@ def test_cut_recording_is_read_as_far_as_it_goes(
 def test_newer_recording_names_both_versions(
     recorded: Path, tmp_path: Path, capsys: Capture
 ) -> None:
+    """B9: and what to do."""
     _newer(tmp_path / "new.stageprof", recorded.read_bytes())
     main(["show", str(tmp_path / "new.stageprof")])
     err = capsys.readouterr().err

@@ -33,24 +33,25 @@ def trace(recorded: Path, tmp_path: Path) -> list[Event]:
     return events
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_tables_come_back_as_they_were(form: str, recorded: Path, here: Path) -> None:
-    assert main(["export", str(recorded), "--to", form]) == 0
-    recording, read = stageprof.open(recorded), getattr(pd, f"read_{form}")
+def test_tables_come_back_as_they_were(recorded: Path, here: Path) -> None:
+    """In CSV; those of a dataset are compared in tests/dataset."""
+    assert main(["export", str(recorded), "--to", "csv"]) == 0
+    recording = stageprof.open(recorded)
 
-    folder = here / f"run-{form}"
+    folder = here / "run-csv"
     assert sorted(file.stem for file in folder.iterdir()) == sorted(TABLES)
     for name in TABLES:
         frame: pd.DataFrame = getattr(recording, name)()
         expected = frame.reset_index() if frame.index.name else frame
-        found = read(folder / f"{name}.{form}")
+        found = pd.read_csv(folder / f"{name}.csv")
         assert list(found.columns) == list(expected.columns)
         assert len(found) == len(expected)
 
 
 def test_parquet_keeps_numbers_exactly(recorded: Path, here: Path) -> None:
+    """And whatever reads Parquet reads a folder of it."""
     main(["export", str(recorded), "--to", "parquet", "-o", "out"])
-    found = pd.read_parquet(here / "out" / "stages.parquet").set_index("stage")
+    found = pd.read_parquet(here / "out" / "stages").set_index("stage")
     assert found["wall_s"].tolist() == stageprof.open(recorded).stages()["wall_s"].tolist()
 
 

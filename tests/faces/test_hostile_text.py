@@ -39,6 +39,7 @@ def parsed(markdown: str) -> list[Token]:
 
 @given(ANY_TEXT)
 def test_safe_text_is_one_line_without_active_characters(text: str) -> None:
+    """B6, T17: of any text whatever."""
     assert active(safe(text)) == set()
     assert "\n" not in safe(text)
     assert "\t" not in safe(text)
@@ -52,6 +53,7 @@ def test_safe_text_is_no_longer_than_allowed(text: str, limit: int) -> None:
 
 @given(ANY_TEXT)
 def test_markdown_text_is_nothing_but_code(text: str) -> None:
+    """B6, T16: of any text whatever."""
     tokens = parsed(f"x {safe(text, 'markdown')} y")
     kinds = {t.type for t in tokens}
     assert kinds == {"paragraph_open", "paragraph_close", "inline", "text", "code_inline"}

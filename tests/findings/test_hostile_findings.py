@@ -54,6 +54,7 @@ def hostile(request: pytest.FixtureRequest, only: Only) -> stageprof.Recording:
 
 
 def test_hostile_findings_print_no_active_character(hostile: stageprof.Recording) -> None:
+    """B6, T17: in every form."""
     summary = summarize(hostile)
     for text in (
         terminal.text(summary),
@@ -67,6 +68,7 @@ def test_hostile_findings_print_no_active_character(hostile: stageprof.Recording
 
 
 def test_hostile_findings_are_nothing_but_text_in_markdown(hostile: stageprof.Recording) -> None:
+    """B6, T16: no link, no mention, no HTML."""
     tokens = parsed(markdown.text(summarize(hostile)))
     kinds = {t.type for t in tokens}
     words = " ".join(t.content for t in tokens if t.type == "text")
@@ -79,6 +81,7 @@ def test_hostile_findings_are_nothing_but_text_in_markdown(hostile: stageprof.Re
 
 
 def test_hostile_findings_are_nothing_but_text_in_html(hostile: stageprof.Recording) -> None:
+    """B6: no tag of theirs."""
     page = Page(notebook.html(summarize(hostile)))
     assert page.open == []
     assert page.tags == OURS

@@ -30,6 +30,33 @@ def test_a_worker_that_comes_late_is_found_with_what_its_being_there_would_save(
     assert "1 of 2 workers came up to 300 ms after" in found.headline
 
 
+def test_the_wait_is_free_where_the_program_had_something_else_to_do() -> None:
+    """Workers that are asked for at the beginning come while the program does its own work."""
+    made = Crewed(2)
+    graph = made.graph(400, 400, 400, wanted=10)
+    runs: list[int] = []
+    last = -1 - graph
+    for i in range(10):
+        start = 400.0 + 100 * i
+        runs.append(
+            made.run(
+                0,
+                start,
+                start + 100,
+                cause=last,
+                needs=[-1] if runs else [],
+                lead=(start,) * 2,
+                wanted=True,
+            )
+        )
+        last = runs[-1]
+    made.late(1, 700)
+    made.wait(400, 1400, runs[-1], 1400)
+    low, high = one(RULE, made.recording(1400)).saving_s
+    assert low > 0.1  # placed anew, tasks would have gone to the late worker as it was
+    assert high == pytest.approx(0.5, abs=0.05)
+
+
 def test_workers_that_were_there_are_not_late() -> None:
     assert asked(RULE, recorded(0)) == []
 

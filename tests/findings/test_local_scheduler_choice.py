@@ -12,7 +12,7 @@ import stageprof
 from findings.asking import asked, one, run
 from findings.crowded import CLIENT, LANE, ns
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.rules.local_scheduler_choice import RULE, START_S
+from stageprof_collectors.rules.local_scheduler_choice import LEAST, RULE, START_S
 from stageprof_collectors.store import Store
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import (
@@ -72,7 +72,7 @@ def test_threads_that_wait_for_the_gil_get_processes_with_the_predicted_time() -
     found = one(RULE, local())
     low, high = found.saving_s
     assert high == pytest.approx(2.0 - START_S[0], abs=0.05)
-    assert low == pytest.approx(0.0, abs=0.05)
+    assert low == pytest.approx(4.0 * 0.5 * LEAST - START_S[1], abs=0.1)
     assert found.cost_s == pytest.approx(2.0, abs=0.05)
     assert found.evidence["predicted_low_s"] == pytest.approx(4.0 - high)
     assert "`counted`" in found.headline
@@ -99,7 +99,7 @@ def test_threads_that_do_not_wait_are_left_alone(facts: dict[str, float]) -> Non
 
 
 def test_saving_that_the_start_of_processes_eats_is_not_promised() -> None:
-    assert not asked(RULE, local(tasks=2, cpu=0.75))
+    assert not asked(RULE, local(tasks=2, cpu=0.85))
 
 
 @pytest.mark.parametrize(("copying", "fires"), [(460.0, True), (430.0, False)])
@@ -120,10 +120,19 @@ def test_what_is_copied_is_told_and_may_all_be_saved() -> None:
 @pytest.mark.parametrize("processes", [True, False])
 def test_printed_code_chooses_the_other_scheduler(processes: bool) -> None:
     found = one(RULE, local(processes=processes, copying=1000.0 * processes))
-    with dask.config.set():
+    with dask.config.set(scheduler=None, chunksize=6):
         run(found)
         assert dask.config.get("scheduler") == ("threads" if processes else "processes")
-        dask.config.set(scheduler=None)
+
+
+@pytest.mark.parametrize(("tasks", "few"), [(8, True), (48, False)])
+def test_few_tasks_are_handed_out_one_by_one(tasks: int, *, few: bool) -> None:
+    """Dask gives a process six at a time: of eight the second of two would get two."""
+    found = one(RULE, local(tasks=tasks))
+    with dask.config.set(scheduler=None, chunksize=6):
+        run(found)
+        assert dask.config.get("chunksize") == (1 if few else 6)
+    assert ("one by one" in found.fix.text) == few
 
 
 def test_a_small_real_run_is_left_alone() -> None:

@@ -27,7 +27,7 @@ def test_a_worker_that_joined_after_the_pieces_were_placed_is_found_empty() -> N
     assert found.evidence["workers"] == 2
     assert found.evidence["workers_empty"] == 1
     assert found.cost_s == pytest.approx(TRAINING / 1000)
-    assert list(found.saving_s) == pytest.approx([TRAINING / 1000 / 3, TRAINING / 1000 / 2])
+    assert list(found.saving_s) == pytest.approx([TRAINING / 1000 / 5, TRAINING / 1000 / 2])
     assert "1 of 2 workers joined after the pieces of `x` were placed" in found.headline
     assert "trained without it (train.py:12)" in found.headline
 

@@ -45,7 +45,7 @@ def test_one_piece_for_two_workers_is_found_with_what_the_other_would_save() -> 
     assert found.evidence["pieces_advised"] == 2
     assert found.cost_s == pytest.approx(TRAINING / 1000)
     # at worst the second thread is worth half of the first, at best as much
-    assert list(found.saving_s) == pytest.approx([TRAINING / 1000 / 3, TRAINING / 1000 / 2])
+    assert list(found.saving_s) == pytest.approx([TRAINING / 1000 / 5, TRAINING / 1000 / 2])
     assert "`x` has 1 piece for 2 threads" in found.headline
     assert "1 of 2 workers" in found.headline
     assert "train.py:12" in found.headline

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from findings.workers import Workers, chain
+from replay.handmade import SCHEDULER, ns
+from stageprof_collectors.absence import Absence
 from stageprof_collectors.finding import Finding, Severity
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.worker_restarted import RULE, wasted
-from stageprof_runtime.event import STATUS
+from stageprof_runtime.event import MARK, STATUS
 
 LOST = STATUS.index("lost")
 
@@ -41,6 +43,64 @@ def test_what_was_done_in_vain_is_its_cost() -> None:
     assert "95 % of 1.0 GB" in found.headline
     assert found.evidence["needed_bytes"] == 1_700_000_000
     assert 'memory_limit="1.7GB"' in found.fix.code
+
+
+def replaced(*, queued: bool = True) -> Recording:
+    """Of two workers with a queue one is ended after 2 s; two seconds later another is there.
+
+    The task that it ran is done again.
+    """
+    made = Workers(3)
+    rows, new = made._rows[SCHEDULER], made._workers[2]
+    rows[:] = [row for row in rows if not str(row[3]).startswith(new.name)]
+    rows.append((MARK, ns(4000), "worker seen", f"{new.name} 1 0 {new.pid}"))
+    graph = made.graph(0, 0, 0)
+    first = -1 - graph
+    made.run(1, 0, 1000, cause=first)
+    lost = made.run(1, 1000, 2000, cause=first, status=LOST, key="model")
+    made.killed(1, 2000, 970)
+    last = made.run(0, 0, 1000, cause=first)
+    for start in range(1000, 6000, 1000):
+        there = 0 if queued else start
+        lead = (there, there)
+        last = made.run(0, start, start + 1000, cause=last, lead=lead, wanted=start == 5000)
+    lead = (2000, 2000) if queued else (4000, 4000)
+    made.run(2, 4000, 6000, cause=lost, lead=lead, key="model")
+    made.wait(0, 6000, last, 6000)
+    return made.recording(6000)
+
+
+def test_threads_that_were_missing_are_a_part_of_what_is_saved() -> None:
+    """One of two threads for two seconds, and a second of work in vain on one: 1.5 s for both."""
+    recording = replaced()
+    assert Absence(recording, wasted(recording)).seconds == pytest.approx(1.5)
+    (found,) = ask(recording)
+    assert found.saving_s[0] == pytest.approx(1.5)
+
+
+def test_threads_that_nothing_waited_for_are_not_missed() -> None:
+    recording = replaced(queued=False)
+    assert Absence(recording, wasted(recording)).seconds == pytest.approx(0.5)
+
+
+def test_a_run_without_any_worker_is_missed_whatever_waited() -> None:
+    """For two seconds nobody is there, beside the second that one thread of one worked in vain."""
+    recording = alone()
+    assert Absence(recording, wasted(recording)).seconds == pytest.approx(3.0)
+
+
+def alone() -> Recording:
+    """The only worker is ended after a second; two seconds later another is there."""
+    made = Workers(2)
+    rows, new = made._rows[SCHEDULER], made._workers[1]
+    rows[:] = [row for row in rows if not str(row[3]).startswith(new.name)]
+    rows.append((MARK, ns(3000), "worker seen", f"{new.name} 1 0 {new.pid}"))
+    graph = made.graph(0, 0, 0)
+    lost = made.run(0, 0, 1000, cause=-1 - graph, status=LOST, key="model")
+    made.killed(0, 1000, 970)
+    last = made.run(1, 3000, 4000, cause=lost, lead=(3000, 3000), key="model", wanted=True)
+    made.wait(0, 4000, last, 4000)
+    return made.recording(4000)
 
 
 def test_it_is_never_a_note() -> None:

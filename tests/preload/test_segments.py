@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from preload.shipped import (
     shipped,
 )  # fmt: skip
 from stageprof_collectors.flight import assemble
-from stageprof_runtime.errors import NotARecording
+from stageprof_runtime.errors import NotARecording, StageprofError
 from stageprof_runtime.event import MARK
 from stageprof_runtime.flight.folder import take
 from stageprof_runtime.flight.segments import Segments
@@ -210,7 +211,8 @@ def test_a_segment_of_anybody_gives_a_recording_or_one_error(
     good = path.read_bytes()
     for at in range(0, len(good), 3):
         path.write_bytes(good[:at] + bytes([good[at] ^ 0x55]) + good[at + 1 :])
-        opened(folder)
+        with suppress(StageprofError):  # nothing in it can be read
+            opened(folder)
 
 
 def test_a_folder_without_segments_is_refused(tmp_path: Path) -> None:

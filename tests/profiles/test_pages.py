@@ -82,6 +82,7 @@ def test_snakeviz_draws(watched: Watched, tmp_path: Path, style: str) -> None:
 
 
 def test_no_text_of_a_recording_acts_in_a_page(watched: Watched, tmp_path: Path) -> None:
+    """B4, B5: flame graphs and snakeviz."""
     recording = hostile().recording()
     page = watched.open(put(flame_of(recording), tmp_path))
     box = page.locator("#graph").bounding_box()

@@ -118,6 +118,7 @@ def test_switched_off_as_a_plugin_it_is_not_there(pytester: pytest.Pytester) -> 
 
 
 def test_a_folder_that_is_a_file_is_one_line(pytester: pytest.Pytester) -> None:
+    """B2: `pytest --stageprof=FILE`."""
     file = pytester.makepyfile(MARKED)
 
     result = pytester.runpytest_inprocess(f"--stageprof={file.name}")

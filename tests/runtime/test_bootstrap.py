@@ -11,43 +11,17 @@ import pytest
 from distributed import Client
 
 import clusters
+import installed
 import remains
 import stageprof
 from stageprof_runtime.version import __version__
 
 pytestmark = pytest.mark.cluster
 
-#: Run first in a process: what can be imported there is as if stageprof had never been installed.
-HIDE = """
-import importlib, importlib.util, os, sys
-there = lambda folder: os.path.isdir(os.path.join(folder or ".", "stageprof_runtime"))
-sys.path[:] = [folder for folder in sys.path if not there(folder)]
-sys.path_importer_cache.clear()
-for name in [name for name in sys.modules if name.startswith("stageprof")]:
-    del sys.modules[name]  # a command that is registered with Dask's was imported
-importlib.invalidate_caches()
-assert importlib.util.find_spec("stageprof_runtime") is None
-"""
-#: Then another one is there.
-OTHER = HIDE + "sys.path.insert(0, {folder!r})\nimportlib.invalidate_caches()\n"
-
 
 @pytest.fixture
 def hidden(tmp_path: Path) -> str:
-    path = tmp_path / "hide_stageprof.py"
-    path.write_text(HIDE)
-    return str(path)
-
-
-def another(folder: Path, init: str, version: str) -> str:
-    """A preload script of a process where a different stageprof is installed."""
-    package = folder / "other" / "stageprof_runtime"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(init)
-    (package / "version.py").write_text(f'__version__ = "{version}"\n')
-    path = folder / "another_stageprof.py"
-    path.write_text(OTHER.format(folder=str(package.parent)))
-    return str(path)
+    return installed.nowhere(tmp_path)
 
 
 @contextmanager
@@ -75,6 +49,7 @@ def compute(client: Client, n: int = 50) -> None:
 
 @pytest.mark.smoke
 def test_where_stageprof_is_not_installed_it_is_sent_and_leaves_nothing(hidden: str) -> None:
+    """F8: without the package, on the scheduler and on workers, of which one joins later."""
     with cluster(hidden, [hidden, hidden]) as client:
         prof = stageprof.profile().start()
         compute(client)
@@ -94,7 +69,8 @@ def test_where_stageprof_is_not_installed_it_is_sent_and_leaves_nothing(hidden: 
 
 @pytest.mark.smoke
 def test_a_worker_with_another_version_is_listed_and_goes_on_working(tmp_path: Path) -> None:
-    other = another(tmp_path, "", "0.0.1")
+    """F8: an older version."""
+    other = installed.another(tmp_path, "", "0.0.1")
     with cluster("", ["", other]) as client:
         prof = stageprof.profile().start()
         compute(client)
@@ -115,7 +91,8 @@ def test_a_worker_with_another_version_is_listed_and_goes_on_working(tmp_path: P
 
 
 def test_a_worker_with_a_broken_stageprof_joins_late_and_goes_on_working(tmp_path: Path) -> None:
-    broken = another(tmp_path, "raise ImportError('libfoo.so: not found')", __version__)
+    """F8: a broken import."""
+    broken = installed.another(tmp_path, "raise ImportError('libfoo.so: not found')", __version__)
     with cluster("", [""]) as client:
         prof = stageprof.profile().start()
         with clusters.worker(clusters.scheduler_of(client), 1, "--preload", broken):
@@ -131,7 +108,7 @@ def test_a_worker_with_a_broken_stageprof_joins_late_and_goes_on_working(tmp_pat
 def test_a_scheduler_with_a_broken_stageprof_is_not_recorded_and_the_run_goes_on(
     tmp_path: Path,
 ) -> None:
-    broken = another(tmp_path, "raise ImportError('libfoo.so: not found')", __version__)
+    broken = installed.another(tmp_path, "raise ImportError('libfoo.so: not found')", __version__)
     with cluster(broken, [""]) as client:
         with stageprof.profile() as prof:
             compute(client)

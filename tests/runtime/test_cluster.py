@@ -140,6 +140,7 @@ def owner(address: str, path: Path) -> subprocess.Popen[str]:
 def test_when_the_owner_is_killed_everything_of_it_goes_within_five_seconds(
     client: Client, tmp_path: Path
 ) -> None:
+    """F7: plugins, handlers, threads; of memory see tests/reliability."""
     path = tmp_path / "killed.stageprof"
     process = owner(clusters.scheduler_of(client), path)
     clusters.soon(lambda: path.stat().st_size > 2_000)

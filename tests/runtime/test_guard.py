@@ -12,6 +12,7 @@ from stageprof_runtime import guard as module
 from stageprof_runtime.guard import (
     FAILURES,
     GRACE_NS,
+    LOGGED,
     STRIDE,
     Watch,
     Watches,
@@ -34,6 +35,12 @@ ERRORS = [
     SystemExit,
     KeyboardInterrupt,
 ]
+
+
+@pytest.fixture(autouse=True)
+def nothing_logged() -> None:
+    """As at the beginning of a session."""
+    module.logged.clear()
 
 
 class Clock:
@@ -84,6 +91,16 @@ def test_a_hook_that_fails_ten_times_is_disabled_and_says_so_once(
     assert "failed 10 times" in watch.disabled
     assert [r.levelname for r in caplog.records] == ["WARNING"]
     assert len(caplog.text) < 500
+
+
+def test_hooks_that_all_fail_fill_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    """F2: the recording names them all; the log of each process names two."""
+    watches = [Watch(f"h{i}") for i in range(50)]
+    with caplog.at_level(logging.WARNING, "stageprof"):
+        for watch in watches:
+            watch.failed(ValueError("broken"))
+    assert [watch.failures for watch in watches] == [1] * 50
+    assert len(caplog.records) == LOGGED
 
 
 def test_failures_are_told_once_as_drops() -> None:
@@ -145,6 +162,33 @@ def test_time_between_calls_counts_for_the_budget(clock: Clock) -> None:
         guarded()
     assert not watch.sampled
     assert watch.spent_ns == 1_000 * SECOND // 100
+
+
+def test_a_call_that_had_to_wait_does_not_stand_for_those_that_had_not(clock: Clock) -> None:
+    """A scheduler whose hook once waited 20 ms for the GIL would forget nine tasks of ten."""
+    watch = Watch("h")
+
+    def interrupted() -> None:
+        clock.now += 20_000_000 if watch.calls == 160 else 1_000
+
+    guarded = guard(interrupted, watch)
+    for _ in range(6_000):
+        guarded()
+    assert (watch.sampled, watch.disabled) == (False, "")
+    assert watch.spent_ns < 30_000_000
+
+
+def test_a_hook_that_waits_now_and_then_is_put_away(clock: Clock) -> None:
+    """Every tenth call; 500 of them wait ten seconds."""
+    watch = Watch("h")
+
+    def waits() -> None:
+        clock.now += 20_000_000 if watch.calls % 10 == 0 else 1_000
+
+    guarded = guard(waits, watch)
+    for _ in range(5_000):
+        guarded()
+    assert watch.disabled
 
 
 class Plugin:

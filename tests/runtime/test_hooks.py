@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import itertools
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import CellType
 from typing import Any
 
 import dask
@@ -24,7 +26,7 @@ from distributed import Client, LocalCluster, as_completed
 
 import clusters
 import stageprof
-from stageprof_runtime import context, guard, process, sampler, scheduler_plugin, system
+from stageprof_runtime import context, guard, patch, process, sampler, scheduler_plugin, system
 from stageprof_runtime.probes import (
     execution,
     imports,
@@ -119,6 +121,23 @@ LOCAL = [
 ]
 
 
+def _cell(function: Any, name: str) -> CellType:
+    """Where a function keeps a variable of the function that made it."""
+    cell: CellType = function.__closure__[function.__code__.co_freevars.index(name)]
+    return cell
+
+
+def _hooks() -> list[tuple[Any, str]]:
+    """Every method behind `guard.hook`: what Dask calls less often than for each task."""
+    code = guard.hook(lambda: None).__code__
+    owners = (SchedulerProbe, WorkerProbe, Relay, Session)
+    places = [(owner, name) for owner in owners for name in vars(owner)]
+    return [(o, n) for o, n in places if getattr(vars(o)[n], "__code__", None) is code]
+
+
+HOOKS = _hooks()
+
+
 def named(places: list[tuple[Any, str]]) -> pytest.MarkDecorator:
     ids = [f"{owner.__name__.rpartition('.')[2]}.{name}" for owner, name in places]
     return pytest.mark.parametrize(("owner", "name"), places, ids=ids)
@@ -146,7 +165,10 @@ def plant(
 
     original = inspect.getattr_static(owner, name)
     broken = fail_later if inspect.iscoroutinefunction(original) else fail_now
-    monkeypatch.setattr(owner, name, broken)
+    if (owner, name) in HOOKS:  # below its guard
+        monkeypatch.setattr(_cell(original, "method"), "cell_contents", broken)
+    else:
+        monkeypatch.setattr(owner, name, broken)
     return raised
 
 
@@ -230,10 +252,11 @@ def never_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "FAILURES", 10**9)
 
 
-@named(EVERYWHERE + CLUSTER)
+@named(EVERYWHERE + CLUSTER + HOOKS)
 def test_no_error_of_ours_reaches_a_computation_on_a_cluster(
     owner: Any, name: str, client: Client, monkeypatch: pytest.MonkeyPatch, never_disabled: None
 ) -> None:
+    """F1: every hook of client, scheduler and workers raises everything in turn."""
     plant(monkeypatch, owner, name)
     survives(client)
 
@@ -243,6 +266,7 @@ def test_no_error_of_ours_reaches_a_computation_on_a_cluster(
 def test_no_error_of_ours_reaches_a_computation_on_a_local_scheduler(
     owner: Any, name: str, scheduler: str, monkeypatch: pytest.MonkeyPatch, never_disabled: None
 ) -> None:
+    """F1: and every hook of the local schedulers."""
     plant(monkeypatch, owner, name)
     with dask.config.set(scheduler=scheduler), stageprof.profile():
         assert collections() == EXPECTED
@@ -252,6 +276,7 @@ def test_no_error_of_ours_reaches_a_computation_on_a_local_scheduler(
 def test_nor_on_the_scheduler_of_processes(
     name: str, monkeypatch: pytest.MonkeyPatch, never_disabled: None
 ) -> None:
+    """F1: and there."""
     plant(monkeypatch, local._Loop, name)
     with dask.config.set(scheduler="processes", num_workers=2), stageprof.profile():
         assert dask.compute(*[delayed(inc)(i) for i in range(20)]) == tuple(range(1, 21))
@@ -259,7 +284,7 @@ def test_nor_on_the_scheduler_of_processes(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("error", ERRORS)
-@named(EVERYWHERE + CLUSTER)
+@named(EVERYWHERE + CLUSTER + HOOKS)
 def test_each_kind_of_error_alone(
     owner: Any,
     name: str,
@@ -267,8 +292,142 @@ def test_each_kind_of_error_alone(
     client: Client,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """F1: the matrix: each hook by each exception, until it is disabled."""
     plant(monkeypatch, owner, name, [error])
     survives(client)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("scheduler", ["threads", "sync"])
+@named(EVERYWHERE + LOCAL)
+def test_each_kind_of_error_alone_on_a_local_scheduler(
+    owner: Any,
+    name: str,
+    scheduler: str,
+    error: type[BaseException],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """F1: the matrix on the local schedulers of one process."""
+    plant(monkeypatch, owner, name, [error])
+    with dask.config.set(scheduler=scheduler), stageprof.profile():
+        assert collections() == EXPECTED
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("error", ERRORS)
+@named(LOCAL)
+def test_nor_on_the_scheduler_of_processes_alone(
+    owner: Any, name: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F1: and on that of processes, of which each computation starts two."""
+    plant(monkeypatch, owner, name, [error])
+    with dask.config.set(scheduler="processes", num_workers=2), stageprof.profile():
+        assert dask.compute(*[delayed(inc)(i) for i in range(20)]) == tuple(range(1, 21))
+
+
+# -- wrappers ---------------------------------------------------------------------------------
+
+
+def wrappers() -> dict[str, CellType]:
+    """What stands in place of functions of Dask's now: title -> where our own part is kept."""
+    found = {}
+    for layer in list(patch._layers.values()):
+        ours = getattr(layer.ours, "__func__", None) or getattr(layer.ours, "func", layer.ours)
+        found[_cell(ours, "watch").cell_contents.name] = _cell(ours, "ours")
+    return found
+
+
+def break_wrapper(
+    cell: CellType, turn: Iterator[type[BaseException]], monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Make our part of a wrapper raise, before or after it has called what it wraps."""
+    ours: Callable[..., Any] = cell.cell_contents
+
+    def fail() -> None:
+        error = next(turn)
+        main = threading.current_thread() is threading.main_thread()
+        raise SystemExit if error is KeyboardInterrupt and main else error
+
+    def sync(*args: Any, **kwargs: Any) -> None:
+        if when == "after":
+            ours(*args, **kwargs)
+        fail()
+
+    async def later(*args: Any, **kwargs: Any) -> None:
+        if when == "after":
+            await ours(*args, **kwargs)
+        fail()
+
+    waits = inspect.iscoroutinefunction(ours)
+    monkeypatch.setattr(cell, "cell_contents", later if waits else sync)
+
+
+WHEN = pytest.mark.parametrize("when", ["before", "after"])
+KINDS = pytest.mark.parametrize(
+    "errors",
+    [
+        pytest.param(ERRORS, id="all in turn"),
+        *(pytest.param([e], id=e.__name__, marks=pytest.mark.nightly) for e in ERRORS),
+    ],
+)
+
+
+@WHEN
+@KINDS
+def test_all_wrappers_may_fail_at_once(
+    when: str,
+    errors: Any,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    never_disabled: None,
+) -> None:
+    """F1: whatever a wrapper raises, the function is called once and its result handed on."""
+    turn = itertools.cycle(errors)
+    before = set(client.scheduler_info()["workers"])
+    with stageprof.profile():
+        found = wrappers()
+        for cell in found.values():
+            break_wrapper(cell, turn, monkeypatch, when)
+        assert collections() == EXPECTED
+        assert futures(client) == FUTURES
+    assert len(found) > 40
+    assert set(client.scheduler_info()["workers"]) == before
+    clusters.soon(lambda: process.installed() == [], 5)
+
+
+@WHEN
+@KINDS
+@pytest.mark.parametrize("scheduler", ["threads", "sync"])
+def test_all_wrappers_may_fail_at_once_on_a_local_scheduler(
+    when: str,
+    errors: Any,
+    scheduler: str,
+    monkeypatch: pytest.MonkeyPatch,
+    never_disabled: None,
+) -> None:
+    """F1: and there."""
+    turn = itertools.cycle(errors)
+    with dask.config.set(scheduler=scheduler), stageprof.profile():
+        for cell in wrappers().values():
+            break_wrapper(cell, turn, monkeypatch, when)
+        assert collections() == EXPECTED
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1200)
+@WHEN
+def test_each_wrapper_may_fail_alone(
+    when: str, client: Client, monkeypatch: pytest.MonkeyPatch, never_disabled: None
+) -> None:
+    """F1: the others see the errors of the one."""
+    with stageprof.profile():
+        names = list(wrappers())
+    for name in names:
+        with stageprof.profile(), monkeypatch.context() as patched:
+            break_wrapper(wrappers()[name], itertools.cycle(ERRORS), patched, when)
+            assert (name, collections()) == (name, EXPECTED)
+            assert (name, futures(client)) == (name, FUTURES)
 
 
 REPORTED: list[tuple[Any, str, str]] = [
@@ -277,7 +436,7 @@ REPORTED: list[tuple[Any, str, str]] = [
     (sampler, "look", "sampler"),
     (layers.Lines, "made", "HighLevelGraph.from_collections"),
     (serialization, "_nbytes", "distributed.client.serialize"),
-    (scheduling, "role", "Scheduler._transitions"),
+    (scheduling, "role", "Scheduler._create_taskstate_from_graph"),
     (waiting, "_block", "SyncMethodMixin.sync"),
 ]
 
@@ -292,6 +451,7 @@ def test_a_hook_that_keeps_failing_is_disabled_and_the_recording_says_so(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """F1: off after ten failures, which the log says once and the recording for good."""
     raised = plant(monkeypatch, owner, name, [RuntimeError])
     with stageprof.profile() as prof:
         for i in range(20):
@@ -323,9 +483,9 @@ def test_a_users_interrupt_is_theirs_even_when_it_hits_our_code(
 @pytest.mark.cluster
 @pytest.mark.parametrize("when", ["setup", "transition"])
 def test_a_worker_of_its_own_process_survives_a_broken_hook(when: str) -> None:
-    """`SystemExit` out of a worker's hook would lose the worker, and with it the cluster."""
+    """F1: `SystemExit` out of a worker's hook would lose the worker, and with it the cluster."""
     with clusters.local(2) as client:
-        client.run(_break_worker, "_begin" if when == "setup" else "_note")
+        client.run(_break_worker, "_begin" if when == "setup" else "_note", SystemExit)
         workers = set(client.scheduler_info()["workers"])
         with stageprof.profile() as prof:
             assert client.gather(client.map(inc, range(50), pure=False)) == list(range(1, 51))
@@ -339,10 +499,27 @@ def test_a_worker_of_its_own_process_survives_a_broken_hook(when: str) -> None:
         assert any(text.startswith("worker.transition") for text in coverage["disabled"])
 
 
-def _break_worker(name: str) -> None:
+@pytest.mark.nightly
+@pytest.mark.cluster
+@pytest.mark.parametrize("error", ERRORS)
+def test_nor_does_any_kind_of_error_end_a_worker_under_its_nanny(
+    error: type[BaseException],
+) -> None:
+    """F1: one case of each kind where a nanny would start a new worker: none is started."""
+    with clusters.local(2) as client:
+        client.run(_break_worker, "_note", error)
+        processes = client.run(os.getpid)
+        with stageprof.profile() as prof:
+            assert client.gather(client.map(inc, range(50), pure=False)) == list(range(1, 51))
+        assert client.run(os.getpid) == processes
+    disabled = prof.recording.coverage()["disabled"]
+    assert any(text.startswith("worker.transition") for text in disabled)
+
+
+def _break_worker(name: str, error: type[BaseException]) -> None:
     from stageprof_runtime import worker_plugin
 
     def broken(*args: Any) -> None:
-        raise SystemExit("planted")
+        raise error("planted")
 
     setattr(worker_plugin.WorkerProbe, name, broken)

@@ -15,7 +15,7 @@ import pytest
 from dask import delayed
 from dask.core import flatten
 from dask.tokenize import tokenize
-from distributed import Client
+from distributed import Client, futures_of
 
 import clusters
 import stageprof
@@ -112,8 +112,10 @@ def run(make: Callable[[], Any]) -> tuple[list[str], str]:
 
 def _hash(value: Any) -> str:
     if isinstance(value, pd.DataFrame | pd.Series):
-        # Without us too, the order of a shuffle's rows differs from run to run.
-        return str(tokenize(sorted(value.to_csv(index=False).splitlines()), str(value.dtypes)))
+        # Without us too, the order of a shuffle's rows differs from run to run, and their numbers.
+        numbered = value.index.name is None and value.index.dtype.kind == "i"
+        rows = sorted(value.to_csv(index=not numbered).splitlines())
+        return str(tokenize(rows, str(value.dtypes)))
     if isinstance(value, np.ndarray | np.generic):
         return str(tokenize(np.asarray(value).tobytes(), str(value.dtype), np.shape(value)))
     return repr(sorted(value, key=repr) if isinstance(value, list) else value)
@@ -126,8 +128,10 @@ def same(names: list[str]) -> None:
     assert watched == plain
 
 
-def test_there_are_thirty() -> None:
+def test_there_are_thirty_of_every_kind() -> None:
     assert len(GRAPHS) == 30
+    kinds = {name.partition("-")[0] for name in GRAPHS}
+    assert kinds == {"array", "frame", "bag", "delayed"}
 
 
 @pytest.mark.smoke
@@ -157,19 +161,29 @@ def test_a_cluster_gives_the_same(client: Client) -> None:
     same(list(GRAPHS))
 
 
+#: What is done with futures: each gives futures, whose keys and values are compared.
+FUTURES: dict[str, Callable[[Client], list[Any]]] = {
+    "submit": lambda client: [client.submit(inc, 1)],
+    "map": lambda client: client.map(inc, range(5)),
+    "key": lambda client: [client.submit(add, client.submit(inc, 2), 3, key="mine")],
+    "tuple-key": lambda client: [client.submit(inc, 4, key=("mine", 0, 1))],
+    "tree": lambda client: [client.submit(add, *client.map(inc, range(9)))],
+    "scatter": lambda client: [client.submit(inc, client.scatter(5))],
+    "compute": lambda client: client.compute([tree(), array(30).sum()]),
+    "persist": lambda client: list(futures_of(client.persist(array(30) + 1))),
+    "nested": lambda client: [client.submit(len, {"a": client.map(inc, range(3))})],
+    "retries": lambda client: client.map(inc, range(3), retries=2, priority=5),
+}
+
+
 @pytest.mark.cluster
 def test_futures_have_the_same_keys_and_values(client: Client) -> None:
-    def futures() -> list[Any]:
-        made = [
-            client.submit(inc, 1),
-            *client.map(inc, range(5)),
-            client.submit(add, client.submit(inc, 2), 3, key="mine"),
-            client.persist(tree()),
-        ]
-        values = client.gather(made[:-1])
-        found = [getattr(f, "key", None) for f in made], values, made[-1].compute()
-        del made
-        return list(found)
+    def futures() -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, make in FUTURES.items():
+            made = make(client)
+            found[name] = [f.key for f in made], [_hash(value) for value in client.gather(made)]
+        return found
 
     plain = futures()
     with stageprof.profile():

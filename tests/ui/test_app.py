@@ -93,7 +93,7 @@ def test_two_who_look_do_not_disturb_each_other(browser: Any, running: App) -> N
 def test_hostile_names_run_nowhere(
     watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the report, on every page, and with a pointer over a task."""
+    """B4: in the report, on every page, and with a pointer over a task."""
     monkeypatch.setattr(generate, "_NAMES", _PAYLOADS)
     recording = tmp_path / "hostile.stageprof"
     generate.generate(recording, tasks=400)

@@ -48,7 +48,7 @@ def test_a_union_covers_what_its_parts_cover_once(spans: list[tuple[int, int]]) 
 def test_the_share_of_each_pixel_is_the_time_that_boxes_fill_of_it(
     spans: list[tuple[int, int]], width: int, begin: float, length: float
 ) -> None:
-    pile = Pile(0)
+    pile = Pile(0, 10**9)
     a, b = (
         (np.array(c, np.int64) * 1000 for c in zip(*_apart(spans), strict=True))
         if spans
@@ -83,8 +83,8 @@ def _apart(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def test_days_fit_as_well_as_microseconds() -> None:
-    pile = Pile(0)
     day = 86_400 * 10**9
+    pile = Pile(0, 4 * day)
     pile.add(ROW, np.array([0, 3 * day]), np.array([day, 3 * day + 1_000]), 1)
     boxes = pile.boxes()
     start, stop = boxes.seconds()
@@ -94,7 +94,7 @@ def test_days_fit_as_well_as_microseconds() -> None:
 
 
 def test_nothing_is_no_picture() -> None:
-    boxes = Pile(0).boxes()
+    boxes = Pile(0, 0).boxes()
     assert len(boxes) == 0
     assert boxes.offsets.tolist() == [0]
 

@@ -43,6 +43,7 @@ OURS = "127.0.0.1:5006"
 def test_only_the_right_name_page_and_token_are_let_in(
     host: str, origin: str | None, sent: str | None, let_in: bool
 ) -> None:
+    """B7, T19, T20: the rule itself; tests/reliability/test_web_access.py asks the server."""
     why = refusal(host=host, origin=origin, sent=sent, token=TOKEN, port=PORT)
     assert (why == "") == let_in
 
@@ -81,6 +82,7 @@ def test_without_the_token_nothing_is_told(app: App) -> None:
 
 
 def test_the_token_goes_from_the_address_into_a_cookie(app: App) -> None:
+    """T20: which no script reads and no other site sends."""
     answer = ask(app, app.url.partition(str(app.port))[2])
     kept = answer.headers["Set-Cookie"]
     assert answer.status == 302
@@ -112,6 +114,7 @@ def test_a_port_in_use_is_said_in_one_line(app: App, tmp_path: Path) -> None:
 
 
 def test_it_listens_on_this_machine_only(app: App) -> None:
+    """T20: on no other interface."""
     import psutil
 
     mine = [c for c in psutil.Process().net_connections("tcp") if c.laddr.port == app.port]

@@ -112,6 +112,8 @@ def test_a_recording_is_opened_by_its_name_and_kept(shelf: Shelf) -> None:
 def test_a_name_that_is_not_in_the_list_never_reaches_the_file_system(
     shelf: Shelf, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """B8, T21: by no way of writing a path."""
+
     def never(*_: object) -> None:
         raise AssertionError("the file system was asked")
 
@@ -121,6 +123,7 @@ def test_a_name_that_is_not_in_the_list_never_reaches_the_file_system(
 
 
 def test_a_file_that_became_a_link_is_not_followed(shelf: Shelf, folder: Path) -> None:
+    """B8: between the listing and the opening."""
     path = folder / "cut.stageprof"
     path.unlink()
     path.symlink_to(folder / "whole.stageprof")

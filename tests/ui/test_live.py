@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from distributed import Event
 
 import remains
 from clusters import scheduler_of, separate, soon
@@ -316,6 +317,7 @@ def test_an_end_that_fails_is_said(tmp_path: Path) -> None:
      "x" * 200, "$(rm)", "a;b", "_x"],
 )  # fmt: skip
 def test_only_plain_names_are_saved_under(collector: Collector, tmp_path: Path, name: str) -> None:
+    """B8: what a browser says where to save."""
     with pytest.raises(UsageError):
         a_run(collector, tmp_path).save(name)
     assert list(tmp_path.iterdir()) == []
@@ -412,6 +414,15 @@ def test_a_real_cluster_is_followed_and_left_as_it_was(watched: Watched, tmp_pat
         page.wait_for_function(f"{_DRAWING}?.boxes.count === 5")
         page.get_by_text("5 of 5 tasks done").wait_for()
         page.locator("[data-sp-live=state]", has_text="recording").wait_for()
+        # a task is seen while it runs, with its age
+        go = Event("go", client=client)
+        ended = client.submit(lambda: Event("go").wait(), key="waits-1")
+        page.locator("[data-sp-live-now] li", has_text="waits-1").wait_for()
+        page.wait_for_function(f"{_DRAWING}.boxes.opened.size === 1")
+        go.set()
+        ended.result()
+        page.wait_for_function(f"{_DRAWING}.boxes.opened.size === 0")
+        assert page.evaluate(f"{_DRAWING}.boxes.count") == 6
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
         soon(lambda: remains.everywhere(client) == [], 15)

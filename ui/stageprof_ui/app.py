@@ -64,12 +64,19 @@ def page(
         back: whether there is a list of recordings to go back to.
     """
     pn.extension("tabulator", notifications=False)
-    summary, stock = store.summary, store.stock()
+    summary, stock = store.summary, store.stock(served=not policy)
     wrong = ". ".join(filter(None, (summary.incomplete, trouble)))
     views = [(name, title, shown(view, store, stock)) for name, title, view in (*front, *PAGES)]
     return framed(
         views, summary.label, " · ".join(summary.facts), trouble=wrong, policy=policy, back=back
     )
+
+
+def prepare(store: Store) -> None:
+    """Make what the views take of a recording, so that the first who looks need not wait."""
+    stock = store.stock(served=True)
+    for _, _, view in PAGES:
+        shown(view, store, stock)
 
 
 def shown(view: View, store: Store, stock: Stock) -> Any:

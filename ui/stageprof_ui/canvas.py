@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-import numpy as np
 from bokeh.models import (
     BasicTickFormatter,
     BoxSelectTool,
@@ -22,11 +21,9 @@ from bokeh.models import (
 from bokeh.models.widgets import Div
 
 from stageprof_ui import browser
-from stageprof_ui.columns.boxes import Boxes
-from stageprof_ui.columns.holds import Holds
-from stageprof_ui.columns.packing import steps
-from stageprof_ui.columns.tables import KEYS, Tables
+from stageprof_ui.columns.sent import Sent
 from stageprof_ui.columns.timeline import Line
+from stageprof_ui.far import Far, conversation
 from stageprof_ui.figure import bare
 
 #: Pixels of a line of full height, at least, and what the axis takes.
@@ -45,6 +42,8 @@ class Stock:
     tables: ColumnDataSource
     stories: ColumnDataSource
     x_range: Range1d
+    #: who is asked for boxes that are too many to be sent
+    far: Far | None = None
     #: our script, for pages that do not hold it
     library: ColumnDataSource = field(
         default_factory=lambda: ColumnDataSource(data={"code": [browser.body()]})
@@ -53,33 +52,17 @@ class Stock:
     story: Div = field(default_factory=lambda: _told("story"))
 
     @classmethod
-    def of(
-        cls,
-        name: str,
-        boxes: Boxes,
-        tables: Tables,
-        stories: dict[str, Any],
-        end_s: float,
-        holds: Holds | None = None,
-    ) -> Stock:
-        """The stock of a recording."""
+    def of(cls, name: str, sent: Sent, end_s: float, far: Far | None = None) -> Stock:
+        """The stock of a recording of `end_s` seconds; `far` if its boxes stay here."""
         end = max(end_s, 1e-6)
         return cls(
             name,
-            ColumnDataSource(data=columns(boxes) | (holds.columns() if holds else {})),
-            ColumnDataSource(data={"tables": [json.dumps(asdict(tables))]}),
-            ColumnDataSource(data=stories),
+            ColumnDataSource(data=sent.boxes),
+            ColumnDataSource(data={"tables": [sent.tables]}),
+            ColumnDataSource(data=sent.stories),
             Range1d(start=0, end=end, bounds=(-0.05 * end, 1.05 * end)),
+            far,
         )
-
-
-def columns(boxes: Boxes) -> dict[str, Any]:
-    """What `browser/boxes.js` reads: one row, each cell of which is an array."""
-    names = ("length", "step", "layer", "gil", "offsets")
-    # The number of a run leads to its key; where keys are too many to be sent, to nothing.
-    run = boxes.run if len(boxes) <= KEYS else np.minimum(boxes.run, 0)
-    grown = {"start": [steps(boxes.start)], "run": [steps(run)]}
-    return {"unit_ns": [boxes.unit_ns]} | grown | {name: [getattr(boxes, name)] for name in names}
 
 
 def _told(name: str) -> Div:
@@ -92,13 +75,13 @@ class Drawn:
 
     plot: Any
     _stock: Stock
-    _args: dict[str, Any]
+    args: dict[str, Any]
 
     def call(self, code: str, **more: Any) -> CustomJS:
         """A callback in which `d` is the drawing (`browser/drawing.js`)."""
-        got = ", ".join(self._args)
+        got = ", ".join(self.args)
         head = f"const d = S.drawing({json.dumps(self._stock.name)}, {{{got}}});\n"
-        return CustomJS(args=self._args | more, code=browser.PRELUDE + head + code)
+        return CustomJS(args=self.args | more, code=browser.PRELUDE + head + code)
 
 
 def drawn(
@@ -145,7 +128,10 @@ def _args(
     plot: Any, stock: Stock, image: ColumnDataSource, both: Sequence[Sequence[Line]], mode: str
 ) -> dict[str, Any]:
     texts = [json.dumps([asdict(line) for line in lines]) for lines in both]
-    return {
+    more = (
+        dict(zip(("asked", "answered"), conversation(stock.far), strict=True)) if stock.far else {}
+    )
+    return more | {
         "figure": plot,
         "image": image,
         "source": stock.source,
@@ -164,6 +150,8 @@ def _listen(whole: Drawn) -> None:
         model.js_on_change("end", redraw)
     for name in ("inner_width", "inner_height"):
         plot.js_on_change(name, redraw)
+    if answered := whole.args.get("answered"):
+        answered.js_on_change("data", whole.call("d.answer(answered.data);"))
     plot.js_on_event("mousemove", whole.call("d.hover(cb_obj);"))
     plot.js_on_event("mouseleave", whole.call("d.leave();"))
     plot.js_on_event("tap", whole.call("d.tap(cb_obj);"))

@@ -15,14 +15,11 @@ from urllib.parse import parse_qs, urlsplit
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, parse_cookie
 from tornado.web import OutputTransform, RequestHandler
 
-#: Sent with every answer.
+from stageprof_ui import policy
+
+#: Sent with every answer; the policy of a page allows its own scripts, too.
 HEADERS: Final[Mapping[str, str]] = {
-    "Content-Security-Policy": (
-        "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; "
-        "script-src-attr 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-        "font-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'none'; "
-        "frame-ancestors 'none'"
-    ),
+    "Content-Security-Policy": policy.allowing(policy.APP, ""),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
@@ -91,6 +88,11 @@ def _headed() -> Callable[[HTTPServerRequest], OutputTransform]:
         ) -> tuple[int, HTTPHeaders, bytes]:
             for name, value in HEADERS.items():
                 headers[name] = value
+            if headers.get("Content-Type", "").startswith("text/html"):  # sent in one piece
+                page = policy.plain(chunk.decode("utf-8", "replace"))
+                headers["Content-Security-Policy"] = policy.allowing(policy.APP, page)
+                chunk = page.encode()
+                headers["Content-Length"] = str(len(chunk))
             return status_code, headers, chunk
 
     return Headed

@@ -21,6 +21,7 @@ from stageprof_runtime.errors import UsageError
 from stageprof_runtime.stage import step_name
 from stageprof_ui.columns.growth import Growth
 from stageprof_ui.columns.library import SUFFIX
+from stageprof_ui.columns.running import Now
 from stageprof_ui.store import Store
 
 #: Seconds between two looks at what came in.
@@ -99,6 +100,11 @@ class Run:
     def running(self) -> bool:
         """Whether it is still being recorded."""
         return self.state in ("recording", "stopping")
+
+    @property
+    def now(self) -> list[Now]:
+        """Tasks that are taken to run, the oldest first; none once nothing more is heard."""
+        return self.growth.now if self.running else []
 
     def stop(self) -> None:
         """Record no more; returns at once, and `state` says when it is so."""

@@ -16,16 +16,10 @@ from panel import Template
 from panel.io.save import save
 
 from stageprof_collectors.comparison.comparison import Compared
+from stageprof_ui import policy
 from stageprof_ui.app import comparison, page
 from stageprof_ui.store import Store
 
-#: What the page may do: run its own scripts (Bokeh makes functions of callbacks: `unsafe-eval`),
-#: style itself, show pictures that it holds. It may not ask anybody for anything.
-_POLICY: Final = (
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:; "
-    "style-src 'unsafe-inline'; "
-    "img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'; object-src 'none'"
-)
 #: What of Bokeh the pages use; without WebGL, which nothing here draws with.
 _PARTS: Final = ("bokeh", "bokeh-widgets", "bokeh-tables")
 #: Up to so many tasks their stories are in the report, which would be too large to send else.
@@ -36,14 +30,14 @@ _ICONS: Final = re.compile(r"<link[^>]*rel=\"(?:icon|apple-touch-icon|manifest)\
 def text(store: Store) -> str:
     """The report as HTML."""
     store.stories_most = min(store.stories_most, STORIES)
-    return _text(page(store, policy=_POLICY))
+    return _text(page(store, policy=policy.REPORT))
 
 
 def compared(stores: Sequence[Store], found: Compared) -> str:
     """One recording of each side beside the other, what was found, and the pages of the last."""
     for store in stores:
         store.stories_most = min(store.stories_most, STORIES)
-    return _text(comparison(stores, len(stores) - 1, judged=found, policy=_POLICY))
+    return _text(comparison(stores, len(stores) - 1, judged=found, policy=policy.REPORT))
 
 
 def _text(template: Template) -> str:
@@ -57,16 +51,18 @@ def _text(template: Template) -> str:
         template=document.template,
         template_variables=document.template_variables,
     )
-    return _ICONS.sub("", out.getvalue())
+    made = policy.plain(_ICONS.sub("", out.getvalue()))
+    return made.replace(policy.REPORT, policy.allowing(policy.REPORT, made), 1)
 
 
 def _inlined(document: Any) -> None:
     """Style sheets become part of the page, each once, whoever uses it."""
     known: dict[str, InlineStyleSheet] = {}
-    for model in document.models:
-        sheets = getattr(model, "stylesheets", None)
-        if sheets:
-            model.stylesheets = [_shared(sheet, known) for sheet in sheets]
+    with document.models.freeze():  # or all of them are counted anew at each change
+        for model in document.models:
+            sheets = getattr(model, "stylesheets", None)
+            if sheets:
+                model.stylesheets = [_shared(sheet, known) for sheet in sheets]
 
 
 def _shared(sheet: Any, known: dict[str, InlineStyleSheet]) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import param
 
@@ -13,9 +14,11 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.settings import DEFAULTS, Settings
 from stageprof_collectors.summary import Summary, summarize
 from stageprof_ui.canvas import Stock
-from stageprof_ui.columns import boxes, holds, story, tables, timeline
+from stageprof_ui.columns import boxes, holds, overview, sent, story, tables, timeline
+from stageprof_ui.far import Far
 
 _NUMBERS: Final = itertools.count(1)
+T = TypeVar("T")
 
 
 class Store(param.Parameterized):
@@ -25,6 +28,8 @@ class Store(param.Parameterized):
     recording: Any = param.ClassSelector(class_=Recording, constant=True, allow_None=False)
     #: up to so many tasks their stories go to the browser
     stories_most = param.Integer(story.MOST)
+    #: above so many boxes they stay here, and the browser asks for what it shows
+    near_most = param.Integer(5_000_000)
     settings: Any = param.ClassSelector(class_=Settings, default=DEFAULTS, constant=True)
 
     #: whether lines of the user's program are shown; not where pages may be sent to others
@@ -36,6 +41,7 @@ class Store(param.Parameterized):
         given = {"recording": recording, "settings": settings, "sources": sources}
         super().__init__(**given)  # type: ignore[no-untyped-call]
         self._name = f"app {next(_NUMBERS)}"
+        self._made: dict[Hashable, Any] = {}
 
     @cached_property
     def summary(self) -> Summary:
@@ -47,6 +53,7 @@ class Store(param.Parameterized):
         examine(self.recording, self.settings, progress=progress)
         # To ask for one makes it, and it is kept.
         _ = self.summary, self.boxes, self.holds, self.tables, self.stories
+        _ = self._apart if self.far else self._sent
 
     @cached_property
     def boxes(self) -> boxes.Boxes:
@@ -56,7 +63,8 @@ class Store(param.Parameterized):
     @cached_property
     def holds(self) -> holds.Holds:
         """When the threads among them held the GIL or waited for it."""
-        return holds.holds(self.recording, self.boxes)
+        most = 0 if self._many else holds.MOST
+        return holds.holds(self.recording, self.boxes, most)
 
     @cached_property
     def tables(self) -> tables.Tables:
@@ -68,8 +76,49 @@ class Store(param.Parameterized):
         """What each task waited for."""
         return story.stories(self.recording, self.boxes.unit_ns, most=self.stories_most)
 
-    def stock(self) -> Stock:
-        """What the figures of one session share; models belong to one document."""
-        data = self.stories.columns() | {"keys": [tables.keys(self.recording)]}
-        end = self.recording.wall
-        return Stock.of(self._name, self.boxes, self.tables, data, end, self.holds)
+    def made(self, make: Callable[..., T], **how: Hashable) -> T:
+        """What a function makes of the recording: once, for all who look at it."""
+        wanted = make, *sorted(how.items())
+        if wanted not in self._made:
+            self._made[wanted] = make(self.recording, **how)
+        found: T = self._made[wanted]
+        return found
+
+    @cached_property
+    def cards(self) -> dict[str, Any]:
+        """The findings, and what of the recording each is about."""
+        return overview.findings(self.recording, self.summary)
+
+    @cached_property
+    def far(self) -> Far | None:
+        """Who answers for the boxes; None if they are few enough to be sent."""
+        return Far(self.recording, self.boxes, self.tables) if self._many else None
+
+    @property
+    def _many(self) -> bool:
+        return len(self.boxes) > self.near_most
+
+    def stock(self, *, served: bool = False) -> Stock:
+        """What the figures of one session share; models belong to one document.
+
+        Args:
+            served: whether a server is there to be asked for more.
+        """
+        far = self.far if served else None
+        return Stock.of(self._name, self._apart if far else self._sent, self.recording.wall, far)
+
+    @cached_property
+    def _sent(self) -> sent.Sent:
+        """What goes to every browser."""
+        held = sent.columns(self.boxes) | self.holds.columns()
+        return sent.Sent(held, self._told, sent.text(self.tables))
+
+    @cached_property
+    def _apart(self) -> sent.Sent:
+        """The same without the boxes."""
+        none = sent.columns(sent.emptied(self.boxes))
+        return sent.Sent(none, self._told, sent.text(self.tables))
+
+    @cached_property
+    def _told(self) -> dict[str, Any]:
+        return self.stories.columns() | {"keys": [tables.keys(self.recording)]}

@@ -14,8 +14,7 @@ from stageprof_collectors.phrase import of_wall
 from stageprof_collectors.quantity import seconds
 from stageprof_collectors.relief import Covered, relief
 from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Limit, Limits, Rule
-from stageprof_collectors.timeline import Ints
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_runtime.stage import IMPORT, Stage
 
 if TYPE_CHECKING:
@@ -111,7 +110,8 @@ def _compute(
     for i in found:
         lanes[i.place, i.thread].append((i.start, i.stop))
     for (place, thread), spans in lanes.items():
-        mine: Ints = np.flatnonzero((runs["wplace"] == place) & (runs["thread"] == thread))
+        mine = recording.timeline.at.of(place)
+        mine = mine[runs["thread"][mine] == thread]
         start, stop = runs["start"][mine], runs["stop"][mine]
         left[mine] = 1 - Covered(spans).of(start, stop) / np.maximum(stop - start, 1)
     return np.clip(left, 0.0, 1.0)
@@ -164,6 +164,7 @@ RULE = Rule(
     stage=Stage.SERIALIZATION,
     summary="Modules are imported for the first time while the caller waits.",
     find=find,
+    ground=Ground.RECORDED,
     limits={
         "share": Limit(0.03, "of the wall time: from here on a finding is more than a note"),
         "seconds": Limit(0.5, "less is not worth another way of starting workers"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from stageprof_collectors.cost import cost_of
 from stageprof_collectors.finding import Finding, Fix, Severity, Where, severity
 from stageprof_collectors.quantity import seconds, size
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.spreading import DATA
 from stageprof_collectors.training import (
     Given,
@@ -156,5 +156,6 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="An array that is cut across its columns goes into a training.",
     find=find,
+    ground=Ground.RECORDED,
     limits={"cost_share": Limit(0.01, "less of the wall time than this is not worth a line")},
 )

@@ -9,7 +9,7 @@ from stageprof_collectors.embedding import Embedded, Without, embedded
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import count, seconds, size
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.toll import toll
 from stageprof_runtime.stage import Stage
 
@@ -80,5 +80,6 @@ RULE = Rule(
     stage=Stage.SERIALIZATION,
     summary="An object in a graph takes longer to pickle than its bytes explain.",
     find=find,
+    ground=Ground.RECORDED,
     limits={"share": Limit(0.01, "of the wall time in pickling it: it grows with every task")},
 )

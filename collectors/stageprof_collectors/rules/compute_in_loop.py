@@ -14,7 +14,7 @@ from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.groups import Row
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.timeline import LOCAL, Ints
 from stageprof_runtime.rounds import CARRIED, UNKNOWN
 
@@ -130,6 +130,7 @@ RULE = Rule(
     stage=None,
     summary="Blocking computes follow one another that do not depend on each other.",
     find=find,
+    ground=Ground.RECORDED,
     limits={
         "calls": Limit(3, "computes from a line: two are written out in many a program"),
     },

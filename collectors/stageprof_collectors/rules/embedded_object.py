@@ -10,7 +10,7 @@ from stageprof_collectors.embedding import Embedded, Without, embedded
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.phrase import at, made_at, of_wall, word
 from stageprof_collectors.quantity import count, size
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.toll import toll
 from stageprof_runtime.stage import Stage
 
@@ -119,6 +119,7 @@ RULE = Rule(
     stage=Stage.SERIALIZATION,
     summary="A large object of the user's travels inside the graph or with its tasks.",
     find=find,
+    ground=Ground.RECORDED,
     limits={
         "share": Limit(0.01, "of the wall time in pickling it: it grows with every task"),
         "nbytes": Limit(10_000_000, "bytes in the graph or sent: where Dask warns, too"),

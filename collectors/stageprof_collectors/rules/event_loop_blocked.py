@@ -19,7 +19,7 @@ from stageprof_collectors.intervals import Segment, clip, innermost, length
 from stageprof_collectors.looks import Look, Looks
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import count, seconds
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.standing import Standing, seconds_of, without
 from stageprof_collectors.toll import toll
 from stageprof_runtime.stage import Stage
@@ -141,7 +141,7 @@ def _held(recording: Recording, held: Standing, pauses: Standing) -> Held:
     """The collector, if it had more than half of the time; else the task that ran most in it."""
     whole = collected = 0
     during: dict[str, int] = {}
-    runs, prefixes = recording.timeline.runs, recording.tasks()["prefix"].to_numpy()
+    runs, prefixes = recording.timeline.runs, recording.prefixes
     for place, spans in held.items():
         mine = innermost((a, b, None) for a, b in spans)
         whole += length(mine)
@@ -196,6 +196,7 @@ RULE = Rule(
     stage=Stage.COMMUNICATION,
     summary="The event loop of a worker or of the scheduler could not run.",
     find=find,
+    ground=Ground.CROWDED,
     limits={
         "stall_s": Limit(
             STALL_S, "shorter stalls are the turns that threads take in a healthy process"

@@ -15,7 +15,7 @@ from stageprof_collectors.gone import without, worked_s
 from stageprof_collectors.groups import Row
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import count
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_runtime.event import STATUS
 from stageprof_runtime.stage import Stage
 
@@ -131,6 +131,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Tasks failed or were lost after they had worked, and were run again.",
     find=find,
+    ground=Ground.RECORDED,
     limits={
         "share": Limit(0.02, "of the wall time in work thrown away: less is not worth a change"),
     },

@@ -9,7 +9,7 @@ from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.groups import Row
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.quantity import count, seconds, share
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.standing import Standing, in_runs, seconds_of, shared, stood, without
 from stageprof_collectors.toll import toll
 
@@ -130,6 +130,7 @@ RULE = Rule(
     stage=None,
     summary="Garbage collection takes more than a share of a process's time.",
     find=find,
+    ground=Ground.RECORDED,
     limits={
         "share": Limit(0.05, "of a process's time: a healthy one spends 1 or 2 % on collecting"),
         "path": Limit(0.02, "of the wall time on the critical path: less is not worth a change"),

@@ -19,8 +19,9 @@ from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.looks import Looks
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.quantity import count
-from stageprof_collectors.rule import Limit, Limits, Rule
-from stageprof_collectors.timeline import LOCAL, Ints, present
+from stageprof_collectors.rows import Rows
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.timeline import LOCAL, Ints
 from stageprof_runtime.stack import LIBRARY
 from stageprof_runtime.stage import STEP, Stage
 
@@ -72,8 +73,9 @@ def _beside_others(runs: dict[str, Ints]) -> NDArray[np.bool_]:
     """Whether other runs were going on in the same worker process for some of a run's time."""
     beside = np.zeros(len(runs["run"]), np.bool_)
     cluster = (runs["run"] < LOCAL) & (runs["seen"] == 1)
-    for place in present(np.where(cluster, runs["wplace"], -1)):
-        mine = np.flatnonzero(cluster & (runs["wplace"] == place))
+    at = Rows(np.where(cluster, runs["wplace"], -1))
+    for place in at.numbers:
+        mine = at.of(place)
         threads = np.unique(runs["thread"][mine])
         if len(threads) > 1:
             beside[mine] = concurrency(runs["start"][mine], runs["stop"][mine]) > 1.5
@@ -139,7 +141,7 @@ class Holder(NamedTuple):
 
 def _waiting(recording: Recording, waited_s: Floats) -> str:
     """The prefix whose tasks waited most."""
-    prefixes = recording.tasks()["prefix"].to_numpy()
+    prefixes = recording.prefixes
     total: dict[str, float] = {}
     for prefix, waiting in zip(prefixes.tolist(), waited_s.tolist(), strict=True):
         total[prefix] = total.get(prefix, 0.0) + waiting
@@ -165,6 +167,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Threads of a worker wait for one another's GIL.",
     find=find,
+    ground=Ground.SPREAD,
     limits={
         "seconds": Limit(0.2, "waiting of all tasks together; less is within the measurement"),
         "share": Limit(0.02, "of the wall time on the critical path: less is not worth a restart"),

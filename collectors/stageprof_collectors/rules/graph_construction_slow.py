@@ -11,7 +11,7 @@ from stageprof_collectors.advice import one_function
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.site import Collection, Site
 from stageprof_runtime.stage import STEP, Stage
 
@@ -170,5 +170,6 @@ RULE = Rule(
     stage=Stage.CONSTRUCTION,
     summary="Building graphs takes more than a share of the run.",
     find=find,
+    ground=Ground.RECORDED,
     limits={"share": Limit(0.05, "of the wall time: less is not worth a change of the program")},
 )

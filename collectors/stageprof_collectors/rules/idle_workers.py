@@ -16,7 +16,7 @@ from stageprof_collectors.idleness import Idleness
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import count
 from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.skew import Skews
 from stageprof_collectors.training import Trainings
 from stageprof_runtime.stage import STEP, Stage
@@ -199,6 +199,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Threads have nothing to do for more than half of the time in which any work.",
     find=find,
+    ground=Ground.SPREAD,
     limits={
         "share": Limit(0.05, "of the wall time, in cost and saving: less is not worth a change"),
         "efficiency": Limit(0.5, "what a further thread does at least of one's work; half is lost"),

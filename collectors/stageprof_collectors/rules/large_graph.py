@@ -15,7 +15,7 @@ from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.overhead import Overhead
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.quantity import seconds, size
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.timeline import Ints
 
 if TYPE_CHECKING:
@@ -133,6 +133,7 @@ RULE = Rule(
     stage=None,
     summary="The number of pieces of arrays or data frames costs more than a share of the run.",
     find=find,
+    ground=Ground.CROWDED,
     limits={
         "tasks": Limit(MANY, "a task costs about a millisecond: fewer never cost a second"),
         "share": Limit(0.05, "of the wall time: with less, no other size of pieces is worth it"),

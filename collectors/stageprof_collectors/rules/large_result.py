@@ -15,7 +15,7 @@ from stageprof_collectors.path import Step
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.quantity import size
 from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.timeline import Ints
 from stageprof_runtime.stage import STEP, Stage
 
@@ -147,6 +147,7 @@ RULE = Rule(
     stage=Stage.COMMUNICATION,
     summary="Bringing the result to the client takes more than a share of the run.",
     find=find,
+    ground=Ground.REWRITTEN,
     limits={
         "share": Limit(0.1, "of the wall time: results have to come somehow"),
         "bytes": Limit(10e6, "fetched: with less it is not their size that takes the time"),

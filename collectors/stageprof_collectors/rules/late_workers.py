@@ -11,17 +11,17 @@ from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.quantity import count, seconds
 from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Limit, Limits, Rule
-from stageprof_runtime.stage import Stage
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
+from stageprof_runtime.stage import OUTSIDE, Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _TEXT = (
     "Wait for the workers before you hand over work: tasks that have begun, and data that is in "
-    "place, stay where they are. The wait itself takes as long as the workers need ({wait} here); "
-    "start the cluster first and do meanwhile what needs no workers, or start it once for several "
-    "runs."
+    "place, stay where they are. The wait itself takes as long as the workers need ({wait} here): "
+    "ask for all of them when you start the cluster and do meanwhile what needs no workers, or "
+    "start it once for several runs."
 )
 _CODE = """\
 from distributed import Client
@@ -48,8 +48,10 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 def _finding(recording: Recording, crew: Crew, cost: float, wait: float) -> Finding:
     workers, late = len(crew.fullest), len(crew.late)
     there = recording.replay.saving(Change(workers=workers))
-    # At best they are there when the program begins; at worst it stands still until they are.
-    saved = max(0.0, there[0] - wait), there[1]
+    # At best they are there when the tasks begin, for they were asked for before; at worst the
+    # program stands still for as long as it has nothing else to do meanwhile.
+    still = max(0.0, wait - _before(recording, crew.begun))
+    saved = max(0.0, there[0] - still), there[1]
     file, line = _line(recording, crew.begun)
     return Finding(
         rule=RULE.id,
@@ -75,6 +77,12 @@ def _finding(recording: Recording, crew: Crew, cost: float, wait: float) -> Find
     )
 
 
+def _before(recording: Recording, began: int) -> float:
+    """Seconds of the user's own code before the first task: workers may be started meanwhile."""
+    own = [s for s in recording.path_steps if s.what.step == OUTSIDE and s.stop <= began]
+    return sum(s.stop - s.start for s in own) / 1e9
+
+
 def _line(recording: Recording, began: int) -> tuple[str, int]:
     """The user's line that handed over the graph whose tasks began first."""
     graphs = [g for g in recording.timeline.graphs if g.submit and g.submitted <= began]
@@ -87,6 +95,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="The run began before all of its workers were there.",
     find=find,
+    ground=Ground.SPREAD,
     limits={
         "threads": Limit(0.2, "of all threads that came late: fewer change little"),
         "share": Limit(0.03, "of the wall time that passed without them: less is not worth it"),

@@ -12,7 +12,7 @@ from stageprof_collectors.apart import apart
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.quantity import count, seconds, span
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.timeline import LOCAL, Ints
 from stageprof_runtime.stage import STEP, Stage
 
@@ -23,9 +23,13 @@ Floats = NDArray[np.float64]
 
 #: Seconds that processes take to start, each computation anew, at least and at most: Python, Dask
 #: and NumPy or pandas are imported, in all processes at the same time.
-START_S: Final = (0.3, 2.0)
+START_S: Final = (0.2, 1.0)
 #: Of what looks like waiting for the GIL some is waiting for a processor; as in gil-contention.
 LEAST: Final = 0.7
+#: Dask gives a process so many tasks at a time, unless it is told otherwise: with few tasks the
+#: other processes get none. There should be a few such batches for each.
+BATCH: Final = 6
+BATCHES: Final = 4
 #: What is done for a task's data on their way, by the scheduler's own thread and by the processes.
 _LOOP: Final = tuple(STEP[step] for step in ("task.dump", "result.load"))
 _THERE: Final = tuple(STEP[step] for step in ("task.load", "result.dump"))
@@ -36,6 +40,10 @@ _PROCESSES: Final = (
     "included. Data are copied between processes, so let tasks return little; and start the "
     'program under `if __name__ == "__main__":`.'
 )
+_ONE_BY_ONE: Final = (
+    " A process is given six tasks at a time, which with {tasks} leaves others without: have them "
+    "handed out one by one."
+)
 _THREADS: Final = (
     "Use the threads scheduler: nothing is copied between threads. With it the same takes about "
     "{time}, if the tasks leave the GIL alone (NumPy, pandas on numbers, PyArrow); tasks in pure "
@@ -44,7 +52,7 @@ _THREADS: Final = (
 _CODE: Final = """\
 import dask
 
-dask.config.set(scheduler="{name}")  # or for one call: x.compute(scheduler="{name}")"""
+dask.config.set(scheduler="{name}"{more})  # or for one call: x.compute(scheduler="{name}"{more})"""
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -100,9 +108,9 @@ def _on_path(recording: Recording, waited: Floats) -> float:
 def _processes(
     recording: Recording, rows: Ints, waited: float, cost: float, saved: tuple[float, float]
 ) -> Finding:
-    runs = recording.timeline.runs
-    n = len(np.unique(runs["thread"][rows]))
+    n = len(np.unique(recording.timeline.runs["thread"][rows]))
     where = _main(recording, rows)
+    few = len(rows) < BATCHES * BATCH * n
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
@@ -120,8 +128,9 @@ def _processes(
         cost_s=cost,
         saving_s=saved,
         fix=Fix(
-            _PROCESSES.format(n=n, time=_predicted(recording, saved)),
-            _CODE.format(name="processes"),
+            _PROCESSES.format(n=n, time=_predicted(recording, saved))
+            + (_ONE_BY_ONE.format(tasks=count(len(rows), "task")) if few else ""),
+            _CODE.format(name="processes", more=", chunksize=1" if few else ""),
         ),
         where=where,
         cause="local-scheduler",
@@ -161,7 +170,10 @@ def _copying(recording: Recording, limits: Limits) -> Iterator[Finding]:
         },
         cost_s=loop,
         saving_s=saved,
-        fix=Fix(_THREADS.format(time=_predicted(recording, saved)), _CODE.format(name="threads")),
+        fix=Fix(
+            _THREADS.format(time=_predicted(recording, saved)),
+            _CODE.format(name="threads", more=""),
+        ),
         where=where,
         cause="local-scheduler",
     )
@@ -190,6 +202,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Threads of the local scheduler wait for the GIL, or its processes copy data.",
     find=find,
+    ground=Ground.SPREAD,
     limits={
         "tasks": Limit(2, "one task takes as long on any scheduler"),
         "waited": Limit(0.2, "of the tasks' time: with less, processes hardly pay for their start"),

@@ -11,7 +11,7 @@ from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.overhead import Overhead
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import count, seconds
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.tasks import names
 from stageprof_collectors.timeline import Ints
 from stageprof_runtime.stage import Stage
@@ -121,6 +121,7 @@ RULE = Rule(
     stage=Stage.CONSTRUCTION,
     summary="Long chains of tasks that need only the one before are left as separate tasks.",
     find=find,
+    ground=Ground.RECORDED,
     limits={
         "tasks": Limit(MANY, "a task costs about a millisecond: fewer never cost a second"),
         "length": Limit(CHAIN, "shorter ones are usual: reading, cleaning and writing are three"),

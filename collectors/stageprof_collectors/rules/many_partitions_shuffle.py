@@ -13,7 +13,7 @@ from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.quantity import size
 from stageprof_collectors.replay import Change
 from stageprof_collectors.reshuffles import Repeated, Reshuffles
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.toll import toll
 from stageprof_runtime.stage import Stage
 
@@ -34,19 +34,13 @@ by_key = ddf.shuffle(key).persist()"""
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for each set of data that was shuffled more than once."""
-    if not any("shuffle" in name or "hash" in name for name in _prefixes(recording)):
+    if not any("shuffle" in name or "hash" in name for name in recording.layered.names):
         return
     for repeated in Reshuffles(recording).all:
         change = _without(recording, repeated)
         cost = toll(recording, change)
         if cost >= limits["share"] * recording.wall:
             yield _finding(recording, repeated, change, cost)
-
-
-def _prefixes(recording: Recording) -> set[str]:
-    """What the keys begin with; the first look, which most recordings end with."""
-    keys = recording.store.keys(recording.timeline.runs["key"])
-    return {key.lstrip("('").rpartition("-")[0] for key in keys}
 
 
 def _without(recording: Recording, repeated: Repeated) -> Change:
@@ -88,6 +82,7 @@ RULE = Rule(
     stage=Stage.COMMUNICATION,
     summary="The same data are shuffled more than once.",
     find=find,
+    ground=Ground.CROWDED,
     instead_of=frozenset({"repeated-compute"}),
     limits={
         "share": Limit(0.02, "of the wall time on the critical path: less is not worth the memory"),

@@ -9,7 +9,7 @@ from stageprof_collectors import shortage
 from stageprof_collectors.finding import Finding, Fix, Severity, severity
 from stageprof_collectors.leak import WARM, Leak, leaks
 from stageprof_collectors.quantity import count, seconds, size
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.trend import LEAST
 from stageprof_runtime.stage import Stage
 
@@ -133,6 +133,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Workers' memory grows with each computation and is not given back.",
     find=find,
+    ground=Ground.RECORDED,
     limits={
         "chance": Limit(0.01, "how probable growth by chance may be: one in a hundred runs"),
         "grown_bytes": Limit(

@@ -15,7 +15,7 @@ from stageprof_collectors.memory import Limits as Thresholds
 from stageprof_collectors.memory import Taken
 from stageprof_collectors.misjudged import misjudged
 from stageprof_collectors.quantity import seconds, share, size
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.sizing import bigger, sizing
 from stageprof_runtime.stage import Stage
 
@@ -111,6 +111,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Workers' memory came close to what they may take, or went beyond.",
     find=find,
+    ground=Ground.CROWDED,
     limits={
         "spilling": Limit(4.0, "times as long as workers were paused: then `spilling` says more"),
         "reached": Limit(

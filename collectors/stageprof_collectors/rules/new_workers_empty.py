@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stageprof_collectors.cost import cost_of
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.quantity import count, seconds
-from stageprof_collectors.rule import Limits, Rule
+from stageprof_collectors.rule import Ground, Limits, Rule
 from stageprof_collectors.spreading import EFFICIENCY, code, enough, saving
 from stageprof_collectors.training import Training, Trainings, at, cause, what
 from stageprof_runtime.stage import Stage
@@ -84,5 +84,6 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Workers that joined hold no pieces of the data, so they take no part in a training.",
     find=find,
+    ground=Ground.SPREAD,
     limits={"efficiency": EFFICIENCY},
 )

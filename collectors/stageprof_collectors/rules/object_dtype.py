@@ -10,7 +10,7 @@ from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.looks import Look, Looks
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.quantity import count, share, size
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_runtime.stack import OBJECTS
 from stageprof_runtime.stage import Stage
 
@@ -157,6 +157,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Tasks work on object columns whose values a dtype could hold.",
     find=find,
+    ground=Ground.REWRITTEN,
     limits={
         "looks": Limit(5, "fewer of the looks at tasks may be chance"),
         "share": Limit(0.02, "of the wall time on the critical path: less is not worth converting"),

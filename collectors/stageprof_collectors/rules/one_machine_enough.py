@@ -19,7 +19,7 @@ from stageprof_collectors.path import Step
 from stageprof_collectors.phrase import of_wall
 from stageprof_collectors.quantity import count, seconds, size
 from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_runtime.stage import OUTSIDE, SIX, STEP, STEPS, Stage
 
 if TYPE_CHECKING:
@@ -63,9 +63,11 @@ def _inside(recording: Recording) -> float:
 
 def _moving(recording: Recording) -> Bools:
     """Which runs only move data between workers: on one machine there is nothing to move."""
-    prefixes = recording.tasks()["prefix"].astype(str)
-    found: Bools = prefixes.str.contains("shuffle|p2p|barrier", regex=True).to_numpy(np.bool_)
-    return found
+    moving = ("shuffle", "p2p", "barrier")
+    layered = recording.layered
+    return layered.among(
+        i for i, prefix in enumerate(layered.prefixes) if any(word in prefix for word in moving)
+    )
 
 
 def _alone(needed: Bools) -> Change:
@@ -139,6 +141,7 @@ RULE = Rule(
     stage=None,
     summary="One thread without a cluster would be done sooner.",
     find=find,
+    ground=Ground.CROWDED,
     limits={
         "part": Limit(0.33, "of the time in Dask that the tasks' work is: with more, it may help"),
         "seconds": Limit(1.0, "in Dask: for less nobody changes a program"),

@@ -14,7 +14,7 @@ from stageprof_collectors.crowd import CHAIN
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.site import Site
 from stageprof_runtime.stage import STEP, Stage, stage_of
 
@@ -120,5 +120,6 @@ RULE = Rule(
     stage=Stage.OPTIMIZATION,
     summary="Optimizing graphs takes more than a share of the run.",
     find=find,
+    ground=Ground.RECORDED,
     limits={"share": Limit(0.05, "of the wall time: it is rarely worth a thought below that")},
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stageprof_collectors.cost import cost_of
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.quantity import count, seconds
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.spreading import EFFICIENCY, code, enough, rows_each, saving
 from stageprof_collectors.training import Training, Trainings, at, cause, what
 from stageprof_runtime.stage import Stage
@@ -83,6 +83,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Data goes into a training in fewer pieces than there are threads.",
     find=find,
+    ground=Ground.SPREAD,
     limits={
         "pieces": Limit(1, "pieces for each thread: with less than one, threads have nothing"),
         "efficiency": EFFICIENCY,

@@ -9,7 +9,7 @@ from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.looks import Look, Looks
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import share
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Tasks spend their time in pure Python code.",
     find=find,
+    ground=Ground.REWRITTEN,
     limits={
         "looks": Limit(10, "fewer of the looks at tasks may be chance"),
         "of_tasks": Limit(0.2, "of a task's time: below, its other work is what counts"),

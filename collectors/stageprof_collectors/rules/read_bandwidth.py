@@ -15,7 +15,7 @@ from stageprof_collectors.lines import Lines
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.quantity import count, seconds, share, size
 from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.tasks import layer_of
 from stageprof_runtime.stage import STEP, Stage
 
@@ -26,7 +26,7 @@ Rows = NDArray[np.int64]
 
 #: A task that waits may wait for a processor or a lock as well: only those whose name says so are
 #: taken for reading.
-_READS: Final = re.compile(
+READS: Final = re.compile(
     r"(?i)read|load|open|fetch|download|scan|ingest|parquet|csv|zarr|hdf|json|image|block|file|from"
 )
 
@@ -58,8 +58,8 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     waiting = _waiting(recording, limits)
     if int(waiting.sum()) < limits["reads"]:
         return
-    prefixes = recording.tasks()["prefix"].to_numpy(object).astype(str)
-    for prefix in filter(_READS.search, np.unique(prefixes[waiting]).tolist()):
+    prefixes = recording.prefixes.astype(str)
+    for prefix in filter(READS.search, np.unique(prefixes[waiting]).tolist()):
         rows = np.flatnonzero(_leaves(recording) & (prefixes == prefix))
         if len(rows) >= limits["reads"] and _small_and_idle(recording, rows, limits):
             yield from _found(recording, prefix, rows, limits)
@@ -147,6 +147,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Many small reads, one after another, wait for their storage.",
     find=find,
+    ground=Ground.REWRITTEN,
     limits={
         "reads": Limit(20, "fewer are no pattern"),
         "bytes": Limit(1e6, "of a read: the time of larger ones goes into their bytes"),

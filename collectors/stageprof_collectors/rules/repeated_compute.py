@@ -17,7 +17,7 @@ from stageprof_collectors.gone import without, worked_s
 from stageprof_collectors.groups import Row
 from stageprof_collectors.phrase import at, made_at, of_wall
 from stageprof_collectors.quantity import count, size
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.timeline import LOCAL
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ RULE = Rule(
     stage=None,
     summary="The same keys are computed again by a later compute.",
     find=find,
+    ground=Ground.RECORDED,
     limits={
         "share": Limit(0.02, "of the wall time in work done again: less is not worth a change"),
     },

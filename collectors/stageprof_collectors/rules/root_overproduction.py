@@ -12,7 +12,7 @@ from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.groups import Row
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.quantity import share, size
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.standing import series
 from stageprof_collectors.timeline import LOCAL, Ints
 from stageprof_runtime.stage import Stage
@@ -119,6 +119,7 @@ RULE = Rule(
     stage=Stage.SCHEDULING,
     summary="Queuing is off, and memory fills with results that are not used yet.",
     find=find,
+    ground=Ground.CROWDED,
     limits={
         "memory": Limit(0.3, "of the workers' memory: less does not bring them near a threshold"),
         "per_thread": Limit(3.0, "results for each thread: with queuing there are about two"),

@@ -9,7 +9,7 @@ from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.looks import Look, Looks
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import share
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_runtime.stack import ROW_LOOPS
 from stageprof_runtime.stage import Stage
 
@@ -145,6 +145,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Tasks loop over rows or elements in Python.",
     find=find,
+    ground=Ground.REWRITTEN,
     limits={
         "looks": Limit(5, "fewer of the looks at tasks may be chance"),
         "share": Limit(0.02, "of the wall time on the critical path: less is not worth rewriting"),

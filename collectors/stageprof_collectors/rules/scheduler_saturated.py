@@ -14,7 +14,7 @@ from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.overhead import Overhead
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import count, seconds, share
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.standing import series
 from stageprof_collectors.timeline import LOCAL
 from stageprof_runtime.stage import Stage
@@ -162,6 +162,7 @@ RULE = Rule(
     stage=Stage.SCHEDULING,
     summary="The scheduler has no time left while threads stand idle.",
     find=find,
+    ground=Ground.CROWDED,
     limits={
         "tasks": Limit(500, "a task costs the scheduler about a millisecond: fewer never saturate"),
         "busy": Limit(0.5, "of its time; in the rest clients and workers do their part"),

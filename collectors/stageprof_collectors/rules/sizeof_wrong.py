@@ -9,7 +9,7 @@ from stageprof_collectors import shortage
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.misjudged import Misjudged, misjudged
 from stageprof_collectors.quantity import seconds, size
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Results take another amount of memory than Dask takes them for.",
     find=find,
+    ground=Ground.CROWDED,
     limits={
         "factor": Limit(
             2.0, "how far off: below, what allocators keep and share is as large as the error"

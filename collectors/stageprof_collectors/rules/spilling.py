@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stageprof_collectors import shortage
 from stageprof_collectors.finding import Finding, severity
 from stageprof_collectors.quantity import seconds, size
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.sizing import bigger, sizing
 from stageprof_runtime.stage import STEP, Stage
 
@@ -61,6 +61,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Workers wrote results to disk and read them back.",
     find=find,
+    ground=Ground.CROWDED,
     limits={
         "share": Limit(
             0.01, "seconds of spilling by wall seconds: below 1 % it is lost among other causes"

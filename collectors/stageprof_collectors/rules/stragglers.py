@@ -14,7 +14,7 @@ from stageprof_collectors.idleness import Idleness
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import count, seconds
 from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.skew import Skew, Skews
 from stageprof_runtime.stage import STEP, Stage
 
@@ -164,6 +164,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Few tasks take many times as long as others of their kind, and are waited for.",
     find=find,
+    ground=Ground.SPREAD,
     limits={
         "times": Limit(3, "times the median of their kind: up to twice is usual"),
         "tasks": Limit(4, "of a kind: of fewer, a median says nothing"),

@@ -16,7 +16,7 @@ from stageprof_collectors.overhead import Overhead
 from stageprof_collectors.phrase import made_at, of_wall
 from stageprof_collectors.quantity import seconds
 from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ RULE = Rule(
     stage=Stage.COMMUNICATION,
     summary="A shuffle or rechunk by tasks makes many more tasks than P2P would.",
     find=find,
+    ground=Ground.CROWDED,
     limits={
         "tasks": Limit(500, "a task costs about a millisecond: fewer never cost a second"),
         "times": Limit(3.0, "more tasks than P2P: it has costs of its own, such as the disk"),

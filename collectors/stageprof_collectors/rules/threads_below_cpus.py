@@ -12,7 +12,7 @@ from stageprof_collectors.looks import Looks
 from stageprof_collectors.phrase import of_wall
 from stageprof_collectors.quantity import count, share
 from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Workers have fewer threads than their host has CPUs for them.",
     find=find,
+    ground=Ground.SPREAD,
     limits={
         "threads": Limit(1.0, "for each CPU that the workers may use; fewer leave CPUs idle"),
         "bytecode": Limit(0.3, "of the tasks' time: with more, threads of a process get in line"),

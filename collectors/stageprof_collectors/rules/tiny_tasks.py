@@ -12,7 +12,7 @@ from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.overhead import Overhead
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import seconds
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Tasks of `delayed`, futures or bags are short beside what each costs to hand out.",
     find=find,
+    ground=Ground.RECORDED,
     limits={
         "tasks": Limit(MANY, "a task costs about a millisecond: fewer never cost a second"),
         "overheads": Limit(10, "at ten times its overhead, a task loses a tenth of its time to it"),

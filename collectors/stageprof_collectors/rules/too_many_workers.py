@@ -10,7 +10,7 @@ from stageprof_collectors.finding import Finding, Fix, Severity
 from stageprof_collectors.idleness import Idleness
 from stageprof_collectors.quantity import count, seconds, share
 from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="The run would take the same time with far fewer workers.",
     find=find,
+    ground=Ground.SPREAD,
     limits={
         "workers": Limit(3, "of one or two there is hardly one to spare"),
         "idle": Limit(0.4, "of the threads' time: with less, the work fills them well"),

@@ -15,7 +15,7 @@ from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import count, seconds, size
 from stageprof_collectors.relief import Covered
 from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.timeline import Ints
 from stageprof_collectors.toll import toll
 from stageprof_collectors.traffic import Lane, Stream, Traffic
@@ -169,7 +169,7 @@ def _uses(stream: Stream) -> float:
 
 def _alike(recording: Recording, rows: Ints) -> Ints:
     """All runs of the prefixes of some, whether their results travelled or not."""
-    prefixes = recording.tasks()["prefix"].to_numpy()
+    prefixes = recording.prefixes
     found: Ints = np.flatnonzero(np.isin(prefixes, np.unique(prefixes[rows].astype(str))))
     return found
 
@@ -189,6 +189,7 @@ RULE = Rule(
     stage=Stage.COMMUNICATION,
     summary="Tasks wait for results that travel between workers.",
     find=find,
+    ground=Ground.RECORDED,
     limits={
         "share": Limit(0.10, "of the wall time on the critical path: some travelling is needed"),
     },

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stageprof_collectors.cost import cost_of
 from stageprof_collectors.finding import Finding, Fix, Where, severity
 from stageprof_collectors.quantity import seconds
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.spreading import names_of
 from stageprof_collectors.training import Given, Trainings, again, at, cause, what, without
 from stageprof_runtime.stage import Stage
@@ -130,6 +130,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Training reads its input again each time, or starts before it is there.",
     find=find,
+    ground=Ground.RECORDED,
     limits={
         "cost_share": Limit(0.01, "less of the wall time than this is not worth a line"),
         "memory_share": Limit(

@@ -15,7 +15,7 @@ from stageprof_collectors.looks import Looks
 from stageprof_collectors.phrase import made_at, of_wall, word
 from stageprof_collectors.quantity import count, share
 from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
@@ -191,6 +191,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Columns, partitions or parts of chunks are read and dropped right after.",
     find=find,
+    ground=Ground.REWRITTEN,
     limits={
         "unused": Limit(0.3, "of what is read: below, reading less gains little"),
         "share": Limit(0.03, "of the wall time on the critical path: less is not worth a change"),

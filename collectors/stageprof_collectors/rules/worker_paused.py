@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stageprof_collectors import shortage
 from stageprof_collectors.finding import Finding, severity
 from stageprof_collectors.quantity import count, seconds, share, size
-from stageprof_collectors.rule import Limit, Limits, Rule
+from stageprof_collectors.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.sizing import bigger, sizing
 from stageprof_runtime.stage import Stage
 
@@ -55,6 +55,7 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Workers took no tasks for a while, being near their memory limit.",
     find=find,
+    ground=Ground.CROWDED,
     limits={
         "share": Limit(
             0.01, "seconds paused by wall seconds: a task that ends soon after is not held up"

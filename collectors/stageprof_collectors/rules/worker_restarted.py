@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stageprof_collectors import shortage
+from stageprof_collectors.absence import Absence
 from stageprof_collectors.cost import cost_of
 from stageprof_collectors.finding import Finding, Fix, Severity, severity
 from stageprof_collectors.incidents import Loss
 from stageprof_collectors.quantity import count, seconds, share, size
-from stageprof_collectors.rule import Limits, Rule
+from stageprof_collectors.rule import Ground, Limits, Rule
 from stageprof_collectors.sizing import bigger, sizing
 from stageprof_collectors.timeline import Ints
 from stageprof_runtime.event import STATUS
@@ -40,8 +41,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: AR
     again = wasted(recording)
     trouble = shortage.both(recording) if killed else {}
     cost = _cost(recording, again, killed)
-    low, high = shortage.saving(recording, trouble, spill=bool(killed), gone=again)
-    saving = low, max(high, cost)  # a replay does not know when a worker is away
+    saving = _saving(recording, again, cost, trouble if killed else None)
     found = sizing(recording) if killed else None
     yield Finding(
         rule=RULE.id,
@@ -63,6 +63,19 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: AR
         where=shortage.largest(recording),
         cause=shortage.CAUSE if killed else "workers lost",
     )
+
+
+def _saving(
+    recording: Recording, again: Ints, cost: float, trouble: shortage.Trouble | None
+) -> tuple[float, float]:
+    """At least without work in vain and with all threads; at most also without new workers."""
+    low, high = shortage.saving(recording, trouble or {}, spill=trouble is not None, gone=again)
+    if trouble is None:
+        return low, max(high, cost)
+    absence, wall = Absence(recording, again), recording.wall
+    missed = absence.seconds
+    most = max(high, cost, missed + absence.start_s)
+    return min(max(low, missed), wall), min(most, wall)
 
 
 def _cost(recording: Recording, again: Ints, killed: dict[str, int]) -> float:
@@ -113,4 +126,5 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Workers were lost, mostly to their memory, and their work was done again.",
     find=find,
+    ground=Ground.CROWDED,
 )

@@ -34,13 +34,19 @@ class Target:
         #: thread id -> number of the look that saw it wait or hold last
         self._active: dict[int, int] = {}
         self._looks = 0
+        #: whether the last look saw threads that wait
+        self._wanted = False
         self.look(os.getpid())
 
     def look(self, now: int) -> dict[int, int]:
         """Identifier -> 0 of the thread that has the GIL, 1 of those that wait."""
         state, locked = _HOLDER.unpack(os.pread(self._memory, _HOLDER.size, self._holder))
-        seen = dict.fromkeys(self._waiting(), 1)
-        if locked & 0xFF and state:
+        taken = locked & 0xFF and state
+        # Nobody waits for a free GIL but while it changes hands.
+        waiting = self._waiting() if taken or self._wanted else []
+        self._wanted = bool(waiting)
+        seen = dict.fromkeys(waiting, 1)
+        if taken:
             seen[self._holding(state)] = 0
         return seen
 

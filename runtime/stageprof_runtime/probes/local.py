@@ -19,12 +19,10 @@ from contextvars import ContextVar
 from threading import get_ident
 from typing import Any
 
-from dask.local import SynchronousExecutor
-
 from stageprof_runtime.batch import Row
 from stageprof_runtime.carried import share
 from stageprof_runtime.clock import now_ns, thread_ns
-from stageprof_runtime.compat import identity, place
+from stageprof_runtime.compat import INLINE, identity, place
 from stageprof_runtime.context import lane_number, within
 from stageprof_runtime.elsewhere import timed_batch
 from stageprof_runtime.event import ASSIGN, BLOCK, DEPEND, FINISH, GRAPH, RUN, SPAN, SUBMIT
@@ -80,7 +78,7 @@ class _Loop:
         self._results: dict[int, Any] = {}
         executor = getattr(submit, "__self__", None)
         #: whether what is submitted runs in this process for certain
-        self._threads = isinstance(executor, ThreadPoolExecutor | SynchronousExecutor)
+        self._threads = isinstance(executor, (ThreadPoolExecutor, *INLINE))
 
     def submit(self, batch: Any, tasks: list[Any]) -> Future[Any]:
         """Submit tasks as the scheduler asks, timed; their future holds only its own result."""

@@ -17,21 +17,15 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
 
-import dask._task_spec as task_spec
-
 from stageprof_runtime.carried import here, share
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import place
+from stageprof_runtime.compat import TASK_KINDS, place
 from stageprof_runtime.patch import Emit, Undo, replace, together
 from stageprof_runtime.probes.scheduling import role
 from stageprof_runtime.stage import STEP
 
 #: The classes of a task's description, by identity: classes of the user's are not compared.
-NODES = frozenset(
-    id(kind)
-    for kind in vars(task_spec).values()
-    if isinstance(kind, type) and issubclass(kind, task_spec.GraphNode)
-)
+NODES = frozenset(map(id, TASK_KINDS))
 
 
 def install(_emit: Emit) -> Undo:

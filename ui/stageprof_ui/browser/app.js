@@ -30,13 +30,13 @@ function bgr(colour) {
 }
 
 // The drawing of a figure; made when it is first asked for.
-function drawing(name, { figure, image, source, tables, stories, lines, told: panel }) {
+function drawing(name, { figure, image, source, tables, stories, lines, told: panel, asked }) {
   const mine = app(name, () => ({
     ...JSON.parse(tables.data.tables[0]), keys: lines_of(stories.data.keys[0]),
   }));
   const boxes = (mine.boxes[source.id] ??= new Boxes(source.data));
-  return (mine.drawings[figure.id] ??= new Drawing({
-    figure, image, boxes, selection: mine.selection, stories: cells(stories.data),
+  return (mine.drawings[figure.id] ??= new (asked ? Far : Drawing)({
+    figure, asked, image, boxes, selection: mine.selection, stories: cells(stories.data),
     lines: lines.data.lines.map((text) => JSON.parse(text)), mode: lines.data.mode[0], told: panel,
   }));
 }

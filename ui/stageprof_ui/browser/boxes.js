@@ -25,6 +25,9 @@ function exact(rough) {
   return 2 ** (rough / 200) - 1;
 }
 
+// In place of the number of a run that has not ended.
+const RUNNING = -2;
+
 class Boxes {
   constructor(source) {
     const data = cells(source);
@@ -51,6 +54,13 @@ class Boxes {
     });
   }
 
+  // The same rows without a box.
+  emptied() {
+    const none = Object.create(Boxes.prototype);
+    const rows = this.rows.map(() => ({ n: 0, start: [], length: [] }));
+    return Object.assign(none, { unit: this.unit, first: [], rows });
+  }
+
   get count() {
     return this.rows.reduce((sum, row) => sum + row.n, 0);
   }
@@ -73,6 +83,22 @@ class Boxes {
       : Math.max(row.start[j] - t, t - row.start[j] - row.length[j], 0);
     const best = distance(i) <= distance(i - 1) ? i : i - 1;
     return distance(best) <= slack ? best : -1;
+  }
+
+  // Boxes of what has not ended, at the ends of rows, until the next are told: {row, start, layer, key}.
+  open(now, end, step) {
+    const part = now.filter(({ row }) => this.rows[row] !== undefined);
+    this.append({
+      row: part.map((one) => one.row), start: part.map((one) => one.start),
+      length: part.map((one) => Math.max(end - one.start, 0)), layer: part.map((one) => one.layer),
+      step: part.map(() => step), gil: part.map(() => 0), run: part.map(() => RUNNING),
+    });
+    this.opened = new Map(part.map((one) => [one.row, one]));
+  }
+
+  close() {
+    for (const row of this.opened?.keys() ?? []) this.rows[row].n -= 1;
+    this.opened = new Map();
   }
 
   // Add boxes at the ends of rows: {row: Uint32Array, and the columns}, in order within a row.

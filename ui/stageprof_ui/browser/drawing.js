@@ -33,20 +33,32 @@ class Drawing {
     return [start / this.boxes.unit, end / this.boxes.unit];
   }
 
-  draw() {
+  // What of the boxes is to be seen, and on how many pixels; null before there is a place for it.
+  get frame() {
     const { inner_width: width, inner_height: height, y_range: y } = this.figure;
     const [x0, x1] = this.window;
-    if (!(width > 0 && height > 0 && x1 > x0)) return;
+    if (!(width > 0 && height > 0 && x1 > x0)) return null;
+    return { window: [x0, x1], y: [y.start, y.end], width, height };
+  }
+
+  draw() {
+    const frame = this.frame;
+    if (!frame) return;
+    const groupOf = this.selection.grouping(this.mode), chosen = this.selection.filter();
+    this.put(frame, (rows) => shares(this.boxes, rows, groupOf, chosen, frame.window, frame.width));
+  }
+
+  // Put the picture of a frame in its place, by the shares of each line's rows.
+  put(frame, of) {
+    const began = performance.now(), { width, height, y } = frame;
     const view = {
-      boxes: this.boxes, lines: this.lines, groupOf: this.selection.grouping(this.mode),
-      chosen: this.selection.filter(), palette: this.selection.palette(this.mode),
+      boxes: this.boxes, lines: this.lines, shares: of, palette: this.selection.palette(this.mode),
     };
-    const began = performance.now();
-    const pixels = paint(view, [x0, x1], [y.start, y.end], width, height);
-    const { start, end } = this.figure.x_range;
+    const pixels = paint(view, frame);
+    const [start, end] = frame.window.map((t) => t * this.boxes.unit);
     this.image.data = {
-      image: [ndarray(pixels, [height, width])], x: [start], y: [y.start],
-      dw: [end - start], dh: [y.end - y.start],
+      image: [ndarray(pixels, [height, width])], x: [start], y: [y[0]],
+      dw: [end - start], dh: [y[1] - y[0]],
     };
     this.label();
     this.drawn = { width, height, ms: performance.now() - began };
@@ -74,12 +86,21 @@ class Drawing {
     axis.major_label_overrides = names;
   }
 
+  lineAt(y) {
+    return this.lines.find((l) => l.bottom <= y && y < l.top);
+  }
+
+  // An instant, and how far from it something may be that is meant.
+  around(x) {
+    const [x0, x1] = this.window;
+    return [x / this.boxes.unit, 2 * (x1 - x0) / this.figure.inner_width];
+  }
+
   // The line and the box at a point of the figure: {line, row, index}; index -1 between boxes.
   under(x, y) {
-    const line = this.lines.find((l) => l.bottom <= y && y < l.top);
+    const line = this.lineAt(y);
     if (!line) return null;
-    const [x0, x1] = this.window;
-    const t = x / this.boxes.unit, slack = 2 * (x1 - x0) / this.figure.inner_width;
+    const [t, slack] = this.around(x);
     let found = { line, row: null, index: -1 }, nearest = Infinity;
     for (const r of line.rows) {
       const row = this.boxes.rows[r];
@@ -92,18 +113,20 @@ class Drawing {
   }
 
   // What a box is, as pairs of name and value.
-  describe({ line, row, index }) {
+  describe({ line, r, row, index }) {
     if (index < 0) return [["", line.label]];
     const { steps, layers } = this.selection.tables;
     const step = steps[row.step[index]], layer = layers[row.layer[index]];
     const unit = this.boxes.unit;
     const out = [["", layer && layer.name ? layer.name : `${step.stage} ${step.name}`]];
-    const key = this.selection.keyOf(row.run[index]);
+    const open = row.run[index] === RUNNING ? this.boxes.opened.get(r) : null;
+    const key = open?.key ?? row.key ?? this.selection.keyOf(row.run[index]);
     if (key) out.push(["task", key]);
     if (layer && layer.line) out.push(["line", layer.line]);
     if (layer && layer.name) out.push(["step", `${step.stage} ${step.name}`]);
     if (row.holds || row.gil[index]) out.push(["GIL", gilOf(this.boxes, row, index)]);
-    out.push(["takes", seconds(row.length[index] * unit)]);
+    if (open) out.push(["with its worker for", seconds(open.age)], ["thread", "not known until it ends"]);
+    else out.push(["takes", seconds(row.length[index] * unit)]);
     out.push(["from", seconds(row.start[index] * unit)]);
     out.push(["on", line.label]);
     return out;

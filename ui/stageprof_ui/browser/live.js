@@ -8,9 +8,12 @@ const live = {
     const now = cells(told);
     if (!now.status) return;
     const status = JSON.parse(now.status);
+    const { boxes } = drawing_, open = boxes.opened?.size || status.now.length;
+    boxes.close();
     const grew = live.grow(drawing_, now);
+    live.open(drawing_, status);
     live.widen(drawing_, status);
-    if (grew) soon(drawing_);
+    if (grew || open) soon(drawing_);
     live.say(status);
     live.tell(drawing_, heard, status);
     // once the run has ended, nothing more may be told here; another page may still be wanted
@@ -44,6 +47,21 @@ const live = {
       step: new Uint8Array(n).fill(tables.steps.findIndex((step) => step.name === "compute")),
       gil: new Uint8Array(n), run: new Int32Array(n).fill(-1),
     };
+  },
+
+  // Tasks that run, and of those that run for longest a list.
+  open({ boxes, selection: { tables } }, { now, end }) {
+    const all = now.map(([row, start, layer, key, age]) => ({ row, start, layer, key, age }));
+    for (let r = boxes.rows.length; r < live.rows(all); r++) boxes.rows[r] = { n: 0 };
+    boxes.open(all, end / boxes.unit, tables.steps.findIndex((step) => step.name === "compute"));
+    for (const list of everywhere("[data-sp-live-now]")) {
+      list.replaceChildren(...all.slice(0, 5).map(({ key, age }) => element("li", `${seconds(age)}  ${key}`)));
+      list.parentNode.hidden = !all.length;
+    }
+  },
+
+  rows(all) {
+    return Math.max(0, ...all.map(({ row }) => row + 1));
   },
 
   lines(drawing_) {

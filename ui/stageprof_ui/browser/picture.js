@@ -54,23 +54,32 @@ function dominance(busy, width, capacity) {
   return { group, share };
 }
 
-// Something is always seen of a pixel in which anything ran.
-const FAINTEST = 0.15;
+// Something is always seen of a pixel in which anything ran, on a dark ground too.
+const FAINTEST = 0.3;
 
-// Pixels of all lines: `tops` are their heights from below in the units of [y0, y1].
-function paint(view, window_, [y0, y1], width, height) {
-  const out = new Uint32Array(width * height);
+// The rows of each strip of pixels, from below, and where in the picture it is; `tops` of lines are
+// their heights from below in the units of [y0, y1]. Strips between lines are left out.
+function* strips(lines, [y0, y1], height) {
   const perPixel = (y1 - y0) / height;
-  let last = "", row = null;
+  let last = "", rows = [];
   for (let p = 0; p < height; p++) {
     const low = y0 + p * perPixel, high = low + perPixel;
-    const [lines, gap] = linesAt(view.lines, low, high, perPixel);
-    if (!lines.length || gap) continue;
-    const name = lines.map((line) => line.index).join(" ");
-    if (name !== last) {
-      row = colours(view, lines.flatMap((line) => line.rows), window_, width);
-      last = name;
-    }
+    const [shown, gap] = linesAt(lines, low, high, perPixel);
+    if (!shown.length || gap) continue;
+    const name = shown.map((line) => line.index).join(" ");
+    if (name !== last) rows = shown.flatMap((line) => line.rows);
+    last = name;
+    yield { p, rows };
+  }
+}
+
+// Pixels of all lines.
+function paint(view, { window: window_, y, width, height }) {
+  const out = new Uint32Array(width * height);
+  let last = null, row = null;
+  for (const { p, rows } of strips(view.lines, y, height)) {
+    if (rows !== last) row = colours(view, rows, window_, width);
+    last = rows;
     out.set(row, p * width);
   }
   return out;
@@ -103,7 +112,7 @@ function firstBelow(lines, high) {
 }
 
 function colours(view, rows, window_, width) {
-  const { group, share } = shares(view.boxes, rows, view.groupOf, view.chosen, window_, width);
+  const { group, share } = view.shares(rows);
   const out = new Uint32Array(width);
   for (let p = 0; p < width; p++) {
     if (group[p] < 0) continue;

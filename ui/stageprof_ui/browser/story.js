@@ -1,9 +1,7 @@
 // A task's own story through the stages, and the sums of a selected rectangle.
 
 // Columns of stories by run: ready-made differences in units, so that they pack well.
-function storyOf(drawing_, run, box) {
-  const { boxes, stories, selection } = drawing_;
-  const i = run;
+function storyOf({ boxes, selection }, stories, i, box) {
   if (!(i < stories.sent.length)) return null;
   const unit = boxes.unit;
   const at = (name) => exact(stories[name][i]) * unit;
@@ -38,12 +36,12 @@ function storyTable(rows) {
 function told(drawing_, found) {
   if (!found || found.index < 0) return "";
   const box = { length: found.row.length[found.index] }, run = found.row.run[found.index];
-  const section = element("section", "", "sp-story");
+  const section = element("section", "", "sp-story"), own = found.story;  // of a task that is not here
   section.append(listing(drawing_.describe(found)));
-  const rows = run >= 0 ? storyOf(drawing_, run, box) : null;
+  const rows = run >= 0 ? storyOf(drawing_, own ?? drawing_.stories, own ? 0 : run, box) : null;
   if (rows) section.append(storyTable(rows));
-  const needs = run >= 0 ? needsOf(drawing_, run) : [];
-  if (needs.length) section.append(element("p", `needs ${needs.length} results: ${needs.slice(0, 8).join(", ")}${needs.length > 8 ? ", …" : ""}`));
+  const needs = own?.needed ?? (run >= 0 ? needsOf(drawing_, run) : []), count = needs.length + (own?.more ?? 0);
+  if (count) section.append(element("p", `needs ${count} result${count > 1 ? "s" : ""}: ${needs.slice(0, 8).join(", ")}${count > 8 ? ", …" : ""}`));
   return section.outerHTML;
 }
 

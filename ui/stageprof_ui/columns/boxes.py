@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,14 +78,25 @@ class Boxes:
         return start * unit, (start + self.length) * unit
 
 
-@dataclass
-class Pile:
-    """Gathers boxes row by row; `boxes` packs them."""
+#: Of a row: start, length, step, layer, gil, run, as `Boxes` has them.
+_Part = tuple[NDArray[Any], ...]
+_TYPES: Final = (np.uint32, np.uint32, np.uint8, np.uint16, np.uint8, np.int32)
 
-    origin: int
-    rows: list[Row] = field(default_factory=list)
-    left_out: int = 0
-    _parts: list[tuple[Ints, Ints, Ints, Ints, Ints, Ints]] = field(default_factory=list)
+
+class Pile:
+    """Gathers boxes row by row, each packed at once; `boxes` puts them together.
+
+    Args:
+        origin: where times begin, ns.
+        end: the last instant of any box, ns; what reaches farther is cut there.
+    """
+
+    def __init__(self, origin: int, end: int) -> None:
+        self.rows: list[Row] = []
+        self.left_out = 0
+        self._origin = origin
+        self._unit = max(_UNIT_NS, -(-(end - origin) // _MOST))
+        self._parts: list[_Part] = []
 
     def add(
         self,
@@ -100,13 +111,14 @@ class Pile:
     ) -> None:
         """One row of boxes (ns) that do not overlap, in any order."""
         order = np.argsort(start, kind="stable")
-        n = len(order)
-        columns = (np.broadcast_to(np.asarray(c, np.int64), n)[order] for c in (step, layer, gil))
-        a, b = start[order], stop[order]
-        code, name, wait = columns
-        number = np.broadcast_to(np.asarray(run, np.int64), n)[order]
+        a, b = (np.maximum(t[order] - self._origin, 0) for t in (start, stop))
+        first, last = (np.minimum(t, _MOST) for t in (a // self._unit, -(-b // self._unit)))
+        last[:-1] = np.minimum(last[:-1], first[1:])  # rounded up, it must not reach into the next
+        own = (step, np.minimum(layer, 2**16 - 1), gil, run)
+        spread = (np.broadcast_to(np.asarray(column), len(order))[order] for column in own)
+        columns = (first, np.maximum(last - first, 0), *spread)
         self.rows.append(row)
-        self._parts.append((a, b, code, name, wait, number))
+        self._parts.append(tuple(c.astype(t) for c, t in zip(columns, _TYPES, strict=True)))
 
     def add_overlapping(self, row: Row, start: Ints, stop: Ints, step: Ints) -> None:
         """Boxes that may overlap: in as few rows below each other as hold them all."""
@@ -117,42 +129,14 @@ class Pile:
             self.add(row, start[mine], stop[mine], step[mine])
 
     def boxes(self, layers: Sequence[str] = ("",)) -> Boxes:
-        """All that was added, packed."""
-        empty = np.zeros(0, np.int64)
-        parts = self._parts or [(empty,) * 6]
-        start, stop, step, layer, gil, run = (
-            np.concatenate([part[i] for part in parts]) for i in range(6)
+        """All that was added."""
+        none: _Part = tuple(np.zeros(0, t) for t in _TYPES)
+        start, length, step, layer, gil, run = (
+            np.concatenate(column) for column in zip(none, *self._parts, strict=True)
         )
-        start, stop = np.maximum(start - self.origin, 0), np.maximum(stop - self.origin, 0)
-        unit = max(_UNIT_NS, -(-int(stop.max(initial=0)) // _MOST))
-        first, last = start // unit, -(-stop // unit)
-        lengths = [len(part[0]) for part in self._parts]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32)
-        last = _cut(first, last, offsets)
-        return Boxes(
-            unit,
-            first.astype(np.uint32),
-            np.maximum(last - first, 0).astype(np.uint32),
-            step.astype(np.uint8),
-            np.minimum(layer, 2**16 - 1).astype(np.uint16),
-            gil.astype(np.uint8),
-            run.astype(np.int32),
-            offsets,
-            tuple(self.rows),
-            tuple(layers),
-            self.left_out,
-        )
-
-
-def _cut(first: Ints, last: Ints, offsets: NDArray[np.uint32]) -> Ints:
-    """Rounding up must not make a box reach into the next of its row."""
-    if len(first) < 2:
-        return last
-    follows = np.append(first[1:], _MOST)
-    ends = offsets[1:].astype(np.int64) - 1
-    follows[ends[(ends >= 0) & (ends < len(first))]] = _MOST
-    cut: Ints = np.maximum(np.minimum(last, follows), first)
-    return cut
+        offsets = np.cumsum([0, *(len(part[0]) for part in self._parts)]).astype(np.uint32)
+        columns = start, length, step, layer, gil, run, offsets
+        return Boxes(self._unit, *columns, tuple(self.rows), tuple(layers), self.left_out)
 
 
 def levels(start: Iterable[int], stop: Iterable[int]) -> tuple[Ints, int]:

@@ -43,12 +43,24 @@ def _lost(c: dict[str, Any]) -> list[str]:
     if c["batches_lost"]:
         whose = ", ".join(safe(name, limit=60) for name in c["sources_lost"][:5])
         out.append(f"{c['batches_lost']:,} batches were lost on their way; sent by {whose}.")
+    out += _some(_ends(c["tails_lost"]), "worker", "died")
     out += out or ["Nothing was dropped or lost on the way."]
     out += _some([f"A hook was disabled: {safe(x)}." for x in c["disabled"]], "hook", "disabled")
+    if c["unmeasured"]:
+        out.append(f"Not measured for that: {', '.join(c['unmeasured'])}.")
     out += _some([f"Problem: {safe(x, limit=200)}." for x in c["problems"]], "problem")
     out += [f"A rule failed: {safe(x, limit=200)}." for x in c["rules_failed"][:SAID]]
     unexamined = [f"Objects not examined: {safe(x)}." for x in c["objects_not_examined"]]
     return out + _some(unexamined, "object", "not examined")
+
+
+def _ends(tails: dict[str, Any]) -> list[str]:
+    """What is missing of workers that died."""
+    return [
+        f"{safe(worker)} died; the last {seconds(tail['seconds'])} of what it did are lost, in "
+        f"which {count(tail['tasks'], 'task')} ended."
+        for worker, tail in tails.items()
+    ]
 
 
 def _some(sentences: list[str], noun: str, what: str = "") -> list[str]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import threading
 from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,6 +25,7 @@ from stageprof_collectors.text import safe
 from stageprof_collectors.timeline import present
 from stageprof_runtime.stage import STEP, STEPS, Stage
 from stageprof_ui.columns.boxes import Boxes, Row
+from stageprof_ui.columns.running import Given, Now, Open
 from stageprof_ui.columns.tables import Layer, Step, Tables
 from stageprof_ui.columns.timeline import THREAD, Line
 from stageprof_ui.palette import GIL_COLOURS, LAYER_COLOURS, OTHER_COLOUR, STAGE_COLOURS
@@ -38,6 +41,8 @@ _LAYERS: Final = 2**16 - 1
 _CLOCKS: Final = 10
 #: Looks for which a task whose layer is not known yet is held back.
 _PATIENCE: Final = 4
+#: Tasks that run and are told of; threads that a worker may say that it has.
+_SHOWN, _THREADS = 500, 256
 _COMPUTE: Final = STEP["compute"]
 
 
@@ -71,6 +76,8 @@ class Growth:
         #: one per row, and one per layer; the first layer is none
         self.lines: list[Line] = []
         self.layers: list[Layer] = [Layer("", "", "", len(LAYER_COLOURS) - 1)]
+        #: tasks that run, the oldest first
+        self.now: list[Now] = []
         #: ns since the start until which something is known
         self.end = 0
         self._lock = threading.Lock()
@@ -82,8 +89,14 @@ class Growth:
         self._clocks: list[Clock] = []
         self._origin = 0
         self._looks = 0
-        self._read = {"assign": 0, "run": 0, "mark": 0}
+        self._read = {"assign": 0, "finish": 0, "run": 0, "mark": 0}
         self._names: dict[str, str] = {}
+        self._open = Open()
+        #: threads of workers by their address
+        self._threads: dict[str, int] = {}
+        #: rows of each place, and those whose thread is not known yet
+        self._of_place: defaultdict[int, list[int]] = defaultdict(list)
+        self._spare: defaultdict[int, list[int]] = defaultdict(list)
         self._of_name: dict[str, int] = {}
         self._of_prefix: dict[str, int] = {}
         self._layer_of: dict[int, int] = {}
@@ -98,15 +111,10 @@ class Growth:
         """The boxes from `first` on, but not more than `most`."""
         with self._lock:
             part = slice(first, first + most)
-            columns = (self._row[part], self._start[part], self._length[part], self._layer[part])
-            row, start, length, layer = (np.array(column) for column in columns)
-        return Delta(
-            first,
-            row.astype(np.uint32),
-            start.astype(np.uint32),
-            length.astype(np.uint32),
-            layer.astype(np.uint16),
-        )
+            columns = (self._row[part], self._start[part], self._length[part])
+            row, start, length = (np.array(column, np.uint32) for column in columns)
+            layer = np.array(self._layer[part], np.uint16)
+        return Delta(first, row, start, length, layer)
 
     def boxes(self) -> Boxes:
         """All of them, as a page begins with them."""
@@ -151,6 +159,7 @@ class Growth:
         self._assign(store)
         with self._lock:
             self._tell([*self._held, *self._ran(store)], store)
+            self.now = list(self._running(store))
 
     def _new(self, store: Store, table: str) -> dict[str, NDArray[np.int64]]:
         rows = store.since(table, self._read[table])
@@ -179,17 +188,52 @@ class Growth:
         marks = self._new(store, "mark")
         for name, label in zip(marks["name"].tolist(), marks["label"].tolist(), strict=True):
             if store.strings[name] == "worker seen":
-                address, *_, called = [*store.strings[label].split(" ", 3), ""][:4]
+                address, threads, _, called = [*store.strings[label].split(" ", 3), "", "", ""][:4]
                 self._names[address] = called
+                self._threads[address] = min(int(threads), _THREADS) if threads.isdecimal() else 1
 
     def _assign(self, store: Store) -> None:
         """Which layer each run is of: layers of one prefix are one here."""
         new = self._new(store, "assign")
+        self._give(new, store)
+        self._open.end(self._new(store, "finish")["run"].tolist())
         keys = store.keys(new["key"])
         for run, key in zip(new["run"].tolist(), keys, strict=True):
             name = layer_of(key)
             number = self._of_name.get(name)
             self._layer_of[run] = self._number(name) if number is None else number
+
+    def _give(self, new: dict[str, NDArray[np.int64]], store: Store) -> None:
+        t = new["t"].copy()
+        for p in present(new["place"]):
+            mine = new["place"] == p
+            t[mine] = self._clocks[p].read(t[mine])
+        workers = [store.strings[i] for i in new["worker"].tolist()]
+        runs, keys = new["run"].tolist(), new["key"].tolist()
+        self._open.give(map(Given, runs, t.tolist(), workers, keys))
+
+    def _running(self, store: Store) -> Iterator[Now]:
+        """Tasks that run, each in a row of its worker in which no other does."""
+        places = {p.name: i for i, p in enumerate(store.places) if p.role == "worker"}
+        threads = {name: n for name, n in self._threads.items() if name in places}
+        found = list(islice(self._open.running(threads), _SHOWN))
+        taken: set[int] = set()
+        for task, key in zip(found, store.keys([task.key for task in found]), strict=True):
+            row = self._free(places[task.worker], taken, store)
+            taken.add(row)
+            since = task.since - self._origin
+            begun = max(since // UNIT_NS, self._ends[row])
+            age = max(self.end - since, 0) / 1e9
+            yield Now(row, begun, self._layer_of.get(task.run, 0), safe(key, limit=200), age)
+
+    def _free(self, place: int, taken: set[int], store: Store) -> int:
+        """The row of a worker that has been free for longest; a new one if none is."""
+        rows = [row for row in self._of_place[place] if row not in taken]
+        if rows:
+            return min(rows, key=lambda row: self._ends[row])
+        row = self._new_row(place, store)
+        self._spare[place].append(row)
+        return row
 
     def _number(self, name: str) -> int:
         prefix = key_split(name)
@@ -209,6 +253,7 @@ class Growth:
         for p in present(place):
             mine = place == p
             start[mine], stop[mine] = (self._clocks[p].read(t[mine]) for t in (start, stop))
+        self._open.end(new["run"].tolist())
         columns = (new["run"], place, new["thread"], start, stop)
         return (_Ran(*row) for row in zip(*(c.tolist() for c in columns), strict=True))
 
@@ -238,11 +283,17 @@ class Growth:
     def _row_of(self, task: _Ran, store: Store) -> int:
         row = self._rows.get((task.place, task.thread))
         if row is None:
-            row = self._rows[task.place, task.thread] = len(self.lines)
-            threads = sum(place == task.place for place, _ in self._rows)
-            address = store.places[task.place].name
-            name = self._names.get(address)
-            worker = safe(f"worker {name}" if name else address)
-            self.lines.append(Line(f"{worker}, thread {threads}", (row,), 1.0, worker))
-            self._ends.append(0)
+            spare = self._spare[task.place]
+            row = spare.pop(0) if spare else self._new_row(task.place, store)
+            self._rows[task.place, task.thread] = row
+        return row
+
+    def _new_row(self, place: int, store: Store) -> int:
+        row, rows = len(self.lines), self._of_place[place]
+        rows.append(row)
+        address = store.places[place].name
+        name = self._names.get(address)
+        worker = safe(f"worker {name}" if name else address)
+        self.lines.append(Line(f"{worker}, thread {len(rows)}", (row,), 1.0, worker))
+        self._ends.append(0)
         return row

@@ -11,6 +11,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.fact import sound
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_collectors.timeline import Ints, present
@@ -74,14 +75,14 @@ class Samples:
         self.names = names(recording)
         self.processes = processes(recording, self.names)
         table = recording.timeline.read("sample", "t")
-        finite = np.isfinite(table["value"])
-        name, place, t = (table[column][finite] for column in ("name", "place", "t"))
+        sane = sound(table["value"])
+        name, place, t = (table[column][sane] for column in ("name", "place", "t"))
         order = np.lexsort((t, place, name))
         strings = recording.store.strings
         self._code: dict[str, int] = {strings[i]: i for i in present(name)}
         self._name, self._place = name[order], place[order]
         self._t = (t[order] - recording.timeline.region.start) / 1e9
-        self._value = table["value"][finite][order].astype(np.float64)
+        self._value = table["value"][sane][order].astype(np.float64)
 
     def of(self, name: str) -> list[Series]:
         """The series of a name, one for each process that has it."""

@@ -14,13 +14,14 @@ from stageprof_collectors.computations import wall_between
 from stageprof_collectors.phrase import at
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
+from stageprof_collectors.timeline import Columns
 from stageprof_runtime.stage import Stage
 from stageprof_ui.columns.packing import rough, steps
 
 #: Up to so many tasks their stories go to the browser.
 MOST: Final = 300_000
 #: Durations that are told and not drawn.
-_TOLD: Final = ("sent", "fetched", "waited", "told", "cpu")
+_DURATIONS: Final = ("sent", "fetched", "waited", "told", "cpu")
 #: Up to so many needs of tasks do.
 NEEDS: Final = 300_000
 #: What happens to a graph before its tasks.
@@ -68,7 +69,7 @@ class Stories:
 
     def columns(self) -> dict[str, Any]:
         """As `browser/story.js` reads them: one row, each cell of which is an array."""
-        told = {name: [rough(getattr(self, name))] for name in _TOLD}
+        told = {name: [rough(getattr(self, name))] for name in _DURATIONS}
         grown = {name: [steps(getattr(self, name))] for name in ("need_from", "need")}
         return told | grown | {"graph": [self.graph]}
 
@@ -82,19 +83,33 @@ def stories(recording: Recording, unit_ns: int, *, most: int = MOST) -> Stories:
         graph, need = np.zeros(0, np.int16), np.zeros(0, np.int32)
         return Stories(none, none, none, none, none, graph, none, need)
 
-    def units(ns: NDArray[np.int64]) -> NDArray[np.uint32]:
-        return np.clip(ns // unit_ns, 0, 2**32 - 1).astype(np.uint32)
+    need_from, need = _needs(recording)
+    graph = _graphs(recording)
+    return Stories(**_told(runs, unit_ns), graph=graph, need_from=need_from, need=need)
 
+
+def one(recording: Recording, unit_ns: int, run: int) -> Stories:
+    """The story of one task, by its row of their table; without its needs."""
+    runs = {name: column[run : run + 1] for name, column in recording.timeline.runs.items()}
+    of = int(recording.owners[run]), int(runs["place"][0])
+    numbers = [(graph.number, graph.place) for graph in recording.timeline.graphs]
+    graph = np.array([numbers.index(of) if of in numbers else -1], np.int16)
+    none, need = np.zeros(0, np.uint32), np.zeros(0, np.int32)
+    return Stories(**_told(runs, unit_ns), graph=graph, need_from=none, need=need)
+
+
+def _told(runs: Columns, unit_ns: int) -> dict[str, NDArray[np.uint32]]:
+    """The durations of stories by their name."""
     ended = np.where(runs["finished"] > 0, runs["finished"] - runs["stop"], 0)
-    return Stories(
-        units(runs["received"] - runs["assigned"]),
-        units(runs["ready"] - runs["received"]),
-        units(runs["start"] - runs["ready"]),
-        units(ended),
-        units(runs["cpu"]),
-        _graphs(recording),
-        *_needs(recording),
+    durations = (
+        runs["received"] - runs["assigned"],
+        runs["ready"] - runs["received"],
+        runs["start"] - runs["ready"],
+        ended,
+        runs["cpu"],
     )
+    units = (np.clip(ns // unit_ns, 0, 2**32 - 1).astype(np.uint32) for ns in durations)
+    return dict(zip(_DURATIONS, units, strict=True))
 
 
 def _needs(recording: Recording) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:

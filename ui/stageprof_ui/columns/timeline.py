@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,7 @@ from stageprof_collectors.intervals import innermost
 from stageprof_collectors.lane import Lane
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
-from stageprof_collectors.timeline import Ints, present
+from stageprof_collectors.timeline import Ints, Timeline, present
 from stageprof_runtime.stage import STEP
 from stageprof_ui.columns.boxes import Boxes, Pile, Row
 
@@ -43,7 +43,9 @@ class Line:
 
 def boxes(recording: Recording) -> Boxes:
     """All boxes of a recording: the path, the client, the scheduler, and each worker's."""
-    pile = Pile(recording.timeline.region.start)
+    region, tables = recording.timeline.region, (recording.timeline.runs, recording.timeline.spans)
+    ends = (int(table["stop"].max(initial=0)) for table in tables)
+    pile = Pile(region.start, max(region.stop, *ends))
     roles = [place.role for place in recording.store.places]
     _path(pile, recording)
     for role in ("client", "scheduler"):
@@ -51,8 +53,10 @@ def boxes(recording: Recording) -> Boxes:
             _process(pile, recording, place, role)
     groups = recording.groups
     layer, gil = np.minimum(groups.of_run, _LAYERS), _tenths(recording)
+    runs, spans = (by_place(recording.timeline, name) for name in ("runs", "spans"))
     for place in _working(recording):
-        _worker(pile, recording, place, layer, gil)
+        _worker(pile, recording, place, runs(place), layer, gil)
+        _others(pile, recording, place, runs(place), spans(place))
     _unseen(pile, recording)
     return pile.boxes([row.layer for row in groups.rows[: _LAYERS + 1]])
 
@@ -85,18 +89,24 @@ def _process(pile: Pile, recording: Recording, place: int, role: str) -> None:
         _lane(pile, Row(label, place, role), lane)
 
 
-def _worker(pile: Pile, recording: Recording, place: int, layer: Ints, gil: Ints) -> None:
-    """The rows of a worker: its threads, what it moved, spilled and loaded, and who waited."""
-    runs, lanes = recording.timeline.runs, recording.lanes
+def _worker(
+    pile: Pile, recording: Recording, place: int, mine: Ints, layer: Ints, gil: Ints
+) -> None:
+    """The rows of a worker's threads."""
+    threads, lanes = recording.timeline.runs["thread"][mine], recording.lanes
     name = label_of(recording, place)
-    mine = np.flatnonzero(runs["wplace"] == place)
-    for i, thread in enumerate(present_threads(runs["thread"][mine])):
-        on = mine[runs["thread"][mine] == thread]
+    for i, thread in enumerate(present_threads(threads)):
         row = Row(f"{name}, thread {i + 1}", place, THREAD, thread)
+        on = mine[threads == thread]
         _thread(pile, row, recording, on, lanes.exact(place, thread), layer, gil)
-    _soft(pile, recording, Row(f"{name}, transfers", place, "transfer"), (_TRANSFER,))
-    _soft(pile, recording, Row(f"{name}, spilling", place, "spill"), _SPILL)
-    _lane(pile, Row(f"{name}, bytes", place, "bytes"), lanes.bytes_work(place))
+
+
+def _others(pile: Pile, recording: Recording, place: int, mine: Ints, spans: Ints) -> None:
+    """The other rows of a worker: what it moved, spilled and loaded, and who waited."""
+    name = label_of(recording, place)
+    _soft(pile, recording, Row(f"{name}, transfers", place, "transfer"), (_TRANSFER,), spans)
+    _soft(pile, recording, Row(f"{name}, spilling", place, "spill"), _SPILL, spans)
+    _lane(pile, Row(f"{name}, bytes", place, "bytes"), recording.lanes.bytes_work(place))
     _waiting(pile, Row(f"{name}, waiting for a thread", place, "waiting"), recording, mine)
 
 
@@ -129,9 +139,11 @@ def _within(extra: Ints, start: Ints, stop: Ints) -> NDArray[np.bool_]:
     return (before >= 0) & (stop[np.maximum(before, 0)] > extra[:, 0])
 
 
-def _soft(pile: Pile, recording: Recording, row: Row, steps: tuple[int, ...]) -> None:
+def _soft(
+    pile: Pile, recording: Recording, row: Row, steps: tuple[int, ...], of_place: Ints
+) -> None:
     spans = recording.timeline.spans
-    mine = (spans["place"] == row.place) & np.isin(spans["step"], steps)
+    mine = of_place[np.isin(spans["step"][of_place], steps)]
     pile.add_overlapping(row, spans["start"][mine], spans["stop"][mine], spans["step"][mine])
 
 
@@ -192,6 +204,21 @@ def _tenths(recording: Recording) -> Ints:
     return np.where(gil_seen(recording) > 0, tenths, 0)
 
 
+def by_place(timeline: Timeline, name: str) -> Callable[[int], Ints]:
+    """Which rows of a table are of a place, in their order: sorted once, for there may be many."""
+    column = timeline.runs["wplace"] if name == "runs" else timeline.spans["place"]
+    order = np.argsort(column.astype(np.int16 if column.max(initial=0) < 2**15 else np.int64),
+                       kind="stable")  # fmt: skip
+    ends = np.cumsum(np.bincount(column + 1))  # -1 is no place
+    whole = np.append(0, ends)
+
+    def rows(place: int) -> Ints:
+        i = min(place + 1, len(ends))
+        return order[whole[i] : whole[min(i + 1, len(ends))]]
+
+    return rows
+
+
 def _working(recording: Recording) -> list[int]:
     """Places that run tasks: workers, and where a local scheduler's threads or processes are."""
     ran = set(present(recording.timeline.runs["wplace"]))
@@ -224,7 +251,7 @@ def lines(found: Boxes) -> list[Line]:
     for i, row in enumerate(found.rows):
         if row.kind in ("path", "path here", "client", "scheduler"):
             continue
-        height = 1.0 if row.kind == THREAD else 0.5
+        height = 1.0 if row.kind == THREAD else 0.65  # so that each has room for its name
         out.append(Line(row.label, (i,), height, row.label.partition(",")[0]))
     return out
 

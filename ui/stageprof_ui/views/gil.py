@@ -9,6 +9,7 @@ import pandas as pd
 import panel as pn
 
 from stageprof_collectors.innocence import without_gil
+from stageprof_collectors.recording import Recording
 from stageprof_ui.canvas import Stock
 from stageprof_ui.columns import gil, profiles
 from stageprof_ui.columns.series import Samples, Series
@@ -54,7 +55,7 @@ class Parts:
 def parts(store: Store, stock: Stock, samples: Samples) -> Parts:
     """All that there is, or why there is nothing."""
     recording, said = store.recording, store.summary.gil
-    found, series = recording.gil(), profiles.contention(samples)
+    found, series = store.made(Recording.gil), profiles.contention(samples)
     if without_gil(recording) or (not len(found) and not series):
         return Parts([html("gil_none", {"text": text(gil.missing(recording, said))})], [])
     facts = {

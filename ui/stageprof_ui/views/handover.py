@@ -71,17 +71,16 @@ _TOLD: Final = [
 
 def view(store: Store, stock: Stock) -> pn.Column:
     """The way first, then the graphs, the lines and passes that made them, and objects in them."""
-    recording = store.recording
-    way, graphs = handover.way(recording), handover.graphs(recording)
-    lines = handover.lines(recording)
+    way, graphs = store.made(handover.way), store.made(handover.graphs)
+    lines = store.made(handover.lines)
     if not way["steps"] and not len(graphs) and not len(lines):
         return pn.Column(html("empty", {"text": _NOTHING}), sizing_mode="stretch_width")
     return pn.Column(
         html("handover", way),
         *_graphs(graphs),
         *_lines(lines),
-        html("handover_optimization", handover.optimization(recording)),
-        *_objects(handover.objects(recording), stock),
+        html("handover_optimization", store.made(handover.optimization)),
+        *_objects(store.made(handover.objects), stock),
         sizing_mode="stretch_width",
     )
 

@@ -13,6 +13,7 @@ from bokeh.models.widgets import RadioButtonGroup
 from panel.links import Callback
 
 from stageprof_collectors.quantity import seconds
+from stageprof_collectors.recording import Recording
 from stageprof_runtime.stage import SIX
 from stageprof_ui import browser
 from stageprof_ui.canvas import Stock
@@ -57,8 +58,7 @@ _LABEL = 21
 
 def view(store: Store, stock: Stock) -> pn.Column:
     """The picture, and the table of the same below it."""
-    found = layers.layers(store.recording, sources=store.sources)
-    web = layers.network(store.recording, found)
+    found, web = store.made(_both, sources=store.sources)
     shown = found.head(layers.ROWS)
     columns = [c for c in _COLUMNS if c.name != "code" or shown["code"].any()]
     rows = table(shown, columns, selectable=True)
@@ -71,6 +71,11 @@ def view(store: Store, stock: Stock) -> pn.Column:
         _linked(rows, shown["number"].tolist(), nodes, stock)
         parts.append(rows)
     return pn.Column(*parts, sizing_mode="stretch_width")
+
+
+def _both(recording: Recording, *, sources: bool) -> tuple[pd.DataFrame, Network]:
+    found = layers.layers(recording, sources=sources)
+    return found, layers.network(recording, found)
 
 
 def _facts(web: Network) -> dict[str, Any]:
@@ -112,7 +117,11 @@ def _picture(web: Network, nodes: ColumnDataSource, stock: Stock) -> list[Any]:
     hover(plot, glyphs, stock, _TOLD)
     plot.add_tools(TapTool(renderers=[glyphs]))
     # It may be wider than the page: then it moves below the reader's finger.
-    moving = pn.Column(plot, styles={"overflow-x": "auto"}, sizing_mode="stretch_width")
+    moving = pn.Column(
+        plot,
+        styles={"overflow-x": "auto", "background": "var(--sp-more)"},
+        sizing_mode="stretch_width",
+    )
     return [_switch(glyphs), moving]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +20,8 @@ from stageprof_runtime.errors import StageprofError
 from stageprof_ui import browser
 from stageprof_ui.canvas import Drawn, Stock, drawn
 from stageprof_ui.columns import timeline
+from stageprof_ui.columns.sent import Sent, columns
+from stageprof_ui.columns.sent import text as text_of
 from stageprof_ui.columns.story import Stories
 from stageprof_ui.live import Run, Snapshot
 from stageprof_ui.store import Store
@@ -81,7 +83,8 @@ class Viewer:
         #: how many boxes, rows and layers the browser was told of
         self._boxes, self._lines, self._layers = len(boxes), len(boxes.rows), len(tables.layers)
         end = max(growth.end / 1e9, 1.0) * 1.25
-        stock = Stock.of("live", boxes, tables, _no_stories(), end)
+        sent = Sent(columns(boxes), _no_stories(), text_of(tables))
+        stock = Stock.of("live", sent, end)
         lines, folded = growth.lines[: self._lines], timeline.folded(boxes)
         whole = drawn(stock, lines, folded=folded, label="Tasks of each worker thread until now")
         self.told.js_on_change("data", _take(whole, self.told, self.heard))
@@ -147,6 +150,7 @@ class Viewer:
             "sent": self._boxes,
             "lines": self._lines,
             "layers": self._layers,
+            "now": [astuple(task) for task in self._run.now],
             "apps": [self._stock[1].name] if self._stock else [],
         }
 
@@ -178,7 +182,7 @@ class Viewer:
         """Put a page together; about how many bytes are sent for it."""
         sent = 0
         if self._stock is None or self._stock[0] is not latest:
-            stock = latest.store.stock()
+            stock = latest.store.stock(served=True)
             self._stock, sent = (latest, stock), _bytes(stock)
         head = html("live_age", {"at": latest.at, "running": self._run.running})
         column[:] = [head, self._makers[name](latest.store, self._stock[1])]

@@ -16,7 +16,7 @@ def view(store: Store, stock: Stock) -> pn.Column:
     """Stage bar and cards first, then the waterfall."""
     return pn.Column(
         html("stages", overview.stages(store.summary)),
-        html("cards", overview.findings(store.recording, store.summary)),
+        html("cards", store.cards),
         waterfall(store, stock),
         sizing_mode="stretch_width",
     )

@@ -35,7 +35,7 @@ _SEEN: Final = "About 20 times a second the stacks of the threads that ran tasks
 
 def view(store: Store, stock: Stock) -> pn.Column:
     """The GIL, roles to choose from, then threads, and what tasks were seen doing."""
-    found = gil.parts(store, stock, Samples(store.recording))
+    found = gil.parts(store, stock, store.made(Samples))
     below, boxes = _seen(store, stock)
     parts = [*found.who, *_roles(found.lines, boxes), *found.when, *_threads(store), *below]
     return pn.Column(*parts, sizing_mode="stretch_width")
@@ -70,7 +70,7 @@ def _roles(lines: gil.Lines | None, boxes: Hanging | None) -> list[Any]:
 
 
 def _threads(store: Store) -> list[Any]:
-    found = profiles.threads(store.recording)
+    found = store.made(profiles.threads)
     if not len(found.frame):
         text = "No task was seen on a thread in this recording."
         heading = "What tasks did on their threads"
@@ -128,7 +128,7 @@ _THREADS: Final = (
 
 
 def _seen(store: Store, stock: Stock) -> tuple[list[Any], Hanging | None]:
-    found = icicle.looks(store.recording)
+    found = store.made(icicle.looks)
     found = found[found["seconds"] > 0]
     if not len(found):
         text = "No task ran long enough to be looked at, or none in a process that is looked at."

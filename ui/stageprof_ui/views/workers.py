@@ -31,13 +31,12 @@ from stageprof_ui.views.transfers import transfers
 
 def view(store: Store, stock: Stock) -> pn.Column:
     """Charts of all processes, transfers, the list of workers, and coverage."""
-    recording = store.recording
-    samples = Samples(recording)
+    samples = store.made(Samples)
     return pn.Column(
         *_load(store, stock, samples),
         *transfers(store, stock, samples.names),
         *_list(store),
-        html("workers_coverage", coverage.coverage(recording)),
+        html("workers_coverage", store.made(coverage.coverage)),
         sizing_mode="stretch_width",
     )
 
@@ -89,7 +88,7 @@ def _chart(stock: Stock, chart: Chart, drawn: Sequence[Pen]) -> Curves:
 
 
 def _list(store: Store) -> list[Any]:
-    frame = workers.workers(store.recording)
+    frame = store.made(workers.workers)
     if not len(frame):
         text = "No cluster took part: tasks ran in the client's own process, or none ran."
         return [html("workers_none", {"heading": "Who took part", "text": text})]

@@ -1,0 +1,52 @@
+"""What each probe measures: what an account lacks where one is off.
+
+Steps by their names, and in other words what is no step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+#: Probe -> what is not measured without it.
+MEASURED: Final[dict[str, tuple[str, ...]]] = {
+    "clients.install": ("clusters that are joined within the region",),
+    "communication.Serving": ("what data a worker sends",),
+    "communication.install": ("data.transfer", "connect"),
+    "execution.Actors": ("calls of actors",),
+    "execution.install": ("compute",),
+    "frames.install": ("columns of frames",),
+    "garbage.install": ("garbage collection",),
+    "gil.install": ("gil.wait",),
+    "imports.install": ("import",),
+    "layers.install": ("lines of layers",),
+    "local.install": ("local.loop", "compute on local schedulers"),
+    "loops.install": ("stacks of the scheduler",),
+    "memory.install": ("memory of tasks",),
+    "objects.install": ("embedded objects",),
+    "optimization.install": ("expr",),
+    "scheduling.install": ("materialize", "lowlevel", "order", "state", "transition"),
+    "scheduling.install_local": ("order", "state", "lowlevel on local schedulers"),
+    "serialization.install": (
+        "graph.dump", "graph.load", "task.dump", "task.load", "data.dump", "data.load",
+        "result.dump", "result.load", "compress", "decompress",
+    ),
+    "shares.install": ("whose the bytes in messages are",),
+    "shares.install_optimizers": ("whose lowlevel is",),
+    "spill.install": ("spill.write", "spill.read"),
+    "stacks.install": ("lines of tasks",),
+    "training.install": ("training",),
+    "unused.install": ("unused data",),
+    "waiting.Arrivals": ("when results arrive",),
+    "waiting.install": ("result.gather", "graph.send", "build of graphs that are handed over"),
+}  # fmt: skip
+
+
+def unmeasured(disabled: Iterable[str]) -> list[str]:
+    """What is not measured where these are off, each once.
+
+    Args:
+        disabled: "<probe>: <why>", as the mark "hook disabled" says it; others are passed over.
+    """
+    probes = [label.partition(":")[0] for label in disabled]
+    return list(dict.fromkeys(what for probe in probes for what in MEASURED.get(probe, ())))

@@ -1,0 +1,222 @@
+"""A dataset has the tables of its recordings as they are in pandas, is whole or is not there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import dask
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+import stageprof
+from benchmarks.generate import generate
+from stageprof.cli import main
+from stageprof.dataset import NotADataset
+from stageprof.export import parquet
+from stageprof.schema import COLUMNS, MANIFEST, schema
+from stageprof_collectors.sliced import Sliced
+
+#: What the files are called: digits only, what a path or a query would be confused by.
+NAMES = ("001", "a=b;'<x>", "..b ")
+#: What they are called in the dataset.
+CALLED = ("001", "a_b_x", "b")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three recordings, and `out`, a dataset of them."""
+    found = tmp_path_factory.mktemp("dataset")
+    for seed, name in enumerate(NAMES):
+        generate(found / f"{name}.stageprof", tasks=60 + seed, workers=2, seed=seed)
+    files = [str(found / f"{name}.stageprof") for name in NAMES]
+    with dask.config.set(scheduler="synchronous"):
+        assert main(["export", *files, "--to", "parquet", "-o", str(found / "out")]) == 0
+    return found
+
+
+@pytest.fixture(autouse=True)
+def here() -> Iterator[None]:
+    """Dask computes in this thread: there is nothing to wait for."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.mark.parametrize("table", COLUMNS)
+def test_each_table_is_that_of_pandas(table: str, folder: Path) -> None:
+    """The same names, types and values, and the recording's name behind."""
+    frame = getattr(stageprof.dataset(folder / "out"), table)()
+    found = frame.compute()
+
+    assert found.dtypes.to_dict() == frame.dtypes.to_dict()
+    for file, name in zip(NAMES, CALLED, strict=True):
+        expected = _table(stageprof.open(folder / f"{file}.stageprof"), table)
+        mine = found[found["recording"] == name].drop(columns="recording")
+        assert list(mine.columns) == list(expected.columns)
+        if len(expected):  # pandas cannot know of which type nothing is
+            assert_frame_equal(mine.reset_index(drop=True), expected)
+
+
+def _table(recording: stageprof.Recording, name: str) -> pd.DataFrame:
+    made: pd.DataFrame = getattr(recording, "findings_frame" if name == "findings" else name)()
+    return made.reset_index() if made.index.name else made
+
+
+def test_only_what_is_asked_for_is_read(folder: Path) -> None:
+    """Columns and conditions go down to the files."""
+    tasks = stageprof.dataset(folder / "out").tasks()
+    asked = tasks[(tasks["recording"] == "001") & (tasks["duration_s"] > 0.01)][["nbytes"]]
+    read = asked.simplify().expr
+
+    assert read.operand("columns") == ["nbytes"]
+    wanted = {("recording", "==", "001"), ("duration_s", ">", 0.01)}
+    assert set(read.operand("filters")[0]) == wanted
+    known = tasks.compute()
+    mine = known[(known["recording"] == "001") & (known["duration_s"] > 0.01)]
+    assert asked.compute()["nbytes"].tolist() == mine["nbytes"].tolist()
+
+
+def test_conditions_may_be_given(folder: Path) -> None:
+    ds = stageprof.dataset(folder / "out")
+    found = ds.stages(filters=[("stage", "==", "execution")]).compute()
+
+    assert found["stage"].tolist() == ["execution"] * 3
+    assert sorted(found["recording"]) == sorted(CALLED)
+
+
+def test_recordings_are_listed_with_their_files(folder: Path) -> None:
+    listed = stageprof.dataset(folder / "out").recordings()
+
+    assert tuple(listed["name"]) == CALLED
+    assert tuple(listed["file"]) == tuple(f"{name}.stageprof" for name in NAMES)
+    assert listed["complete"].all()
+    walls = [stageprof.open(folder / f"{name}.stageprof").wall for name in NAMES]
+    assert listed["wall_s"].tolist() == walls
+
+
+def test_names_are_of_folders_and_differ() -> None:
+    """Also where the file system takes A for a, and for what is no name at all."""
+    given = ["x/run.stageprof", "y/run.stageprof", "RUN.stageprof", "../..", "\x00", "ü" * 300]
+    found = parquet.names([*given, "n" * 300])
+
+    assert len({name.casefold() for name in found}) == len(found)
+    assert all(name == Path(name).name and 0 < len(name) < 100 for name in found)
+    assert all(name.isascii() and not name.startswith((".", "_")) for name in found)
+
+
+def test_only_the_owner_may_read_it(folder: Path) -> None:
+    modes = {p: p.stat().st_mode & 0o777 for p in [folder / "out", *(folder / "out").rglob("*")]}
+
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+
+
+def test_a_recording_that_cannot_be_read_leaves_nothing(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not the part that was written before it either."""
+    (tmp_path / "bad.stageprof").write_bytes(b"no recording")
+    words = [str(folder / "001.stageprof"), str(tmp_path / "bad.stageprof")]
+
+    assert main(["export", *words, "--to", "parquet", "-o", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.stageprof"]
+
+
+def test_what_was_not_finished_is_no_dataset(folder: Path, tmp_path: Path) -> None:
+    """A process that is killed leaves no list of recordings, which is written last."""
+    shutil.copytree(folder / "out", tmp_path / "out")
+    (tmp_path / "out" / MANIFEST).unlink()
+
+    with pytest.raises(NotADataset, match="no whole dataset"):
+        stageprof.dataset(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "", "[]", "{}", "null", "[" * 100_000, '{"schema": "stageprof.dataset/1"}',
+        '{"schema": "stageprof.dataset/1", "recordings": [1]}',
+        '{"schema": "stageprof.dataset/1", "recordings": [{"name": "x"}]}',
+        '{"schema": "stageprof.dataset/9", "recordings": []}',
+    ],
+)  # fmt: skip
+def test_a_list_that_makes_no_sense_is_said_to_be_none(said: str, tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text(said)
+
+    with pytest.raises(NotADataset):
+        stageprof.dataset(tmp_path)
+
+
+def test_a_dataset_is_replaced_only_if_it_is_one(folder: Path, tmp_path: Path) -> None:
+    source, out = str(folder / "001.stageprof"), tmp_path / "out"
+    words = ["export", source, "--to", "parquet", "-o", str(out)]
+
+    assert main(words) == 0
+    assert main(words) == 2
+    assert main([*words, "--force"]) == 0
+    (out / "thesis.tex").write_text("years of work")
+    assert main([*words, "--force"]) == 2
+    assert (out / "thesis.tex").exists()
+
+
+def test_other_formats_take_one_recording(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [str(folder / f"{name}.stageprof") for name in NAMES[:2]]
+
+    assert main(["export", *words, "--to", "csv", "-o", str(folder / "csv")]) == 2
+    assert "only parquet takes several" in capsys.readouterr().err
+
+
+def test_any_text_is_a_cell() -> None:
+    """Also one that UTF-8 cannot carry, and one that is missing."""
+    frame = pd.DataFrame({"key": pd.Series(["\ud800<", None, "\x1b[31m"], dtype=object)})
+    made = parquet._column(frame["key"], schema("tasks").field("key").type)
+
+    assert made.to_pylist() == ["\\ud800<", None, "\x1b[31m"]
+
+
+@pytest.mark.parametrize(("runs", "slices"), [(1, 7), (300, 3), (10_000, 1)])
+def test_tasks_in_slices_are_those_of_the_whole(runs: int, slices: int, tmp_path: Path) -> None:
+    """Clocks that are off and drift are aligned as where all is in memory."""
+    file = tmp_path / "longer.stageprof"
+    generate(file, tasks=1_000, workers=2, seed=7)
+    sliced = Sliced(file, runs=runs)
+    parts = list(sliced.tasks())
+
+    assert len(parts) == len(sliced.slices) == slices
+    assert all(len(part) for part in parts)
+    assert_frame_equal(pd.concat(parts, ignore_index=True), stageprof.open(file).tasks())
+
+
+def test_what_is_too_large_has_its_tasks(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """And says which tables it has not."""
+    monkeypatch.setattr(parquet, "_too_large", lambda _: True)
+    file, out = folder / "001.stageprof", tmp_path / "out"
+
+    assert main(["export", str(file), "--to", "parquet", "-o", str(out)]) == 0
+    assert "is too large for memory" in capsys.readouterr().err
+    ds = stageprof.dataset(out)
+    tasks = ds.tasks().compute().drop(columns="recording")
+    assert_frame_equal(tasks.reset_index(drop=True), stageprof.open(file).tasks())
+    assert ds.stages().compute().empty
+    assert "stages" in ds.recordings()["left_out"][0]
+
+
+def test_nothing_heavy_is_imported_for_it() -> None:
+    code = (
+        "import sys, stageprof; stageprof.dataset;"
+        "print([m for m in ('pyarrow.parquet', 'dask.dataframe') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert json.loads(done.stdout.replace("'", '"')) == []

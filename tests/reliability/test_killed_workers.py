@@ -1,0 +1,71 @@
+"""Workers that are killed at any time: right results, little lost, and that is said."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable
+
+import pytest
+from distributed import Client
+
+import clusters
+import remains
+import stageprof
+from reliability.accounts import BUSY_S, FLUSH_S, closed, nap, processes, right
+from stageprof_runtime.clock import now_ns
+
+pytestmark = pytest.mark.cluster
+
+
+def killed_while_it_computes(client: Client, chance: random.Random, n: int) -> tuple[str, int]:
+    """A worker that was killed at a random time of a computation, and when."""
+    worker, process = chance.choice(sorted(processes(client).items()))
+    when: list[int] = []
+
+    def kill() -> None:
+        when.append(now_ns())
+        os.kill(process, signal.SIGKILL)
+
+    timer = threading.Timer(chance.uniform(0, 0.6), kill)
+    futures = client.map(nap, range(n), pure=False)
+    timer.start()
+    assert client.gather(futures) == right(n)
+    timer.join()
+    clusters.soon(lambda: len(processes(client).keys() - {worker}) == 2)
+    return worker, when[0]
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.nightly)])
+def test_computations_survive_and_at_most_a_flush_of_each_worker_is_lost(
+    kills: int, record_property: Callable[[str, object], None]
+) -> None:
+    """F3: SIGKILL of a worker at random times, as often as there are computations.
+
+    All results are right. Of each worker that died what it did in its last half second may be
+    missing, which the recording says; the worker in its place is observed.
+    """
+    chance = random.Random(3)
+    with clusters.local(2) as client:
+        with stageprof.profile() as prof:
+            died = dict(killed_while_it_computes(client, chance, 100) for _ in range(kills))
+            assert client.gather(client.map(nap, range(40), pure=False)) == right(40)
+            living = processes(client)
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
+    recording = prof.recording
+    closed(recording)
+    tails, runs = recording.coverage()["tails_lost"], recording.timeline.runs
+    workers = recording.workers().set_index("worker")
+    assert len(died) == kills
+    assert set(tails) == died.keys()
+    assert workers.loc[[*living], "instrumented"].all()
+    assert workers.loc[[*living], "tasks"].min() > 0
+    assert max(tail["seconds"] for tail in tails.values()) < FLUSH_S + BUSY_S
+    late = runs["finished"][(runs["finished"] > 0) & (runs["status"] == 0) & (runs["seen"] == 0)]
+    early = [min(abs(int(t) - when) for when in died.values()) / 1e9 for t in late]
+    assert max(early, default=0) < FLUSH_S + BUSY_S
+    record_property("F3 silent seconds", sorted(tail["seconds"] for tail in tails.values()))
+    record_property("F3 tasks lost", [tail["tasks"] for tail in tails.values()])
+    record_property("F3 seconds of the earliest of them before the kill", max(early, default=0))

@@ -1,0 +1,110 @@
+"""Clusters whose processes come and go on purpose, the scheduler among them."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from distributed import Client
+
+import clusters
+import remains
+import stageprof
+from reliability.accounts import closed, inc, nap, processes, right
+
+pytestmark = [pytest.mark.cluster, pytest.mark.nightly]
+
+
+def busy_until(client: Client, workers: int) -> int:
+    """Keep a cluster busy until it has so many workers; the tasks that this took."""
+    ran = 0
+    while len(processes(client)) < workers:
+        assert client.gather(client.map(nap, range(60), seconds=0.05, pure=False)) == right(60)
+        ran += 60
+    return ran
+
+
+def test_a_cluster_that_grows_and_shrinks_by_itself_loses_nothing() -> None:
+    """Adaptive scaling: from one worker to two under load and back, twice."""
+    ran = 0
+    with clusters.local(1) as client:
+        assert client.cluster is not None
+        client.cluster.adapt(minimum=1, maximum=2, interval="100ms", target_duration="1s")
+        with stageprof.profile() as prof:
+            for _ in range(2):
+                ran += busy_until(client, 2)
+                assert client.gather(client.map(nap, range(60), pure=False)) == right(60)
+                clusters.soon(lambda: len(processes(client)) == 1)
+                ran += 60
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
+    closed(prof.recording)
+    workers = prof.recording.workers()
+    assert len(workers) >= 3
+    assert workers["instrumented"].all()
+    assert int(workers["tasks"].sum()) == ran
+    assert prof.recording.coverage()["tails_lost"] == {}
+
+
+def test_workers_that_their_nannies_restart_lose_nothing() -> None:
+    """Each is told to end, and another begun in its place."""
+    with clusters.local(2) as client:
+        with stageprof.profile() as prof:
+            for _ in range(3):
+                assert client.gather(client.map(nap, range(60), pure=False)) == right(60)
+                client.restart_workers([next(iter(processes(client)))])
+            assert client.gather(client.map(nap, range(60), pure=False)) == right(60)
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
+    closed(prof.recording)
+    workers = prof.recording.workers()
+    assert int(workers["left"].sum()) == 3
+    assert int(workers["tasks"].sum()) == 240
+    assert workers["instrumented"].all()
+    assert prof.recording.coverage()["tails_lost"] == {}
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def test_a_scheduler_that_restarts_ends_what_is_recorded_of_it_and_it_is_said(
+    tmp_path: Path,
+) -> None:
+    """The same client finds the new one, and records it anew."""
+    port = free_port()
+    line = ("--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
+    path = tmp_path / "r.stageprof"
+    with ExitStack() as stack:
+        first = stack.enter_context(ExitStack())
+        address = clusters.address_of(first.enter_context(clusters.process("scheduler", *line)))
+        first.enter_context(clusters.worker(address))
+        client = stack.enter_context(Client(address, timeout="30s"))
+        client.wait_for_workers(1, timeout=30)
+        with stageprof.profile(path) as prof:
+            assert client.gather(client.map(inc, range(50), pure=False)) == right(50)
+            first.close()
+            second = stack.enter_context(clusters.process("scheduler", *line))
+            clusters.address_of(second)
+            stack.enter_context(clusters.worker(address))
+            clusters.soon(lambda: client.status == "running")
+            client.wait_for_workers(1, timeout=30)
+            assert client.gather(client.map(inc, range(30), pure=False)) == right(30)
+        assert remains.everywhere(client) == []
+        assert remains.of_client(client) == []
+        with stageprof.profile() as again:
+            assert client.gather(client.map(inc, range(20), pure=False)) == right(20)
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
+        client.close()
+        second.terminate()
+        assert second.stderr is not None
+        assert "No handler" not in second.stderr.read()  # nobody asked it for the first one's
+    recording = stageprof.open(path)
+    assert recording.complete
+    assert len(recording.tasks()) >= 50
+    (problem,) = prof.recording.coverage()["problems"]
+    assert problem.startswith("cluster lost: the client lost its connection to the scheduler")
+    closed(again.recording)
+    assert int(again.recording.workers()["tasks"].sum()) == 20
