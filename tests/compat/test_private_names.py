@@ -34,11 +34,13 @@ from stageprof_runtime.stage import STEP
 
 RUNTIME = Path(stageprof_runtime.__file__).parent
 
+#: What looks places up, and what wraps a method of ours.
+NO_READERS = {"place", "forgettable"}
 #: What reads a private attribute of an object that Dask hands over.
 READERS = sorted(
     name
     for name, value in inspect.getmembers(compat, inspect.isfunction)
-    if value.__module__ == compat.__name__ and name != "place" and not name.startswith("_")
+    if value.__module__ == compat.__name__ and name not in NO_READERS and not name.startswith("_")
 )
 #: Only where a cluster is asked something before a run: not in these programs.
 ELSEWHERE = {"asked_of", "saturation", "wanted"}

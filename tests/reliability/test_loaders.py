@@ -37,6 +37,7 @@ MEANT: Final = {
     "runtime/stageprof_runtime/assignment.py": {"compile"},  # the user's own line, to look at it
     "runtime/stageprof_runtime/bootstrap.py": {"exec", "compile", "cloudpickle"},  # to workers
     "runtime/stageprof_runtime/command.py": {"runpy"},  # `dask stageprof`
+    "runtime/stageprof_runtime/compat.py": {"cloudpickle"},  # only its name
     "runtime/stageprof_runtime/gil/program.py": {"compile", "marshal"},  # of ours, for py-spy
     "runtime/stageprof_runtime/pickling.py": {"pickle"},  # to time Dask's own
 }
