@@ -178,6 +178,8 @@ FUTURES: dict[str, Callable[[Client], list[Any]]] = {
 
 @pytest.mark.cluster
 def test_futures_have_the_same_keys_and_values(client: Client) -> None:
+    """Keys of what is made of other futures are new each time, with or without stageprof."""
+
     def futures() -> dict[str, Any]:
         found: dict[str, Any] = {}
         for name, make in FUTURES.items():
@@ -185,10 +187,13 @@ def test_futures_have_the_same_keys_and_values(client: Client) -> None:
             found[name] = [f.key for f in made], [_hash(value) for value in client.gather(made)]
         return found
 
-    plain = futures()
+    first, plain = futures(), futures()
     with stageprof.profile():
         watched = futures()
-    assert watched == plain
+    again = {name for name in FUTURES if first[name] == plain[name]}
+    assert len(again) >= 6
+    assert {name: watched[name] for name in again} == {name: plain[name] for name in again}
+    assert [values for _, values in watched.values()] == [values for _, values in plain.values()]
 
 
 def test_errors_and_their_texts_are_the_same() -> None:
