@@ -35,7 +35,7 @@ def attributes() -> dict[str, object]:
     modules = [(n, m) for n, m in sys.modules.items() if f"{n}.".startswith(PACKAGES)]
     assert {module for module, _, _ in _PLACES.values()} - {n for n, _ in modules} == set()
     found: dict[str, object] = dict(_of_modules(modules))
-    found |= {f"{name}.{key}": value for name, value in _shared() for key, value in value.items()}
+    found |= {f"{name}.{key}": one for name, kept in _shared() for key, one in kept.items()}
     return found
 
 
