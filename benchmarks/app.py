@@ -28,7 +28,7 @@ from playwright.sync_api import sync_playwright
 sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
 
 from benchmarks.generate import generate
-from benchmarks.overhead import machine, write
+from benchmarks.page import machine, write
 
 #: Seconds: first picture after the page's own load, by tasks; and a zoom.
 TARGETS = {1_000_000: 2.0, 5_000_000: 3.0, 10_000_000: 3.0}

@@ -29,7 +29,7 @@ sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
 
 import stageprof
 from benchmarks import margins
-from benchmarks.overhead import machine
+from benchmarks.page import machine
 from stageprof_collectors.catalogue import known
 from stageprof_collectors.settings import DEFAULTS
 from stageprof_runtime.errors import StageprofError

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from overhead import machine, write
+from page import machine, write
 
 from stageprof_runtime.batch import Row
 from stageprof_runtime.event import SAMPLE

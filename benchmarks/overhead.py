@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.metadata
 import json
 import os
-import platform
 import random
 import statistics
 import sys
@@ -40,7 +38,10 @@ from dask.diagnostics import Profiler
 from distributed import Client, LocalCluster, performance_report
 from pyinstrument import Profiler as Pyinstrument
 
+sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
+
 import stageprof
+from benchmarks.page import machine, write
 
 #: At most so many times as long, recorded.
 TARGETS = {"array": 1.01, "dataframe": 1.01, "no-op tasks": 1.02}
@@ -288,16 +289,6 @@ def costs(hooks: Hooks) -> Iterator[str]:
             yield f"| {role} | {name} | {calls / tasks:.2f} | {ns / tasks / 1e3:.2f} |"
 
 
-def machine() -> str:
-    """What this was measured on."""
-    packages = ("dask", "distributed", "numpy", "pandas", "pyinstrument", "stageprof")
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
-    return (
-        f"{os.cpu_count()} CPUs ({platform.machine()}), {platform.system()} "
-        f"{platform.release().split('-')[0]}, Python {platform.python_version()}, {versions}."
-    )
-
-
 def main() -> None:
     """Run, print, and write if asked."""
     options = argparse.ArgumentParser(description=__doc__)
@@ -318,14 +309,6 @@ def main() -> None:
     print(text)
     if given.write is not None:
         write(given.write, "overhead", text)
-
-
-def write(path: Path, name: str, text: str) -> None:
-    """Replace what stands between `<!-- name -->` and `<!-- /name -->`."""
-    whole = path.read_text() if path.exists() else f"<!-- {name} -->\n<!-- /{name} -->\n"
-    before, _, rest = whole.partition(f"<!-- {name} -->")
-    _, _, after = rest.partition(f"<!-- /{name} -->")
-    path.write_text(f"{before}<!-- {name} -->\n{text}\n<!-- /{name} -->{after}")
 
 
 if __name__ == "__main__":

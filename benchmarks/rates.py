@@ -23,7 +23,7 @@ import psutil
 
 sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
 
-from benchmarks.overhead import machine
+from benchmarks.page import machine
 from stageprof_collectors.file import Writer
 from stageprof_collectors.merge import merge
 from stageprof_collectors.store import Store

@@ -26,7 +26,7 @@ sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
 
 
 from benchmarks import suspect
-from benchmarks.overhead import machine
+from benchmarks.page import machine
 from benchmarks.pool import DISTURBED, PLANTED, Kinds, kinds, more
 from stageprof_collectors.comparison.blame import explained
 from stageprof_collectors.comparison.comparison import Compared, compared

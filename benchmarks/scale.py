@@ -27,7 +27,7 @@ sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
 
 from benchmarks.flood import Flood, receive
 from benchmarks.flood import send as write_batches
-from benchmarks.overhead import machine, write
+from benchmarks.page import machine, write
 from benchmarks.picture import Line, loglog
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)

@@ -44,7 +44,8 @@ from distributed.deploy.subprocess import SubprocessCluster
 sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
 
 import stageprof
-from benchmarks.overhead import cpu_s, machine, nothing
+from benchmarks.overhead import cpu_s, nothing
+from benchmarks.page import machine
 
 WALL_TARGET: Final = 1.02
 BYTES_TARGET: Final = 100

@@ -1,8 +1,8 @@
 """The program beside a process: sees who holds the process's GIL, and who waits for it.
 
 It runs by itself, with the modules that it is made of as its input (see `program`), and imports the
-standard library only. About `rate` times a second (half of it after five seconds, half again while
-no thread waits, a fifth while the GIL is free) it reads from the other's memory which thread has
+standard library only. About `rate` times a second (half of it while no thread waits, a fifth while
+the GIL is free; after five seconds half of these, or a quarter while no thread waits) it reads from the other's memory which thread has
 the GIL, and from the kernel which threads wait within the GIL's own lock. It stops nobody and takes
 no lock of the other's. Both have the same monotonic clock. What it saw leaves by standard output
 (see `messages`); on standard input come lines ``thread-id identifier wanted`` of the threads to
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 #: thread that waits, one of two.
 SELDOM, LESS = 5, 2
 HARDLY: Final = 0.05
-#: A watch that has looked for so long (ns) knows the shares well, and looks half as often.
+#: A watch that has looked for so long (ns) knows the shares well, and looks half as often; a quarter
+#: while hardly any thread waits. Each look takes 0.2 ms of a processor whose caches others fill.
 LONG_NS: Final = 5_000_000_000
 #: Nanoseconds between two messages.
 EVERY_NS: Final = 500_000_000
@@ -110,7 +111,7 @@ class Watch:
             self._spy.start()
         idle = states.held <= HARDLY * states.looks
         alone = states.waiting <= HARDLY * states.looks
-        long = LESS if self._now - self._began > LONG_NS else 1
+        long = 1 if self._now - self._began <= LONG_NS else LESS * LESS if alone else LESS
         self._period = self._often * (SELDOM if idle else LESS if alone else 1) * long
         states.rows, states.looks, states.held, states.waiting = [], 0, 0, 0
         self._told = self._now
