@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+import time
+from typing import Any
 
+import dask
+import dask.array as da
 import pytest
 
+import stageprof
 from compare.made import COUNTS, against, run
 from stageprof_collectors.comparison.comparison import Compared
 from stageprof_collectors.comparison.counts import Judged
-from stageprof_collectors.comparison.measured import Found, Measured, Place
+from stageprof_collectors.comparison.measured import Found, Measured, Place, measure
 from stageprof_collectors.finding import Severity
 
 
@@ -109,3 +114,20 @@ def test_a_finding_of_one_recording_is_shown_and_not_judged() -> None:
 
     assert [(f.came, f.judged) for f in found.findings] == [(True, Judged.UNKNOWN)]
     assert found.regressions == 0
+
+
+def held(block: Any) -> Any:
+    """Slow wherever it is called, and it is while Dask asks what it will give."""
+    until = time.perf_counter() + 0.1
+    while time.perf_counter() < until:
+        pass
+    return block
+
+
+def test_a_layer_that_was_made_and_never_ran_is_measured() -> None:
+    """The rows of layers grow while the path is walked."""
+    with stageprof.profile() as prof:
+        da.ones(4, chunks=2).map_blocks(held)
+        assert dask.delayed(int)(1).compute(scheduler="sync") == 1
+    cells = measure(prof.recording).cells
+    assert sum(seconds for cell, seconds in cells.items() if cell.step == "meta") >= 0.1

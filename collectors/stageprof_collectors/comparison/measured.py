@@ -170,9 +170,10 @@ def _stem(layer: str) -> str:
 
 def _cells(recording: Recording) -> tuple[dict[Cell, float], list[Group]]:
     """Seconds of the critical path by step and layer, and the layer of each row of `groups`."""
+    path = on_path(recording)  # which may find layers that no task is of
     groups = [grouped(row) for row in recording.groups.rows]
     cells: defaultdict[Cell, float] = defaultdict(float)
-    for step, rows in on_path(recording).items():
+    for step, rows in path.items():
         for row, ns in rows.items():
             cells[Cell(stage_of(step), step_name(step), groups[row])] += ns / 1e9
     return dict(cells), groups

@@ -2,12 +2,12 @@
 
 It runs by itself, with the modules that it is made of as its input (see `program`), and imports the
 standard library only. About `rate` times a second (half of it while no thread waits, a fifth while
-the GIL is free; after five seconds half of these, or a quarter while no thread waits) it reads from the other's memory which thread has
-the GIL, and from the kernel which threads wait within the GIL's own lock. It stops nobody and takes
-no lock of the other's. Both have the same monotonic clock. What it saw leaves by standard output
-(see `messages`); on standard input come lines ``thread-id identifier wanted`` of the threads to
-look at, and `TASKS` once two threads run tasks. From then on py-spy says where the holders are
-while threads wait.
+the GIL is free; after five seconds half of these, or a quarter while no thread waits) it reads from
+the other's memory which thread has the GIL, and from the kernel which threads wait within the GIL's
+own lock. It stops nobody and takes no lock of the other's. Both have the same monotonic clock. What
+it saw leaves by standard output (see `messages`); on standard input come lines ``thread-id identifier
+wanted`` of the threads to look at, and `TASKS` once two threads run tasks. From then on py-spy says
+where the holders are while threads wait.
 
 It ends when its input does or its parent has gone, and py-spy ends with it.
 """
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 #: thread that waits, one of two.
 SELDOM, LESS = 5, 2
 HARDLY: Final = 0.05
-#: A watch that has looked for so long (ns) knows the shares well, and looks half as often; a quarter
-#: while hardly any thread waits. Each look takes 0.2 ms of a processor whose caches others fill.
+#: A watch that has looked for so long (ns) knows the shares well, and looks half as often, or a
+#: quarter while hardly any thread waits. A look takes 0.2 ms where others fill the caches.
 LONG_NS: Final = 5_000_000_000
 #: Nanoseconds between two messages.
 EVERY_NS: Final = 500_000_000
