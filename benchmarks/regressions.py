@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import sys
@@ -166,7 +167,7 @@ class Row(NamedTuple):
     """What came out for one stage."""
 
     trials: Planted
-    #: what is found with more recordings a side, as shares of trials
+    #: what is found with more recordings a side, as shares of trials; NaN if there are not enough
     more: list[float]
     #: by how much it varies, and the smallest share that is found
     varies: float
@@ -194,8 +195,11 @@ def study(pool: Path) -> Study:
     same, after = alike(clean, random), later(clean)
     for stage in SIX:
         trials = planted(found, stage, delays[stage], random)
-        others = [planted(found, stage, delays[stage], random, side) for side in MORE]
-        shares = [other.found / other.number for other in others]
+        shares = []
+        for side in MORE:
+            enough = min(len(found["clean"]) // 2, len(found[str(stage)])) >= side
+            other = planted(found, stage, delays[stage], random, side) if enough else None
+            shares.append(other.found / other.number if other else math.nan)
         rows.append(Row(trials, shares, noise(clean, stage), smallest(clean, stage, random)))
     runs = {kind: len(each) for kind, each in found.items()}
     return Study(runs, disturbed, same, after, rows)
@@ -261,7 +265,7 @@ def _row(row: Row) -> str:
         *of,
         f"{t.others / t.number:.0%}",
         f"+{row.least:.0%}",
-        *(f"{share:.0%}" for share in row.more),
+        *("-" if math.isnan(share) else f"{share:.0%}" for share in row.more),
     )
     return f"| {' | '.join(cells)} |"
 

@@ -5,9 +5,9 @@ standard library only. About `rate` times a second (half of it while no thread w
 the GIL is free; after five seconds half of these, or a quarter while no thread waits) it reads from
 the other's memory which thread has the GIL, and from the kernel which threads wait within the GIL's
 own lock. It stops nobody and takes no lock of the other's. Both have the same monotonic clock. What
-it saw leaves by standard output (see `messages`); on standard input come lines ``thread-id identifier
-wanted`` of the threads to look at, and `TASKS` once two threads run tasks. From then on py-spy says
-where the holders are while threads wait.
+it saw leaves by standard output (see `messages`); on standard input come lines ``thread-id
+identifier wanted`` of the threads to look at, and `TASKS` once two threads run tasks. From then on
+py-spy says where the holders are while threads wait.
 
 It ends when its input does or its parent has gone, and py-spy ends with it.
 """
