@@ -81,8 +81,9 @@ def recorded(folder: Path, names: Sequence[str] = ("", "")) -> stageprof.Recordi
     return prof.recording
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def true(tmp_path_factory: pytest.TempPathFactory) -> stageprof.Recording:
+    """What right clocks say; for each try anew, for now and then Dask asks for a result twice."""
     return recorded(tmp_path_factory.mktemp("true"))
 
 
