@@ -8,6 +8,7 @@ CPython 3.11 to 3.13. A name that is missing makes one probe fail; the program g
 from __future__ import annotations
 
 import importlib
+import inspect
 import weakref
 from types import ModuleType
 from typing import Any, Final
@@ -158,15 +159,20 @@ def client_loop(client: Any) -> Any:
 def forgettable(method: Any) -> Any:
     """A handler of a server that keeps nothing alive: Dask never forgets whom it has called.
 
-    `distributed.core._expects_comm` is a cache of all handlers.
+    `distributed.core._expects_comm` is a cache of all handlers, and `Server.handle_stream` keeps
+    the one that the last message was for until the next comes.
     """
     known = weakref.WeakMethod(method)
 
-    async def handler(**kwargs: Any) -> Any:
+    def handler(**kwargs: Any) -> Any:
+        found = known()
+        return None if found is None else found(**kwargs)
+
+    async def waiting(**kwargs: Any) -> Any:
         found = known()
         return None if found is None else await found(**kwargs)
 
-    return handler
+    return waiting if inspect.iscoroutinefunction(method) else handler
 
 
 def batched_stream(worker: Any) -> Any:

@@ -49,7 +49,7 @@ class Relay:
     def listen(self) -> None:
         """Take what workers send, and tell them the time."""
         self._scheduler.handlers[f"{self._session}-clock"] = forgettable(self._clock)
-        self._scheduler.stream_handlers[f"{self._session}-batch"] = self._relay
+        self._scheduler.stream_handlers[f"{self._session}-batch"] = forgettable(self._relay)
 
     def stop_listening(self) -> None:
         """Forget what comes."""
