@@ -7,9 +7,7 @@ anybody: neither where a server sends a policy along nor in a file opened from d
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +15,7 @@ import pytest
 
 from findings.conftest import Only, only
 from reliability.enemy import FOREIGN, PAYLOADS, Enemy, header, rules, written
+from serving import running
 from stageprof import app as pages
 from stageprof.cli import main
 from stageprof_collectors.collector import Collector
@@ -43,17 +42,6 @@ def enemy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hostile_findings(only: Only) -> None:
     """What the rules find is an enemy's as well, a card for each payload."""
     only(*rules())
-
-
-@contextmanager
-def running(app: App) -> Iterator[str]:
-    """An app while it serves; its address."""
-    thread = threading.Thread(target=app.run, name="app", daemon=True)
-    thread.start()
-    yield app.url
-    app.stop()
-    thread.join(10)
-    assert not thread.is_alive()
 
 
 def opened(watched: Watched, url: str) -> Page:
@@ -192,16 +180,16 @@ def test_no_page_of_stacks_runs_anything(
 @pytest.mark.nightly
 def test_no_page_of_the_app_runs_anything(watched: Watched, enemy: Path) -> None:
     """B4: all pages, served, where lines of the user's program are shown as well."""
-    with running(pages.served(Recording.open(enemy))) as url:
-        walk(watched.open(url))
+    with running(pages.served(Recording.open(enemy))) as app:
+        walk(watched.open(app.url))
 
 
 @pytest.mark.nightly
 def test_no_page_of_recordings_side_by_side_runs_anything(watched: Watched, enemy: Path) -> None:
     """B4: the page of `stageprof app A B`."""
     both = [Recording.open(enemy), Recording.open(enemy)]
-    with running(pages.compared(both)) as url:
-        walk(opened(watched, url))
+    with running(pages.compared(both)) as app:
+        walk(opened(watched, app.url))
 
 
 @pytest.mark.nightly
@@ -210,9 +198,9 @@ def test_the_list_of_a_folder_runs_nothing(watched: Watched, enemy: Path, tmp_pa
     for name, text in PAYLOADS.items():
         safe_name = re.sub(r"[/\0]", "", text.encode("utf-8", "replace").decode())[:60]
         (tmp_path / f"{safe_name}{name}.stageprof").write_bytes(enemy.read_bytes())
-    with pages.listed(str(tmp_path)) as app, running(app) as url:
+    with pages.listed(str(tmp_path)) as app, running(app):
         page = watched.page
-        page.goto(url)
+        page.goto(app.url)
         page.locator("a", has_text="<img").first.wait_for()
         look_at(page)
 
@@ -226,8 +214,8 @@ def test_no_page_of_a_running_cluster_runs_anything(watched: Watched, tmp_path: 
         batches = Enemy().batches()
         for batch in batches[:-4]:
             collector.take(batch)
-        with running(App(lambda: following(run))) as url:
-            page = watched.open(url)
+        with running(App(lambda: following(run))) as app:
+            page = watched.open(app.url)
             for batch in batches[-4:]:
                 collector.take(batch)
             page.wait_for_function("document.querySelectorAll('[data-sp-page]').length > 1")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Final
 import pytest
 
 from benchmarks.generate import generate
+from serving import running
 from stageprof.app import listed
 from stageprof.cli import main
 from stageprof.export import FORMATS
@@ -23,7 +23,6 @@ from stageprof_collectors.frame import BATCH, split
 from stageprof_runtime.errors import StageprofError, UsageError
 from stageprof_ui.guard import cookie
 from stageprof_ui.live import Run
-from stageprof_ui.server import App
 
 SECRET: Final = "the secret"
 
@@ -83,16 +82,6 @@ def watched_opens() -> Callable[[], object]:
         _opened = None
 
     return watching
-
-
-@contextmanager
-def running(app: App) -> Iterator[App]:
-    thread = threading.Thread(target=app.run, name="app", daemon=True)
-    thread.start()
-    yield app
-    app.stop()
-    thread.join(10)
-    assert not thread.is_alive()
 
 
 def test_no_address_of_the_app_leads_out_of_its_folder(

@@ -6,13 +6,13 @@ import base64
 import http.client
 import itertools
 import re
-import threading
 from collections.abc import Iterator
 from typing import Final
 
 import panel as pn
 import pytest
 
+from serving import running
 from stageprof_ui.guard import HEADERS, cookie
 from stageprof_ui.server import App
 
@@ -38,13 +38,8 @@ OURS: Final = {
 @pytest.fixture(scope="module")
 def app() -> Iterator[App]:
     """The server of the app, with a page that costs little."""
-    opened = App(lambda: pn.Column("# A page"))
-    thread = threading.Thread(target=opened.run, name="app", daemon=True)
-    thread.start()
-    yield opened
-    opened.stop()
-    thread.join(10)
-    assert not thread.is_alive()
+    with running(App(lambda: pn.Column("# A page"))) as app:
+        yield app
 
 
 def asked(app: App, origin: str | None, host: str, token: str, method: str) -> tuple[int, str]:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +12,7 @@ from distributed import Client
 
 import clusters
 import stageprof
+from reliability.emitting import recorder
 from stageprof_runtime.ring import CAPACITY
 
 
@@ -81,28 +78,6 @@ async def _flood(rate: int, total: int) -> None:
         for i in range(part):
             EMIT.row("worker", (SPAN, 34, i, i + 1, 1, "flood", 0))
         await asyncio.sleep(0.05)
-
-
-@contextmanager
-def recorder(address: str, path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that records until it reads a line."""
-    program = (
-        "import sys, stageprof, distributed\n"
-        f"client = distributed.Client({address!r})\n"
-        f"with stageprof.profile({str(path)!r}):\n"
-        "    print('on', flush=True); sys.stdin.readline()\n"
-        "print('off', flush=True)\n"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "on\n"
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def stalled(client: Client, path: Path, rate: int, total: int) -> stageprof.Recording:

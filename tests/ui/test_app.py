@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from benchmarks import generate
 from chromium import QUIET
+from serving import running
 from stageprof.app import served, written
 from stageprof_collectors.recording import Recording
 from stageprof_ui.server import App
@@ -27,16 +27,11 @@ _PAYLOADS = (
 )
 
 
-@pytest.fixture
-def running(generated: Callable[[int], Path]) -> Iterator[App]:
+@pytest.fixture(name="running")
+def shown(generated: Callable[[int], Path]) -> Iterator[App]:
     """The app over 10,000 tasks."""
-    app = served(Recording.open(generated(10_000)))
-    thread = threading.Thread(target=app.run, name="app", daemon=True)
-    thread.start()
-    yield app
-    app.stop()
-    thread.join(10)
-    assert not thread.is_alive()
+    with running(served(Recording.open(generated(10_000)))) as app:
+        yield app
 
 
 def test_a_finding_leads_to_its_tasks(watched: Watched, running: App) -> None:

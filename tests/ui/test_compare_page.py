@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from serving import running
 from stageprof.app import compared
 from stageprof_collectors.finding import Finding, Fix, Severity, Where
 from stageprof_collectors.recording import Recording
@@ -190,23 +190,19 @@ def test_the_page_is_in_front_and_leads_to_the_pages_of_each(
     watched: Watched, generated: Callable[[int], Path], width: int
 ) -> None:
     app = compared([Recording.open(generated(n)) for n in (1_000, 10_000)])
-    thread = threading.Thread(target=app.run, name="app", daemon=True)
-    thread.start()
-    page = watched.page
-    page.set_viewport_size({"width": width, "height": 900})
-    page.goto(app.url)
-    page.locator("[data-sp-view=compare] h2", has_text="Wall time by stage").wait_for()
-    assert page.locator("[data-sp-view=compare] .track").count() == 2
-    assert overhang(page) <= 0
-    assert "1,000 tasks" in page.locator(".sp-facts").inner_text()
-    page.get_by_text("show B on the other pages").click()
-    page.wait_for_function(
-        "document.querySelector('.sp-facts')?.textContent.includes('10,000 tasks')"
-    )
-    assert page.locator("[data-sp-view=overview]").is_visible()
-    page.goto(f"http://127.0.0.1:{app.port}/?recording=../x")
-    page.locator("[data-sp-view=compare] .track").first.wait_for()
-    assert "1,000 tasks" in page.locator(".sp-facts").inner_text()
-    app.stop()
-    thread.join(10)
-    assert not thread.is_alive()
+    with running(app):
+        page = watched.page
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(app.url)
+        page.locator("[data-sp-view=compare] h2", has_text="Wall time by stage").wait_for()
+        assert page.locator("[data-sp-view=compare] .track").count() == 2
+        assert overhang(page) <= 0
+        assert "1,000 tasks" in page.locator(".sp-facts").inner_text()
+        page.get_by_text("show B on the other pages").click()
+        page.wait_for_function(
+            "document.querySelector('.sp-facts')?.textContent.includes('10,000 tasks')"
+        )
+        assert page.locator("[data-sp-view=overview]").is_visible()
+        page.goto(f"http://127.0.0.1:{app.port}/?recording=../x")
+        page.locator("[data-sp-view=compare] .track").first.wait_for()
+        assert "1,000 tasks" in page.locator(".sp-facts").inner_text()

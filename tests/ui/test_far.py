@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from serving import running
 from stageprof_collectors.recording import Recording
 from stageprof_ui import far
 from stageprof_ui.app import page as made
@@ -39,18 +39,6 @@ def store(generated: Callable[[int], Path]) -> Store:
 @pytest.fixture
 def asked(store: Store) -> Far:
     return Far(store.recording, store.boxes, store.tables)
-
-
-@contextmanager
-def running(store: Store) -> Iterator[str]:
-    """The app in a thread: its address."""
-    app = App(lambda: made(store))
-    thread = threading.Thread(target=app.run, name="app", daemon=True)
-    thread.start()
-    yield app.url
-    app.stop()
-    thread.join(10)
-    assert not thread.is_alive()
 
 
 def question(**more: Any) -> str:
@@ -130,8 +118,8 @@ def test_the_server_and_the_browser_draw_the_same(
              (0.5 * end, 0.51 * end, "layer")]  # fmt: skip
     pictures = []
     for one in (store, many):
-        with running(one) as url:
-            page = watched.open(f"{url}#timeline")
+        with running(App(partial(made, one))) as app:
+            page = watched.open(f"{app.url}#timeline")
             page.locator("[data-sp-page=timeline]").click()
             pictures.append([seen(page, *view) for view in views])
             if one is many:

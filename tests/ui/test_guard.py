@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import http.client
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from serving import running
 from stageprof.app import served
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.errors import UsageError
@@ -55,13 +55,8 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
 
     path = tmp_path_factory.mktemp("app") / "small.stageprof"
     generate(path, tasks=200)
-    opened = served(Recording.open(Path(path)))
-    thread = threading.Thread(target=opened.run, name="app", daemon=True)
-    thread.start()
-    yield opened
-    opened.stop()
-    thread.join(10)
-    assert not thread.is_alive()
+    with running(served(Recording.open(Path(path)))) as app:
+        yield app
 
 
 def ask(app: App, path: str = "/", **headers: str) -> http.client.HTTPResponse:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from serving import running
 from stageprof.app import listed
 from stageprof.cli import main
 from stageprof_collectors.file import Writer
@@ -204,9 +204,7 @@ def test_the_list_fills_in_and_leads_to_the_pages_of_each(
 ) -> None:
     bad = folder / "<img src=x onerror=window.hacked=1>.stageprof"
     bad.write_bytes((folder / "whole.stageprof").read_bytes())
-    with listed(str(folder)) as app:
-        thread = threading.Thread(target=app.run, name="app", daemon=True)
-        thread.start()
+    with listed(str(folder)) as app, running(app):
         page = watched.page
         page.set_viewport_size({"width": width, "height": 900})
         page.goto(app.url)
@@ -222,6 +220,3 @@ def test_the_list_fills_in_and_leads_to_the_pages_of_each(
             page.get_by_text("there is no such recording in the folder").wait_for()
         page.goto(f"http://127.0.0.1:{app.port}/?recording=none.stageprof")
         page.get_by_text("expected a *.stageprof recording").wait_for()
-        app.stop()
-        thread.join(10)
-    assert not thread.is_alive()

@@ -18,6 +18,7 @@ from distributed import Event
 
 import remains
 from clusters import scheduler_of, separate, soon
+from serving import running
 from stageprof_collectors import frame
 from stageprof_collectors.collector import Collector
 from stageprof_collectors.file import read_frames
@@ -359,10 +360,7 @@ def test_a_page_grows_with_the_run_shows_the_others_stops_and_saves(
     path = generated(10_000)
     all_batches = batches(path)
     collector = Collector(None, "a cluster <b>", savable=True)
-    with a_run(collector, tmp_path) as run:
-        app = App(lambda: following(run))
-        thread = threading.Thread(target=app.run, name="app", daemon=True)
-        thread.start()
+    with a_run(collector, tmp_path) as run, running(App(lambda: following(run))) as app:
         page = watched.page
         page.goto(app.url)
         for number, part in enumerate(np.array_split(np.arange(len(all_batches)), 8)):
@@ -392,9 +390,6 @@ def test_a_page_grows_with_the_run_shows_the_others_stops_and_saves(
         page.get_by_text("saved as from the page.stageprof").wait_for()
         page.locator("[data-sp-page=layers]").click()
         page.locator("[data-sp-view=layers] [data-sp-age]").wait_for()
-        app.stop()
-        thread.join(10)
-    assert not thread.is_alive()
     assert len(Recording.open(tmp_path / "from the page.stageprof").tasks()) == 10_000
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from findings.crowded import CLIENT, Program, pieces
+from serving import running
 from stageprof.app import compared, embedded, served, written
 from stageprof.app import store as stored
 from stageprof_collectors.recording import Recording
@@ -260,15 +260,11 @@ def test_the_app_shows_a_hostile_line_as_text(
 ) -> None:
     recording = recorded(program(tmp_path / "etl.py", HOSTILE))
     app = compared([recording, recording]) if several else served(recording)
-    thread = threading.Thread(target=app.run, name="app", daemon=True)
-    thread.start()
-    page = watched.page
-    page.goto(app.url)
-    page.locator("[data-sp-page=layers]").click()
-    cell = page.locator("[data-sp-view=layers] .tabulator-cell", has_text="<img src=x")
-    cell.first.wait_for()
-    assert "{{ 7 * 7 }} $$x$$" in cell.first.inner_text()
-    assert page.evaluate("window.hacked") is None
-    app.stop()
-    thread.join(10)
-    assert not thread.is_alive()
+    with running(app):
+        page = watched.page
+        page.goto(app.url)
+        page.locator("[data-sp-page=layers]").click()
+        cell = page.locator("[data-sp-view=layers] .tabulator-cell", has_text="<img src=x")
+        cell.first.wait_for()
+        assert "{{ 7 * 7 }} $$x$$" in cell.first.inner_text()
+        assert page.evaluate("window.hacked") is None
