@@ -20,7 +20,7 @@ from stageprof_collectors.store import Store
 Ints = NDArray[np.int64]
 
 #: Round trips are compared within windows of this length.
-WINDOW_NS = 2_000_000_000
+WINDOW_NS = 5_000_000_000
 
 
 @dataclass

@@ -139,6 +139,17 @@ def heartbeat_s(worker: Any) -> float:
         return 0.0
 
 
+#: Milliseconds between two ticks, at most, that say how late a loop was.
+_TICK_MS = 50
+
+
+def tick(server: Any) -> Any:
+    """The timer with which a scheduler or worker watches its own loop; None if it hardly does."""
+    timer = getattr(server, "periodic_callbacks", {}).get("tick")
+    often = getattr(timer, "callback_time", _TICK_MS + 1) <= _TICK_MS
+    return timer if often and "callback" in vars(timer) else None
+
+
 def saturation(scheduler: Any) -> float:
     """Tasks that a worker is given for each of its threads; 0 if there is no bound."""
     bound = float(scheduler.WORKER_SATURATION)

@@ -17,7 +17,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from stageprof_runtime import looker, process
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import address, forgettable, saturation
+from stageprof_runtime.compat import address, forgettable, saturation, tick
 from stageprof_runtime.ending import status_of
 from stageprof_runtime.event import (
     ASSIGN,
@@ -129,7 +129,7 @@ class SchedulerProbe(SchedulerPlugin):
         self._install(scheduler, undos)
         attempt(self.watches["start"], self._tell_saturation)
         loop = scheduler.loop.asyncio_loop
-        undos.append(Ticks(loop, ring, self.watches["ticks"]).start())
+        undos.append(Ticks(loop, ring, self.watches["ticks"]).start(tick(scheduler)))
         ring.emit((MARK, now_ns(), "loop thread", str(get_ident())))
         for worker in scheduler.workers.values():
             self._seen(worker)

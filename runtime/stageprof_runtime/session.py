@@ -24,9 +24,10 @@ from stageprof_runtime.bootstrap import carry
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import client_handlers, client_loop
 from stageprof_runtime.context import lane
-from stageprof_runtime.event import MARK, PING, SAMPLE, Place
+from stageprof_runtime.event import MARK, SAMPLE, Place
 from stageprof_runtime.guard import Watches, attempt, hook, quietly
 from stageprof_runtime.patch import Undo
+from stageprof_runtime.pings import Pings
 from stageprof_runtime.probes import (
     clients,
     communication,
@@ -101,6 +102,7 @@ class Session:
         self._got: dict[Any, int] = {}
         #: joined client -> its stream then: a new one is that of a scheduler that forgot us
         self._streams: dict[Any, Any] = {}
+        self._pings: dict[Any, Pings] = {}
         self._leave: Undo = lambda: None
         self._lane: Any = None
         self._monitor: Any = None
@@ -292,6 +294,7 @@ class Session:
             undo()
             self._got.pop(client, None)
             self._streams.pop(client, None)
+            self._pings.pop(client, None)
             handlers, op = client_handlers(client), f"{self.name}-batch"
             if handlers.get(op) is not _ignore:
                 handlers.pop(op, None)
@@ -336,16 +339,10 @@ class Session:
             self._later(self._ping(client))
 
     async def _ping(self, client: Any) -> None:
-        """Five small round trips to the scheduler's clock; the best will count."""
-        clock = getattr(client.scheduler, f"{self.name}-clock")
-        for _ in range(5):
-            sent = now_ns()
-            try:
-                theirs = await clock()
-            except (OSError, TimeoutError):  # busy, closing or gone: another time
-                return
-            if theirs is not None and theirs > 0:
-                self.ring.emit((PING, sent, theirs, now_ns(), client.scheduler.address))
+        """A small round trip to the scheduler's clock."""
+        scheduler = client.scheduler
+        pings = self._pings.setdefault(client, Pings(self.ring))
+        await pings.ask(getattr(scheduler, f"{self.name}-clock"), scheduler.address)
 
 
 def active_client() -> Any:

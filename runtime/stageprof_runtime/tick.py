@@ -2,8 +2,9 @@
 
 `loop.stall_s` says that the loop could do nothing for so long, up to that instant: something held
 the GIL, or the loop itself was in one long step. `loop.cpu_s` is what its thread has used of a
-processor so far. A loop is asked every `PERIOD_S` by a timer of its own, so that nothing of it
-depends on another thread's getting the GIL.
+processor so far. Dask has a timer on each server's loop which asks the same; ours is called with
+it, for every time that a loop wakes costs more than all that is done here. Where Dask's is missing
+or slow, a timer of our own asks. Nothing of it depends on another thread's getting the GIL.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Any, Final
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.event import SAMPLE
 from stageprof_runtime.guard import Watch
+from stageprof_runtime.patch import Undo, replace_item
 from stageprof_runtime.ring import Ring
 
-#: Seconds between two looks, as Dask's own watch of its loops has it; some 10 microseconds each.
+#: Seconds between two looks of a timer of ours, as Dask's has it; some 10 microseconds each.
 PERIOD_S: Final = 0.02
 #: A timer is late by less than this in a healthy process: Python gives the GIL away every 5 ms.
 LATE_NS: Final = 10_000_000
@@ -34,13 +36,34 @@ class Ticks:
         self._over = False
         self._due = self._told = 0
 
-    def start(self) -> Callable[[], None]:
-        """Begin; to be called on the loop's thread. Returns what ends it, from any thread."""
-        self._next(now_ns())
-        return self._stop
+    def start(self, timer: Any = None) -> Undo:
+        """Begin, with a timer of the loop's or one of our own; to be called on the loop's thread.
+
+        Returns what ends it, from any thread.
+        """
+        if timer is None:
+            self._next(now_ns())
+            return self._stop
+        period = round(timer.callback_time * 1e6)
+        self._due = now_ns() + period
+        return replace_item(vars(timer), "callback", lambda f: self._with(f, period))
 
     def _stop(self) -> None:
         self._over = True
+
+    def _with(self, callback: Callable[[], Any], period: int) -> Callable[[], Any]:
+        """A timer's callback, with a look before it. Such a timer is due at multiples of a period:
+        when one was missed, at the next."""
+
+        def looked() -> Any:
+            now = now_ns()
+            self._due = min(self._due, now)  # when it is due first, only the timer knows
+            late = now - self._due
+            self._due += (late // period + 1) * period
+            self.note(now, late, thread_ns)
+            return callback()
+
+        return looked
 
     def _next(self, now: int) -> None:
         self._due = now + round(PERIOD_S * 1e9)

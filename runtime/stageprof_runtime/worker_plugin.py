@@ -18,10 +18,18 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 from stageprof_runtime import looker, process
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import address, batched_stream, forgettable, heartbeat_s, waiting_in
-from stageprof_runtime.event import MARK, PING, SAMPLE, Place
+from stageprof_runtime.compat import (
+    address,
+    batched_stream,
+    forgettable,
+    heartbeat_s,
+    tick,
+    waiting_in,
+)
+from stageprof_runtime.event import MARK, SAMPLE, Place
 from stageprof_runtime.guard import Watches, attempt, guard, hook, quietly
 from stageprof_runtime.patch import Install, Undo, together
+from stageprof_runtime.pings import UNANSWERED, Pings
 from stageprof_runtime.probes import (
     communication,
     execution,
@@ -65,9 +73,6 @@ BACKLOG = 20
 #: worker however little it does (a batch, samples, round trips) comes as rarely, but never more
 #: rarely than the second. With a thousand workers the scheduler's loop would do nothing else.
 MANY_S, RAREST_S = 2.0, 5.0
-#: Round trips to the scheduler's clock made together, of which the best counts; of many workers.
-PINGS, PINGS_OF_MANY = 5, 1
-
 #: States that a task enters, or leaves, on its way to its run; the others are not looked at.
 _BEGINS = frozenset({"waiting", "ready", "constrained", "executing"})
 _ENDS = frozenset({*_BEGINS, "long-running"})
@@ -115,6 +120,7 @@ class WorkerProbe(WorkerPlugin):
         shipper.rounds = self._rounds
         shipper.every += [self._sample, self._ask_loop]
         self._ring = ring
+        self._pings = Pings(ring)
         self._hello(worker)
         worker.handlers[f"{self._session}-drain"] = forgettable(self._drain)
         undos: list[Undo] = [functools.partial(worker.handlers.pop, f"{self._session}-drain", None)]
@@ -123,7 +129,8 @@ class WorkerProbe(WorkerPlugin):
         probes: list[Install] = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
         probes += [gil.install] * self._watch_gil
         undos.append(process.join("worker", ring, probes, self._session))
-        undos.append(Ticks(worker.loop.asyncio_loop, ring, self.watches["ticks"]).start())
+        ticks = Ticks(worker.loop.asyncio_loop, ring, self.watches["ticks"])
+        undos.append(ticks.start(tick(worker)))
         self.watches |= {stacks.NAME: looker.watch(stacks.NAME)} | gil.watches()
         shipper.start()
         self._ask_loop()
@@ -202,20 +209,13 @@ class WorkerProbe(WorkerPlugin):
             self._pinging = asyncio.ensure_future(quietly(self._ping(), self.watches["ping"]))
 
     async def _ping(self) -> None:
-        """A few small round trips to the scheduler's clock; the best will count."""
-        clock = getattr(self._worker.scheduler, f"{self._session}-clock")
-        for _ in range(PINGS if self._rounds() == ROUNDS else PINGS_OF_MANY):
-            sent = now_ns()
-            try:
-                theirs = await clock()
-            except (OSError, TimeoutError, RuntimeError):  # busy or gone, or we are: another time
-                return
-            if theirs is None:
-                self._orphaned()
-                return
-            self._stalled = theirs < 0
-            if not self._stalled:
-                self._ring.emit((PING, sent, theirs, now_ns(), self._worker.scheduler.address))
+        """A small round trip to the scheduler's clock."""
+        scheduler = self._worker.scheduler
+        said = await self._pings.ask(getattr(scheduler, f"{self._session}-clock"), scheduler.address)
+        if said is None:
+            self._orphaned()
+        elif said != UNANSWERED:
+            self._stalled = said < 0
 
     def _orphaned(self) -> None:
         """The scheduler knows nothing of the session, whose end this worker must have missed."""
