@@ -82,7 +82,7 @@ def nothing(x: int) -> int:
     return x
 
 
-def no_ops(tasks: int = int(os.environ.get("NOOPS","20000"))) -> None:
+def no_ops(tasks: int = int(os.environ.get("NOOPS", "20000"))) -> None:
     """20,000 tasks that do nothing, and one that waits for all: all cost is Dask's own."""
     graph: dict[Any, Task] = {("x", i): Task(("x", i), nothing, i) for i in range(tasks)}
     graph["end",] = Task(("end",), max, List(*(task.ref() for task in graph.values())))

@@ -16,8 +16,8 @@ from stageprof_runtime.stage import Stage
 
 
 class _Inside(threading.local):
-    role: str = ""
-    stage: Stage | None = None
+    #: role and stage; ("", None) where no probe is around
+    at: tuple[str, Stage | None] = ("", None)
     #: depth of optimize() calls; only the outermost is a span
     optimizing: int = 0
 
@@ -84,18 +84,17 @@ def lane_number() -> int:
 class within:  # noqa: N801 (used like a function; a class is a third of a generator's cost)
     """Mark the calling thread as being in a stage of a role; with `step`, for the live view too."""
 
-    __slots__ = ("_before", "_role", "_stage", "_step")
+    __slots__ = ("_at", "_before", "_step")
 
     def __init__(self, role: str, stage: Stage, step: int = 0) -> None:
-        self._role, self._stage, self._step = role, stage, step
+        self._at, self._step = (role, stage), step
 
     def __enter__(self) -> None:
-        self._before = inside.role, inside.stage
-        inside.role, inside.stage = self._role, self._stage
+        self._before, inside.at = inside.at, self._at
         if self._step:
-            phase[self._role] = self._step
+            phase[self._at[0]] = self._step
 
     def __exit__(self, *error: object) -> None:
-        inside.role, inside.stage = self._before
+        inside.at = self._before
         if self._step:
-            phase.pop(self._role, None)
+            phase.pop(self._at[0], None)

@@ -1,12 +1,13 @@
 """Guards around hooks: nothing leaves a hook, and a hook that costs too much is put away.
 
-Everything of ours that Dask or the user's code calls is behind one of four guards:
+Everything of ours that Dask or the user's code calls is behind one of five guards:
 
 * `guard`: a hook called for every task. Within a time budget; over it, it is first sampled (one
   call in `STRIDE`), then disabled.
 * `hook`: any other method that Dask calls.
 * `quietly`: a coroutine of ours that Dask's loop runs or the user's code awaits.
 * `shield` (in `shield.py`): a function of Dask's or the user's that a probe has wrapped.
+* `caught`: the same where it is called for every task and the wrapper is written with care.
 
 They catch everything, `BaseException` included: out of a scheduler or worker hook `CancelledError`
 or `SystemExit` loses the cluster. After `FAILURES` failures a hook is disabled. What happened is
@@ -157,9 +158,14 @@ def attempt(watch: Watch, doing: Callable[..., Any], *args: Any) -> None:
     try:
         doing(*args)
     except BaseException as error:  # see the module's docstring
-        if interrupted(error):
-            raise
-        watch.failed(error)
+        caught(error, watch)
+
+
+def caught(error: BaseException, watch: Watch) -> None:
+    """Count what our code in a wrapper without a shield raised; the user's Ctrl-C goes on."""
+    if interrupted(error):
+        raise error
+    watch.failed(error)
 
 
 def interrupted(error: BaseException) -> bool:

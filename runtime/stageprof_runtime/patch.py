@@ -78,10 +78,18 @@ def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> Undo:
     somebody else replaced the attribute after us, the undo leaves theirs alone, and ours does
     nothing any more. What `make` made is behind a shield: its failures harm nobody.
     """
+    return observe(owner, name, lambda raw, watch: shield(raw, make, watch))
+
+
+def observe(owner: Any, name: str, make: Callable[[Any, Watch], Any]) -> Undo:
+    """The same without a shield, which costs more than what is done behind it for each task.
+
+    What `make` makes of a function guards its own work; see `caught`.
+    """
     raw = vars(owner).get(name, _MISSING)
     title = f"{getattr(owner, '__qualname__', None) or owner.__name__}.{name}"
     watch = _watched(title)
-    ours = shield(getattr(owner, name) if raw is _MISSING else raw, make, watch)
+    ours = make(getattr(owner, name) if raw is _MISSING else raw, watch)
 
     def write(value: Any) -> None:
         if value is _MISSING:

@@ -1,6 +1,6 @@
 """Round trips to a scheduler's clock, of which collectors keep the quickest.
 
-Five tell the clocks' distance at once; then one a second follows their drift. Each is a message
+Five tell the clocks' distance at once, then one a second follows their drift. Each is a message
 there and one back, which costs the two loops about a millisecond together: ten a second for each
 worker, as it once was, was a third of all that a recording cost.
 """
@@ -29,15 +29,18 @@ class Pings:
         self._ring = ring
         self._next = 0
 
-    async def ask(self, clock: Callable[[], Awaitable[int | None]], address: str) -> int | None:
+    async def ask(
+        self, clock: Callable[[], Awaitable[int | None]], address: str, *, first: int = FIRST
+    ) -> int | None:
         """Ask it now, if it is time; what it answered last, UNANSWERED if it did not.
 
         None if it knows nothing of the session; see `relay.STALLED` too.
         """
-        now, answer = now_ns(), UNANSWERED
+        now = now_ns()
+        answer: int | None = UNANSWERED
         if now < self._next:
             return answer
-        for _ in range(1 if self._next else FIRST):
+        for _ in range(1 if self._next else first):
             answer = await self._once(clock, address)
             if answer is None or answer <= 0:
                 return answer

@@ -33,15 +33,28 @@ class _Emitter:
     def span(
         self, role: str, step: int, start: int, stop: int, label: object = "", nbytes: int = 0
     ) -> None:
-        thread = get_ident()
+        ns = stop - start
         for ring in _rings.get(role) or _fallback:
-            ring.span(step, start, stop, thread, label, nbytes)
+            total = ring.sums.get(step)
+            if total is None or ns >= ring.short_ns:
+                ring.span(step, start, stop, get_ident(), label, nbytes)
+                continue
+            # What `Ring.span` does: two calls for each of a task's steps would be too many.
+            total[0] += 1
+            total[1] += ns
+            total[2] += nbytes
 
     def share(
         self, role: str, step: int, name: str, count: int, ns: int, nbytes: int, t: int = 0
     ) -> None:
         for ring in _rings.get(role) or _fallback:
-            ring.share(step, name, count, ns, nbytes, t)
+            total = None if t else ring.shares.get((step, name))
+            if total is None:
+                ring.share(step, name, count, ns, nbytes, t)
+                continue
+            total[0] += count
+            total[1] += ns
+            total[2] += nbytes
 
     def stack(self, role: str, name: str, label: str, how: str, entry: str, ns: int) -> None:
         for ring in _rings.get(role) or _fallback:

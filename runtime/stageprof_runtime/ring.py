@@ -33,8 +33,10 @@ class Ring:
         #: Rows lost so far because the ring was full.
         self.dropped = 0
         self._dropping = threading.Lock()
-        self._sums: dict[int, list[int]] = {}
-        self._shares: dict[tuple[int, str], list[int]] = {}
+        #: what short spans took together, by step: count, ns, bytes
+        self.sums: dict[int, list[int]] = {}
+        #: what of a step was for one layer, by both
+        self.shares: dict[tuple[int, str], list[int]] = {}
         self._stacks: dict[tuple[str, str, str, str], list[int]] = {}
         self._tree = Tree()
         self.append = self._rows.append
@@ -67,9 +69,9 @@ class Ring:
         if stop - start >= self.short_ns:
             self.emit((SPAN, step, start, stop, thread, label, nbytes))
             return
-        total = self._sums.get(step)
+        total = self.sums.get(step)
         if total is None:
-            total = self._sums.setdefault(step, [0, 0, 0])
+            total = self.sums.setdefault(step, [0, 0, 0])
         total[0] += 1
         total[1] += stop - start
         total[2] += nbytes
@@ -79,14 +81,14 @@ class Ring:
         if t:
             self.emit((SHARE, t, step, name, count, ns, nbytes))
             return
-        total = self._shares.get((step, name)) or self._new_share(step, name)
+        total = self.shares.get((step, name)) or self._new_share(step, name)
         total[0] += count
         total[1] += ns
         total[2] += nbytes
 
     def _new_share(self, step: int, name: str) -> list[int]:
-        key = (step, name) if len(self._shares) < NAMES else (step, "")
-        return self._shares.setdefault(key, [0, 0, 0])
+        key = (step, name) if len(self.shares) < NAMES else (step, "")
+        return self.shares.setdefault(key, [0, 0, 0])
 
     def stack(self, name: str, label: str, how: str, entry: str, ns: int) -> None:
         """Add one look at a task to the sum of its prefix, line, kind and function."""
@@ -109,8 +111,8 @@ class Ring:
             pass
         if not sums_too:
             return rows
-        sums, self._sums = self._sums, {}
-        shares, self._shares = self._shares, {}
+        sums, self.sums = self.sums, {}
+        shares, self.shares = self.shares, {}
         stacks, self._stacks = self._stacks, {}
         t = now_ns()
         rows.extend((SUM, t, step, *total) for step, total in sums.items())
@@ -122,7 +124,7 @@ class Ring:
     def clear(self) -> None:
         """Forget everything."""
         self._rows.clear()
-        self._sums.clear()
-        self._shares.clear()
+        self.sums.clear()
+        self.shares.clear()
         self._stacks.clear()
         self._tree = Tree()  # a forked child may find the lock of the old one taken for ever

@@ -52,8 +52,10 @@ class Ticks:
         self._over = True
 
     def _with(self, callback: Callable[[], Any], period: int) -> Callable[[], Any]:
-        """A timer's callback, with a look before it. Such a timer is due at multiples of a period:
-        when one was missed, at the next."""
+        """A timer's callback, with a look before it.
+
+        Such a timer is due at multiples of a period; when one was missed, at the next.
+        """
 
         def looked() -> Any:
             now = now_ns()

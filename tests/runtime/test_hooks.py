@@ -26,16 +26,28 @@ from distributed import Client, LocalCluster, as_completed
 
 import clusters
 import stageprof
-from stageprof_runtime import context, guard, patch, process, sampler, scheduler_plugin, system
+from stageprof_runtime import (
+    carried,
+    context,
+    guard,
+    patch,
+    process,
+    sampler,
+    scheduler_plugin,
+    system,
+)
 from stageprof_runtime.probes import (
     execution,
     imports,
     layers,
     local,
+    memory,
     optimization,
     scheduling,
     serialization,
+    shares,
     spill,
+    stacks,
     waiting,
 )
 from stageprof_runtime.relay import Relay
@@ -103,7 +115,16 @@ CLUSTER = [
     (system, "sample"),
     (execution, "finished"),
     (execution, "run_id"),
-    (serialization, "_hop"),
+    (serialization, "_dump_hop"),
+    (serialization, "_load_hop"),
+    (carried, "loading"),
+    (carried.Dumping, "keys"),
+    (carried.Loading, "emit"),
+    (shares, "share"),
+    (shares, "_nbytes"),
+    (memory, "managed"),
+    (stacks, "clock_of"),
+    (scheduling, "_stolen"),
     (serialization, "_what"),
     (serialization, "_peer"),
     (serialization, "_nbytes"),
@@ -330,11 +351,16 @@ def test_nor_on_the_scheduler_of_processes_alone(
 
 
 def wrappers() -> dict[str, CellType]:
-    """What stands in place of functions of Dask's now: title -> where our own part is kept."""
+    """What stands behind a shield in place of functions of Dask's now: title -> our own part.
+
+    Those without a shield are few; what they do is broken piece by piece, by `EVERYWHERE` and
+    `CLUSTER`.
+    """
     found = {}
     for layer in list(patch._layers.values()):
         ours = getattr(layer.ours, "__func__", None) or getattr(layer.ours, "func", layer.ours)
-        found[_cell(ours, "watch").cell_contents.name] = _cell(ours, "ours")
+        if "ours" in ours.__code__.co_freevars:
+            found[_cell(ours, "watch").cell_contents.name] = _cell(ours, "ours")
     return found
 
 
@@ -391,7 +417,8 @@ def test_all_wrappers_may_fail_at_once(
             break_wrapper(cell, turn, monkeypatch, when)
         assert collections() == EXPECTED
         assert futures(client) == FUTURES
-    assert len(found) > 40
+    assert len(found) > 30
+    assert len(patch._layers) - len(found) <= 13
     assert set(client.scheduler_info()["workers"]) == before
     clusters.soon(lambda: process.installed() == [], 5)
 

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from distributed.scheduler import heartbeat_interval
 
+from stageprof_runtime import pings
 from stageprof_runtime.compat import heartbeat_s
+from stageprof_runtime.pings import Pings
+from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import ROUNDS
 from stageprof_runtime.worker_plugin import RAREST_S, WorkerProbe
 
@@ -20,11 +23,12 @@ def probe(workers: int) -> Any:
 
     async def clock() -> int:
         asked.append(1)
-        return -1
+        return 1
 
     heartbeat = SimpleNamespace(callback_time=1000 * heartbeat_interval(workers))
     made: Any = WorkerProbe("s")
-    scheduler = SimpleNamespace(**{"s-clock": clock})
+    made._pings = Pings(Ring())
+    scheduler = SimpleNamespace(address="", **{"s-clock": clock})
     made._worker = SimpleNamespace(periodic_callbacks={"heartbeat": heartbeat}, scheduler=scheduler)
     made.asked = asked
     return made
@@ -50,6 +54,16 @@ def test_many_ask_the_schedulers_clock_once(workers: int, trips: int) -> None:
     asyncio.run(asked._ping())
 
     assert len(asked.asked) == trips
+
+
+def test_after_the_first_it_is_asked_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = probe(2)
+    for now in range(1, 10_000_000_001, 500_000_000):
+        monkeypatch.setattr(pings, "now_ns", lambda now=now: now)
+        asyncio.run(asked._ping())
+
+    assert len(asked.asked) == pings.FIRST + 9
+    assert len(asked._pings._ring.take()) == len(asked.asked)
 
 
 def test_a_worker_that_does_not_tell_its_heartbeat_is_one_of_few() -> None:

@@ -10,16 +10,18 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import get_ident
-from typing import Any
+from typing import Any, Final
 
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place, run_id
-from stageprof_runtime.context import within
+from stageprof_runtime.context import inside
 from stageprof_runtime.event import RUN
-from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
+from stageprof_runtime.guard import Watch, caught
+from stageprof_runtime.patch import Emit, Undo, observe, replace, replace_item, together
 from stageprof_runtime.probes import failure, frames, stacks
 from stageprof_runtime.stage import STEP, Stage
 
+_EXECUTING: Final = ("worker", Stage.EXECUTION)
 #: key -> [received, ready, executing] of the tasks on the workers of this process
 pending: dict[Any, list[int]] = {}
 
@@ -28,7 +30,7 @@ def install(emit: Emit) -> Undo:
     """Time task functions, synchronous and asynchronous."""
     return together(
         [
-            replace(*place("worker.run"), lambda f: _run(emit, f)),
+            observe(*place("worker.run"), functools.partial(_run, emit)),
             replace(*place("worker.run_async"), lambda f: _run_async(emit, f)),
             pending.clear,
         ]
@@ -47,20 +49,31 @@ def finished(
         emit.row("worker", row)
 
 
-def _run(emit: Emit, run_task: Callable[..., Any]) -> Callable[..., Any]:
+def _run(emit: Emit, run_task: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    @functools.wraps(run_task)
     def timed(task: Any, data: Any, execution_state: Any, key: Any, *rest: Any) -> Any:
-        with within("worker", Stage.EXECUTION):
-            before, message = stacks.begin("worker", key), None
-            cpu, start = thread_ns(), now_ns()
+        if watch.disabled:
+            return run_task(task, data, execution_state, key, *rest)
+        at, inside.at = inside.at, _EXECUTING
+        before = message = None
+        try:
+            before = stacks.begin("worker", key)
+        except BaseException as error:
+            caught(error, watch)
+        cpu, start = thread_ns(), now_ns()
+        try:
+            message = run_task(task, data, execution_state, key, *rest)
+            return message
+        finally:
+            stop, cpu = now_ns(), thread_ns() - cpu
+            inside.at = at
             try:
-                message = run_task(task, data, execution_state, key, *rest)
-                return message
-            finally:
-                stop, cpu = now_ns(), thread_ns() - cpu
                 stacks.end(before)
                 _emit(emit, execution_state["worker"], key, start, stop, cpu)
                 frames.made(emit, key, message)
                 failure.failed(emit, key, message)
+            except BaseException as error:
+                caught(error, watch)
 
     return timed
 

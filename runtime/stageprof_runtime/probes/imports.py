@@ -45,7 +45,7 @@ def install(emit: Emit) -> Undo:
 
 
 def _emit(emit: Emit, name: str, start: int, stop: int) -> None:
-    role, stage = inside.role, inside.stage
+    role, stage = inside.at
     if stage is None:
         # No probe is around: it is Dask's doing if one of Dask's frames is on the stack.
         if not lines.in_dask(sys._getframe()):

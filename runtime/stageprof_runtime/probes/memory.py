@@ -6,6 +6,7 @@ there. Both are rare, at most `RATE` a second: a measurement costs some 20 micro
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -14,7 +15,9 @@ import psutil
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place, run_id
 from stageprof_runtime.event import MEMORY
-from stageprof_runtime.patch import Emit, Undo, replace
+from stageprof_runtime.guard import Watch
+from stageprof_runtime.patch import Emit, Undo, observe
+from stageprof_runtime.shield import shield
 from stageprof_runtime.system import managed
 
 #: Measured before a run at most this often: at 20 microseconds each, one part in a thousand.
@@ -37,11 +40,14 @@ class Meter:
 
     def before(self) -> int:
         """Bytes of the process if it is time to measure it, else 0."""
-        now = self._clock()
-        if now - self._measured < 1_000_000_000 // RATE:
+        if not self.due():
             return 0
-        self._measured = now
+        self._measured = self._clock()
         return self.bytes()
+
+    def due(self) -> bool:
+        """Whether it is time to measure it."""
+        return self._clock() - self._measured >= 1_000_000_000 // RATE
 
     def after(self, began: int, nbytes: int) -> int:
         """Bytes of the process if a run that began then and has this result is worth it, else 0."""
@@ -60,18 +66,28 @@ class Meter:
 def install(emit: Emit) -> Undo:
     """Measure the process around some runs from now on."""
     meter = Meter()
-    return replace(*place("worker.run"), lambda f: _run(emit, meter, f))
+    return observe(*place("worker.run"), functools.partial(_run, emit, meter))
 
 
-def _run(emit: Emit, meter: Meter, run_task: Callable[..., Any]) -> Callable[..., Any]:
+def _run(
+    emit: Emit, meter: Meter, run_task: Callable[..., Any], watch: Watch
+) -> Callable[..., Any]:
+    shielded = shield(run_task, functools.partial(_measured, emit, meter), watch)
+
+    @functools.wraps(run_task)
+    def sometimes(*args: Any, **kwargs: Any) -> Any:
+        return (shielded if meter.due() else run_task)(*args, **kwargs)
+
+    return sometimes
+
+
+def _measured(emit: Emit, meter: Meter, run_task: Callable[..., Any]) -> Callable[..., Any]:
     def measured(task: Any, data: Any, execution_state: Any, key: Any, *rest: Any) -> Any:
-        before = meter.before()
-        if not before:
-            return run_task(task, data, execution_state, key, *rest)
-        worker, began = execution_state["worker"], now_ns()
+        before, began = meter.before(), now_ns()
+        worker = execution_state["worker"]
         held = managed(worker)
         message = run_task(task, data, execution_state, key, *rest)
-        after = meter.after(began, _nbytes(message))
+        after = meter.after(began, _nbytes(message)) if before else 0
         if after:
             emit.row("worker", (MEMORY, run_id(worker, key), before, after, held))
         return message

@@ -22,13 +22,14 @@ from stageprof_runtime.context import inside
 from stageprof_runtime.event import MARK
 from stageprof_runtime.examination import Taken, shares, suspicious
 from stageprof_runtime.grouping import Group, matters, quick_types
+from stageprof_runtime.guard import Watch
 from stageprof_runtime.holding import Held, Walk
 from stageprof_runtime.kinds import CUSTOM, STRUCTURE, kind_of
 from stageprof_runtime.names import Known, Names, Sight
 from stageprof_runtime.parts import LAYER, part_of
-from stageprof_runtime.patch import Emit, Undo, replace, together
+from stageprof_runtime.patch import Emit, Undo, observe, replace, together
 from stageprof_runtime.pickling import Attempt, Dump, noting
-from stageprof_runtime.shield import theirs
+from stageprof_runtime.shield import shield, theirs
 from stageprof_runtime.weight import weigh
 
 #: What looking may take: so many ns, or this share of the time that has passed. It is the thread's
@@ -69,7 +70,7 @@ def install(emit: Emit) -> Undo:
             replace(*place("graph.new"), objects.graph),
             replace(*place("expr.new"), objects.expression),
             replace(*place("client.submit"), objects.hand_over),
-            replace(*place("protocol.pickle"), objects.dumps),
+            observe(*place("protocol.pickle"), objects.dumps),
             replace(*place("processes.get_async"), objects.hand_over_locally),
             objects.names.clear,
         ]
@@ -146,20 +147,27 @@ class Objects:
 
     # -- where they are handed over ---------------------------------------------------------
 
-    def dumps(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def dumps(self, function: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
         """`distributed.protocol.pickle.dumps`, watched if it dumps what is handed over here."""
+        shielded = shield(function, self._dumped, watch)
 
+        @functools.wraps(function)
         def dumped(x: object, *args: Any, **kwargs: Any) -> Any:
+            mine = x is not None and self._here.expr is x and not args
+            return (shielded if mine else function)(x, *args, **kwargs)
+
+        return dumped
+
+    def _dumped(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(x: object, **kwargs: Any) -> Any:
             here = self._here
-            if here.expr is not x or x is None or args:
-                return function(x, *args, **kwargs)
             here.expr = None
             dump = Dump()
             watching = dump.watching(function)
             here.dump = dump
             return theirs(functools.partial(watching, x, **kwargs))
 
-        return dumped
+        return watched
 
     def hand_over(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """`Client._graph_to_futures`: its dump is watched, and looked at when it was sent."""

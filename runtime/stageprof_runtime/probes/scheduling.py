@@ -13,10 +13,11 @@ from typing import Any
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place
-from stageprof_runtime.context import inside, within
+from stageprof_runtime.context import within
 from stageprof_runtime.event import ASSIGN, FINISH, STATUS
+from stageprof_runtime.guard import Watch, attempt, caught
 from stageprof_runtime.operations import operations, optimized
-from stageprof_runtime.patch import Emit, Undo, replace, together
+from stageprof_runtime.patch import Emit, Undo, observe, replace, together
 from stageprof_runtime.stage import STEP, stage_of
 
 _loops: set[int] = set()
@@ -30,7 +31,7 @@ def install(emit: Emit) -> Undo:
         "scheduler.state": "state",
         "order": "order",
     }
-    undos = [replace(*place("scheduler.transitions"), functools.partial(_often, emit))]
+    undos = [observe(*place("scheduler.transitions"), functools.partial(_transitions, emit))]
     undos += [
         replace(*place(where), functools.partial(_timed, emit, STEP[step]))
         for where, step in steps.items()
@@ -39,25 +40,29 @@ def install(emit: Emit) -> Undo:
         replace(*place(where), functools.partial(_cached, emit))
         for where in ("expr.hlg", "expr.hlg_sequence")
     ]
-    undos.append(replace(*place("scheduler.send_task"), functools.partial(_sent, emit)))
+    undos.append(observe(*place("scheduler.send_task"), functools.partial(_sent, emit)))
     return together(undos)
 
 
-def _sent(emit: Emit, send: Callable[..., Any]) -> Callable[..., Any]:
+def _sent(emit: Emit, send: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
     """A task that is stolen goes to another worker as a new run, without a transition."""
 
     @functools.wraps(send)
     def noted(self: Any, worker: Any, ts: Any, *args: Any, **kwargs: Any) -> Any:
-        old = ts.run_id
+        old = None if watch.disabled else getattr(ts, "run_id", None)
         try:
             return send(self, worker, ts, *args, **kwargs)
         finally:
             if old is not None and ts.run_id != old:
-                t = now_ns()
-                emit.row("scheduler", (FINISH, old, t, STATUS.index("released"), 0, ""))
-                emit.row("scheduler", (ASSIGN, ts.run_id, t, worker, old, ts.key))
+                attempt(watch, _stolen, emit, worker, ts, old)
 
     return noted
+
+
+def _stolen(emit: Emit, worker: Any, ts: Any, old: int) -> None:
+    t = now_ns()
+    emit.row("scheduler", (FINISH, old, t, STATUS.index("released"), 0, ""))
+    emit.row("scheduler", (ASSIGN, ts.run_id, t, worker, old, ts.key))
 
 
 def install_local(emit: Emit) -> Undo:
@@ -109,25 +114,22 @@ def _timed(emit: Emit, step: int, function: Callable[..., Any]) -> Callable[...,
     return timed
 
 
-def _often(emit: Emit, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for transitions: once for every task, on the scheduler's loop and nowhere else.
-
-    Half of what `_timed` took of it was asking whose it is, and telling the live view.
-    """
+def _transitions(emit: Emit, function: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    """The same for transitions: twice for every task, on the scheduler's loop and nowhere else."""
     step = STEP["transition"]
-    stage = stage_of(step)
 
     @functools.wraps(function)
     def timed(*args: Any, **kwargs: Any) -> Any:
-        before = inside.role, inside.stage
-        inside.role, inside.stage = "scheduler", stage
+        if watch.disabled:
+            return function(*args, **kwargs)
         start = now_ns()
         try:
             return function(*args, **kwargs)
         finally:
-            stop = now_ns()
-            inside.role, inside.stage = before
-            emit.span("scheduler", step, start, stop)
+            try:
+                emit.span("scheduler", step, start, now_ns())
+            except BaseException as error:
+                caught(error, watch)
 
     return timed
 

@@ -8,41 +8,54 @@ after.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-from stageprof_runtime.carried import dumping, here, loading
+from stageprof_runtime.carried import Dumping, Loading, here, loading, share
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import exchange, inside, within
-from stageprof_runtime.patch import Emit, Undo, replace, together
+from stageprof_runtime.guard import Watch, caught
+from stageprof_runtime.patch import Emit, Undo, observe, replace, together
+from stageprof_runtime.ring import SHORT_NS
 from stageprof_runtime.stage import STEP, Stage
 
-#: operation -> (role that dumps, step, role that loads, step)
-_HOPS: dict[str, tuple[str, str, str, str]] = {
-    "compute-task": ("scheduler", "task.dump", "worker", "task.load"),
-    "task-finished": ("worker", "task.dump", "scheduler", "task.load"),
-    "task-erred": ("worker", "task.dump", "scheduler", "task.load"),
-    "update-graph": ("client", "graph.dump", "scheduler", "graph.load"),
-    "key-in-memory": ("scheduler", "result.dump", "client", "result.load"),
-    "actor_execute": ("client", "data.dump", "worker", "data.load"),
-    "update_data": ("client", "data.dump", "worker", "data.load"),
-    "scatter": ("client", "data.dump", "scheduler", "data.load"),
+#: operation -> role that dumps, step, role that loads, step
+_HOPS: dict[str, tuple[str, int, str, int]] = {
+    op: (sender, STEP[dump], receiver, STEP[load])
+    for op, sender, dump, receiver, load in (
+        ("compute-task", "scheduler", "task.dump", "worker", "task.load"),
+        ("task-finished", "worker", "task.dump", "scheduler", "task.load"),
+        ("task-erred", "worker", "task.dump", "scheduler", "task.load"),
+        ("update-graph", "client", "graph.dump", "scheduler", "graph.load"),
+        ("key-in-memory", "scheduler", "result.dump", "client", "result.load"),
+        ("actor_execute", "client", "data.dump", "worker", "data.load"),
+        ("update_data", "client", "data.dump", "worker", "data.load"),
+        ("scatter", "client", "data.dump", "scheduler", "data.load"),
+    )
 }
+#: A message that says nothing of its hop is one of a worker's, to or from its scheduler.
+_DUMP: Final = STEP["task.dump"]
+_OTHER: Final = ("worker", _DUMP, "worker", STEP["task.load"])
 #: Messages looked at in a batch of them before it counts as "of the first kind seen".
 _LOOK = 64
-#: A decompression shorter than this had nothing to do (most messages are not compressed).
+#: A compression or decompression shorter than this had nothing to do, as most messages are short.
 WORTH_NS = 5_000
+
+
+#: Where a thread is while it dumps for a role, or loads.
+_AT: Final = {role: (role, Stage.SERIALIZATION) for role in ("client", "scheduler", "worker")}
 
 
 def install(emit: Emit) -> Undo:
     """Time every dump, load, compression and decompression of messages and graphs."""
     return together(
         [
-            replace(*place("protocol.dumps"), lambda f: _dumps(emit, f)),
-            replace(*place("protocol.loads"), lambda f: _loads(emit, f)),
-            replace(*place("protocol.compress"), lambda f: _timed(emit, f, "compress")),
-            replace(*place("protocol.decompress"), lambda f: _timed(emit, f, "decompress")),
+            observe(*place("protocol.dumps"), functools.partial(_dumps, emit)),
+            observe(*place("protocol.loads"), functools.partial(_loads, emit)),
+            observe(*place("protocol.compress"), functools.partial(_compress, emit)),
+            observe(*place("protocol.decompress"), functools.partial(_decompress, emit)),
             replace(*place("client.serialize"), lambda f: _graph(emit, f, "client", "graph.dump")),
             replace(
                 *place("scheduler.deserialize"),
@@ -52,46 +65,100 @@ def install(emit: Emit) -> Undo:
     )
 
 
-def _dumps(emit: Emit, dumps: Callable[..., Any]) -> Callable[..., Any]:
+def _dumps(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    @functools.wraps(dumps)
     def timed(msg: Any, *args: Any, **kwargs: Any) -> Any:
-        role, step = _dump_hop(msg)
-        with within(role, Stage.SERIALIZATION), dumping(emit, role, STEP[step], msg):
-            start = now_ns()
+        if watch.disabled:
+            return dumps(msg, *args, **kwargs)
+        try:
+            role, step = _dump_hop(msg)
+            before = here.dump, here.keys, here.last, inside.at
+            here.dump, here.keys, here.last = Dumping(msg, role, step), None, None
+            inside.at = _AT[role]
+        except BaseException as error:
+            caught(error, watch)
+            return dumps(msg, *args, **kwargs)
+        start = now_ns()
+        try:
             frames = dumps(msg, *args, **kwargs)
+        finally:
             stop = now_ns()
-        emit.span(role, STEP[step], start, stop, _peer(), _nbytes(frames))
+            here.dump, here.keys, here.last, inside.at = before
+        try:
+            peer = _peer() if stop - start >= SHORT_NS else ""
+            emit.span(role, step, start, stop, peer, _nbytes(frames))
+        except BaseException as error:
+            caught(error, watch)
         return frames
 
     return timed
 
 
-def _loads(emit: Emit, loads: Callable[..., Any]) -> Callable[..., Any]:
+def _loads(emit: Emit, loads: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    @functools.wraps(loads)
     def timed(frames: Any, *args: Any, **kwargs: Any) -> Any:
+        if watch.disabled:
+            return loads(frames, *args, **kwargs)
         # What it is can be told only afterwards; until then an import is the client's or
         # whoever's process this is: the emitter falls back to the process's own ring.
-        with within("worker", Stage.SERIALIZATION), loading() as loaded:
-            start = now_ns()
+        before = here.load, inside.at
+        here.load, inside.at = True, _AT["worker"]
+        start = now_ns()
+        try:
             msg = loads(frames, *args, **kwargs)
-            stop = now_ns()
+        finally:
+            stop, carried = now_ns(), here.load
+            here.load, inside.at = before
+        try:
             role, step = _load_hop(msg)
-            loaded.emit(emit, role, STEP[step], msg)
-        emit.span(role, STEP[step], start, stop, "", _nbytes(frames))
+            if isinstance(carried, Loading):
+                carried.emit(emit, role, step, msg)
+            emit.span(role, step, start, stop, "", _nbytes(frames))
+        except BaseException as error:
+            caught(error, watch)
         return msg
 
     return timed
 
 
-def _timed(emit: Emit, function: Callable[..., Any], step: str) -> Callable[..., Any]:
+def _compress(emit: Emit, compress: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    step = STEP["compress"]
+
+    @functools.wraps(compress)
     def timed(*args: Any, **kwargs: Any) -> Any:
         start = now_ns()
-        result = function(*args, **kwargs)
-        role, stop = inside.role or "worker", now_ns()
-        emit.span(role, STEP[step], start, stop)
-        if here.load is not None:
-            if stop - start >= WORTH_NS:
-                here.load.before.append((start, stop))
-        elif here.dump is not None and here.dump.last is not None:
-            here.dump.add(here.dump.last, start, stop, 0, STEP[step])
+        result = compress(*args, **kwargs)
+        stop = now_ns()
+        if stop - start < WORTH_NS or watch.disabled:
+            return result
+        try:
+            role = inside.at[0] or "worker"
+            emit.span(role, step, start, stop)
+            if here.last is not None:
+                share(emit, role, step, here.last, start, stop)
+        except BaseException as error:
+            caught(error, watch)
+        return result
+
+    return timed
+
+
+def _decompress(emit: Emit, decompress: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    step = STEP["decompress"]
+
+    @functools.wraps(decompress)
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        start = now_ns()
+        result = decompress(*args, **kwargs)
+        stop = now_ns()
+        if stop - start < WORTH_NS or watch.disabled:
+            return result
+        try:
+            emit.span(inside.at[0] or "worker", step, start, stop)
+            if (carried := loading()) is not None:
+                carried.before.append((start, stop))
+        except BaseException as error:
+            caught(error, watch)
         return result
 
     return timed
@@ -110,33 +177,31 @@ def _graph(emit: Emit, function: Callable[..., Any], role: str, step: str) -> Ca
     return timed
 
 
-def _dump_hop(msg: Any) -> tuple[str, str]:
-    hop = _hop(msg)
-    if hop:
-        return hop[0], hop[1]
-    if type(msg) is dict and "data" in msg:
-        return "worker", f"{_what()}.dump"
-    return "worker", "task.dump"
-
-
-def _load_hop(msg: Any) -> tuple[str, str]:
-    hop = _hop(msg)
-    if hop:
-        return hop[2], hop[3]
-    if type(msg) is dict and "data" in msg:
-        what = _what()
-        return ("worker" if what == "data" else "client"), f"{what}.load"
-    return "worker", "task.load"
-
-
-def _hop(msg: Any) -> tuple[str, str, str, str] | None:
+def _dump_hop(msg: Any) -> tuple[str, int]:
+    """The role that dumps a message, and at which step."""
     if type(msg) is dict:
-        return _HOPS.get(msg.get("op", ""))
-    if type(msg) in (list, tuple):
-        for part in msg[:_LOOK]:
-            if type(part) is dict and (hop := _HOPS.get(part.get("op", ""))):
-                return hop
-    return None
+        if (hop := _HOPS.get(msg.get("op", ""))) is not None:
+            return hop[:2]
+        return "worker", STEP[f"{_what()}.dump"] if "data" in msg else _DUMP
+    return _batch(msg)[:2]
+
+
+def _load_hop(msg: Any) -> tuple[str, int]:
+    """The role that loads a message, and at which step."""
+    if type(msg) is dict:
+        if (hop := _HOPS.get(msg.get("op", ""))) is not None:
+            return hop[2:]
+        what = _what() if "data" in msg else "task"
+        return "client" if what == "result" else "worker", STEP[f"{what}.load"]
+    return _batch(msg)[2:]
+
+
+def _batch(msg: Any) -> tuple[str, int, str, int]:
+    """The hop of several messages in one: that of the first which says."""
+    for part in msg[:_LOOK] if type(msg) in (list, tuple) else ():
+        if type(part) is dict and (hop := _HOPS.get(part.get("op", ""))):
+            return hop
+    return _OTHER
 
 
 def _what() -> str:
@@ -151,9 +216,10 @@ def _peer() -> str:
 
 def _nbytes(frames: Any) -> int:
     """Bytes in a list of frames; 0 where that can't be told."""
+    nbytes = 0
     try:
-        return sum(
-            frame.nbytes if type(frame) is memoryview else len(frame) for frame in frames or ()
-        )
+        for frame in frames or ():
+            nbytes += frame.nbytes if type(frame) is memoryview else len(frame)
     except TypeError:
         return 0
+    return nbytes

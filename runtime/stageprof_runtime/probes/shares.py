@@ -17,10 +17,11 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
 
-from stageprof_runtime.carried import here, share
+from stageprof_runtime.carried import Dumping, Part, here, loading, share
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import TASK_KINDS, place
-from stageprof_runtime.patch import Emit, Undo, replace, together
+from stageprof_runtime.guard import Watch, caught
+from stageprof_runtime.patch import Emit, Undo, observe, replace, together
 from stageprof_runtime.probes.scheduling import role
 from stageprof_runtime.stage import STEP
 
@@ -28,85 +29,107 @@ from stageprof_runtime.stage import STEP
 NODES = frozenset(map(id, TASK_KINDS))
 
 
-def install(_emit: Emit) -> Undo:
+def install(emit: Emit) -> Undo:
     """Note whose the bytes in messages are from now on."""
     return together(
         [
-            replace(*place("protocol.pickle"), _pickle),
-            replace(*place("protocol.unpickle"), _unpickle),
-            replace(*place("protocol.dump_data"), _dump_data),
-            replace(*place("protocol.load_data"), _load_data),
+            observe(*place("protocol.pickle"), functools.partial(_pickle, emit)),
+            observe(*place("protocol.unpickle"), _unpickle),
+            observe(*place("protocol.dump_data"), functools.partial(_dump_data, emit)),
+            observe(*place("protocol.load_data"), _load_data),
         ]
     )
 
 
-def _pickle(dumps: Callable[..., Any]) -> Callable[..., Any]:
-    def timed(x: Any, *, buffer_callback: Any = None, **kwargs: Any) -> Any:
-        carried = here.dump
-        if carried is None or buffer_callback is None or id(type(x)) not in NODES:
-            return dumps(x, buffer_callback=buffer_callback, **kwargs)
-        buffers: list[Any] = []
-        start = now_ns()
-        out = dumps(x, buffer_callback=buffers.append, **kwargs)
-        stop, nbytes = now_ns(), len(out)
-        for buffer in buffers:  # Dask too hands them on when it is done
-            nbytes += memoryview(buffer).nbytes
-            buffer_callback(buffer)
-        carried.last = x.key
-        carried.add(x.key, start, stop, nbytes)
-        return out
-
-    return timed
-
-
-def _unpickle(loads: Callable[..., Any]) -> Callable[..., Any]:
-    def timed(x: Any, *, buffers: Any = ()) -> Any:
-        carried = here.load
-        if carried is None:
-            return loads(x, buffers=buffers)
-        start = now_ns()
-        out = loads(x, buffers=buffers)
-        if id(type(out)) in NODES:
-            stop, nbytes = now_ns(), len(x)
-            if buffers:
-                nbytes += sum(memoryview(buffer).nbytes for buffer in buffers)
-            carried.loaded(out.key, start, stop, nbytes)
-        return out
-
-    return timed
-
-
-def _dump_data(dump: Callable[..., Any]) -> Callable[..., Any]:
+def _pickle(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    @functools.wraps(dumps)
     def timed(x: Any, *args: Any, **kwargs: Any) -> Any:
-        carried = here.dump
-        if carried is None or id(x) not in carried.keys:
+        dump, hand_on = here.dump, kwargs.get("buffer_callback")
+        if dump is None or hand_on is None or id(type(x)) not in NODES or watch.disabled:
+            return dumps(x, *args, **kwargs)
+        buffers: list[Any] = []
+        kwargs["buffer_callback"] = buffers.append
+        start = now_ns()
+        out = dumps(x, *args, **kwargs)
+        stop = now_ns()
+        try:
+            here.last = x.key
+            share(emit, dump.role, dump.step, x.key, start, stop, len(out) + _nbytes(buffers))
+        except BaseException as error:
+            caught(error, watch)
+        for buffer in buffers:  # Dask too hands them on when it is done
+            hand_on(buffer)
+        return out
+
+    return timed
+
+
+def _unpickle(loads: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    @functools.wraps(loads)
+    def timed(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if here.load is False or watch.disabled:
+            return loads(x, *args, **kwargs)
+        start = now_ns()
+        out = loads(x, *args, **kwargs)
+        try:
+            if id(type(out)) in NODES and (carried := loading()) is not None:
+                nbytes = len(x) + _nbytes(kwargs.get("buffers") or ())
+                carried.tasks.append((out.key, carried.part(start, now_ns(), nbytes)))
+        except BaseException as error:
+            caught(error, watch)
+        return out
+
+    return timed
+
+
+def _dump_data(emit: Emit, dump: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    @functools.wraps(dump)
+    def timed(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if here.dump is None or watch.disabled:
             return dump(x, *args, **kwargs)
         start = now_ns()
         header, frames = dump(x, *args, **kwargs)
-        stop, carried.last = now_ns(), carried.keys[id(x)]
-        nbytes = sum(memoryview(frame).nbytes for frame in frames)
-        carried.add(carried.last, start, stop, nbytes)
+        try:
+            _dumped(emit, here.dump, x, start, now_ns(), frames)
+        except BaseException as error:
+            caught(error, watch)
         return header, frames
 
     return timed
 
 
-def _load_data(load: Callable[..., Any]) -> Callable[..., Any]:
+def _dumped(emit: Emit, dump: Dumping, x: Any, start: int, stop: int, frames: Any) -> None:
+    keys = here.keys
+    if keys is None:
+        keys = here.keys = dump.keys()
+    if id(x) in keys:
+        here.last = keys[id(x)]
+        share(emit, dump.role, dump.step, here.last, start, stop, _nbytes(frames))
+
+
+def _load_data(load: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    @functools.wraps(load)
     def timed(header: Any, frames: Any, *args: Any, **kwargs: Any) -> Any:
-        carried = here.load
+        carried = None if watch.disabled else loading()
         if carried is None:
             return load(header, frames, *args, **kwargs)
-        nbytes = sum(memoryview(frame).nbytes for frame in frames)
         before, carried.before = carried.before, []
-        here.load = None  # a value that is a task's description is a value
+        here.load = False  # a value that is a task's description is a value
         start = now_ns()
         try:
             return load(header, frames, *args, **kwargs)
         finally:
-            here.load = carried
-            carried.values.append((start, now_ns(), nbytes, before))
+            stop, here.load = now_ns(), carried
+            try:
+                carried.values.append(Part(start, stop, _nbytes(frames), before))
+            except BaseException as error:
+                caught(error, watch)
 
     return timed
+
+
+def _nbytes(buffers: Any) -> int:
+    return sum(memoryview(buffer).nbytes for buffer in buffers)
 
 
 # -- collections ------------------------------------------------------------------------------
