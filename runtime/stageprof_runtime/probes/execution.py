@@ -69,20 +69,15 @@ def _run(emit: Emit, run_task: Callable[..., Any], watch: Watch) -> Callable[...
             inside.at = at
             try:
                 stacks.end(before)
-                _emit(emit, execution_state["worker"], key, start, stop, cpu)
-                frames.made(emit, key, message)
-                failure.failed(emit, key, message)
+                finished(emit, execution_state["worker"], key, start, stop, get_ident(), cpu)
+                if type(message) is dict:
+                    frames.made(emit, key, message.get("result"))
+                    if "actual_exception" in message:
+                        failure.failed(emit, key, message["actual_exception"])
             except BaseException as error:
                 caught(error, watch)
 
     return timed
-
-
-def _emit(emit: Emit, worker: Any, key: Any, start: int, stop: int, cpu: int) -> None:
-    try:
-        finished(emit, worker, key, start, stop, get_ident(), cpu)
-    except Exception:  # a task's result must never hang on its being watched
-        pending.pop(key, None)
 
 
 def _run_async(emit: Emit, run_task: Callable[..., Any]) -> Callable[..., Any]:
@@ -94,7 +89,8 @@ def _run_async(emit: Emit, run_task: Callable[..., Any]) -> Callable[..., Any]:
             return await run_task(task, *args, **kwargs)
         finally:
             # Its thread is the event loop's, which other tasks share: a lane of its own.
-            _emit(emit, get_worker(), getattr(task, "key", None), start, now_ns(), 0)
+            key = getattr(task, "key", None)
+            finished(emit, get_worker(), key, start, now_ns(), get_ident(), 0)
 
     return timed
 

@@ -17,9 +17,8 @@ DEEP: Final = 100
 _TRACEBACK: Final[Any] = vars(BaseException)["__traceback__"]
 
 
-def failed(emit: Emit, key: object, message: Any) -> None:
-    """A task's function has ended; `message` is what Dask makes of it, its exception in it."""
-    error: Any = message.get("actual_exception") if type(message) is dict else None
+def failed(emit: Emit, key: object, error: Any) -> None:
+    """A task's function has ended with an exception."""
     if not isinstance(error, BaseException):
         return
     file, line = _raised(error)

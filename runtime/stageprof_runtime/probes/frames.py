@@ -26,9 +26,8 @@ def install(emit: Emit) -> Undo:
     return _looked.clear
 
 
-def made(emit: Emit, key: object, message: Any) -> None:
-    """A task's function has ended; `message` is what Dask makes of its result."""
-    result: Any = message.get("result") if type(message) is dict else None
+def made(emit: Emit, key: object, result: Any) -> None:
+    """A task's function has ended; `result` is None if it failed."""
     if type(result).__name__ != "DataFrame":
         return
     prefix = key_split(key)

@@ -36,18 +36,17 @@ class Meter:
     def __init__(self, clock: Callable[[], int] = now_ns) -> None:
         self._clock = clock
         self._process = psutil.Process()
-        self._measured = self._told = 0
+        #: when the process may be measured again
+        self.due = 0
+        self._told = 0
 
     def before(self) -> int:
         """Bytes of the process if it is time to measure it, else 0."""
-        if not self.due():
+        now = self._clock()
+        if now < self.due:
             return 0
-        self._measured = self._clock()
+        self.due = now + 1_000_000_000 // RATE
         return self.bytes()
-
-    def due(self) -> bool:
-        """Whether it is time to measure it."""
-        return self._clock() - self._measured >= 1_000_000_000 // RATE
 
     def after(self, began: int, nbytes: int) -> int:
         """Bytes of the process if a run that began then and has this result is worth it, else 0."""
@@ -76,7 +75,7 @@ def _run(
 
     @functools.wraps(run_task)
     def sometimes(*args: Any, **kwargs: Any) -> Any:
-        return (shielded if meter.due() else run_task)(*args, **kwargs)
+        return (shielded if now_ns() >= meter.due else run_task)(*args, **kwargs)
 
     return sometimes
 
