@@ -2,7 +2,8 @@
 
 Run ``python benchmarks/overhead.py [--rounds 9] [--write benchmarks/RESULTS.md]``; with
 ``--keep FILE`` rounds are added to those of earlier runs, one workload at a time if so wished.
-Within a round every tool runs once, in a new order, on the same warm cluster, between bare runs.
+Within a round every tool runs once, in a new order, on the same warm cluster, between bare runs,
+and the garbage collector runs before each.
 A figure is the median over rounds of a run's seconds divided by the mean of the two bare ones next
 to it, with a bootstrap interval of 95 %: of wall seconds, beginning and ending the recording
 included, and of CPU seconds of the client and all processes of the cluster, which other programs
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import json
 import os
 import random
@@ -35,7 +37,7 @@ import psutil
 from dask._task_spec import List, Task
 from dask.delayed import Delayed
 from dask.diagnostics import Profiler
-from distributed import Client, LocalCluster, performance_report
+from distributed import Client, LocalCluster, get_client, performance_report
 from pyinstrument import Profiler as Pyinstrument
 
 sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
@@ -82,8 +84,8 @@ def nothing(x: int) -> int:
     return x
 
 
-def no_ops(tasks: int = int(os.environ.get("NOOPS", "20000"))) -> None:
-    """20,000 tasks that do nothing, and one that waits for all: all cost is Dask's own."""
+def no_ops(tasks: int = 6_000) -> None:
+    """6,000 tasks that do nothing, and one that waits for all: all cost is Dask's own."""
     graph: dict[Any, Task] = {("x", i): Task(("x", i), nothing, i) for i in range(tasks)}
     graph["end",] = Task(("end",), max, List(*(task.ref() for task in graph.values())))
     assert Delayed(("end",), graph).compute() == tasks - 1
@@ -144,6 +146,7 @@ class Bench:
         self.rounds.append([self._run(name) for name in order])
 
     def _run(self, name: str) -> Run:
+        settle()
         busy, started = cpu_s(), time.perf_counter()
         with self.tools[name]():
             self.work()
@@ -164,6 +167,17 @@ class Bench:
         ]
         wall = [2 * run.wall_s / (a.wall_s + b.wall_s) for a, run, b in beside]
         return wall, [2 * run.cpu_s / (a.cpu_s + b.cpu_s) for a, run, b in beside]
+
+
+def settle() -> None:
+    """Collect garbage everywhere.
+
+    A full collection is due every third run or so, for what the runs before have left, and takes
+    as long as all that is measured here.
+    """
+    gc.collect()
+    with contextlib.suppress(ValueError):  # there is no cluster
+        get_client().run(gc.collect)
 
 
 def cpu_s() -> float:

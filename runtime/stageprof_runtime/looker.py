@@ -1,4 +1,4 @@
-"""A thread of ours that looks at other threads' stacks, some 20 times a second."""
+"""A thread of ours that looks at other threads' stacks, some 20 times a second, then 10."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from stageprof_runtime.patch import wrapped
 #: Seconds between two looks, on average. Fifty looks say of a share of one half that it is between
 #: 0.36 and 0.64, and 2.5 s of tasks is the least that anybody waits for.
 PERIOD_S: Final = 0.05
+#: After so many, and 5 s, half as often: from then on they tell what changes.
+OFTEN: Final = 100
 #: Looks follow one another in steps of these times the period, or they would beat with tasks that
 #: take as long as it.
 STEPS: Final = (0.8, 1.25, 0.95, 1.1, 0.7, 1.2)
@@ -50,7 +52,7 @@ class Looker:
         watch, looks, last = self._watch, 0, now_ns()
         while not watch.disabled:
             looks += 1
-            pause = PERIOD_S * STEPS[looks % len(STEPS)]
+            pause = PERIOD_S * STEPS[looks % len(STEPS)] * (1 if looks <= OFTEN else 2)
             asked = now_ns()
             if self._over.wait(pause):
                 return
