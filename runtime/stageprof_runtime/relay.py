@@ -19,7 +19,8 @@ DRAIN_S = 5.0
 #: Seconds that the relay stays after all workers were told; a message without a handler would
 #: cost its sender the connection, and the last of them may still be on their way.
 LINGER_S = 1.0
-#: Batches that may wait for the owner; with more, everybody keeps theirs in their bounded rings.
+#: Batches that may wait for the owner, or one from each worker if there are more of them; beyond,
+#: everybody keeps theirs in their bounded rings.
 BACKLOG = 50
 #: What the clock says to workers then.
 STALLED = -1
@@ -81,7 +82,8 @@ class Relay:
     def ready(self) -> bool:
         """Whether the owner takes what is sent to it."""
         comm = self._scheduler.client_comms.get(self._owner)
-        return comm is None or waiting_in(comm, f"{self._session}-batch") < BACKLOG
+        most = max(BACKLOG, len(self._scheduler.workers))
+        return comm is None or waiting_in(comm, f"{self._session}-batch") < most
 
     async def _clock(self) -> int:
         """Our time for those who measure round trips; STALLED if they should not send."""

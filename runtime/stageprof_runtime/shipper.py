@@ -51,7 +51,7 @@ class Shipper:
         self.rounds: Callable[[], int] = lambda: ROUNDS
         self._send = send
         self._watch = Watch(f"{place.role}.ship")
-        self._seq = 0
+        self._seq = self._waited = 0
         self._phase = 0
         self._unsent: dict[str, int] = {}
         self._told: set[str] = set()
@@ -82,19 +82,18 @@ class Shipper:
             return [batch for part in parts or [[]][:every] if (batch := self._pack(part))]
 
     def _run(self) -> None:
-        waited = 0
         while not self._stop.wait(PERIOD_S):
             used = thread_ns()
-            waited += 1
-            every = waited >= self.rounds()
-            waited = 0 if every else waited
-            attempt(self._watch, self._round, every)
+            attempt(self._watch, self._round)
             cost = self.cost["ship"]
             cost[0] += 1
             cost[1] += thread_ns() - used
 
-    def _round(self, every: bool) -> None:  # noqa: FBT001 (passed on by `attempt`)
+    def _round(self) -> None:
+        self._waited += 1
+        every = self._waited >= self.rounds()
         if every:
+            self._waited = 0
             for job in self.every:
                 attempt(self._watch, job)
         if (every or self._worth()) and self.ready():
