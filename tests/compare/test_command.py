@@ -311,7 +311,7 @@ def test_markdown_fits_a_comment_whatever_there_is_to_say(
 
 @pytest.mark.nightly
 def test_five_hundred_recordings_a_side(pool: Path, run: Run, tmp_path: Path) -> None:
-    """They are read one by one; arrangements are drawn, for there are too many."""
+    """They are read one by one, and none of them is kept."""
     for side, seeds in (("base", (0, 1)), ("head", (2, 0))):
         (tmp_path / side).mkdir()
         for i in range(500):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from math import comb
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -224,6 +223,5 @@ def _net(change_s: float, least_s: float) -> Judged:
 
 
 def enough(base: int, head: int, *, paired: bool, tests: int = 1 + len(SIX)) -> bool:
-    """Whether so many recordings could show any change at all: a test of few never says so."""
-    ways = 2 ** min(base, head) if paired else comb(base + head, head)
-    return tests * 2 / ways <= ALPHA
+    """Whether so many recordings could show any change at all: chance parts few completely."""
+    return tests * chance.rarest(base, head, paired=paired) <= ALPHA
