@@ -18,6 +18,9 @@ from stageprof_collectors.comparison.comparison import compared
 from stageprof_collectors.comparison.measured import Measured, measure
 from stageprof_runtime.stage import Stage
 
+#: The program's table inside a graph is large on purpose, and Dask says so.
+pytestmark = pytest.mark.filterwarnings("ignore:Sending large graph:UserWarning")
+
 #: Recordings a side.
 SIDE = 7
 #: What is planted, seconds: half of what these stages take.
