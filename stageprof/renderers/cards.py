@@ -1,7 +1,7 @@
-"""Findings as cards of a notebook: without a script or a style sheet, on any ground.
+"""Findings as cards of a notebook, on any ground.
 
-A notebook that was not run here is shown without what it thinks might act, so each card brings its
-style with it and takes the colours of text and ground from around it.
+A notebook that is not trusted is shown without what might act, so each card brings its style with
+it and takes the colours of text and ground from around it. Only the button to copy code acts.
 """
 
 from __future__ import annotations
@@ -28,8 +28,22 @@ _CARD: Final = f"{GROUND};border-radius:4px;padding:6px 12px;margin:6px 0"
 _PILL: Final = "color:#ffffff;border-radius:3px;padding:1px 6px;font-size:85%"
 #: One click selects all of it.
 _PRE: Final = (
-    f"{GROUND};color:inherit;padding:6px 8px;margin:6px 0;overflow:auto;"
-    "white-space:pre;user-select:all"
+    f"{GROUND};color:inherit;padding:6px 8px;margin:0;overflow:auto;white-space:pre;user-select:all"
+)
+#: The button is seen only where it still has what it does: where scripts were taken away, so was
+#: this. Its word is no text of the page, so none is left where the button itself was taken away.
+SHEET: Final = (
+    "<style>.stageprof-copy[onclick]{display:inline-block!important}"
+    ".stageprof-copy::before{content:attr(data-said)}</style>"
+)
+#: `navigator.clipboard` is not there when the notebook comes over plain HTTP from elsewhere.
+COPY: Final = (
+    "getSelection().selectAllChildren(this.previousElementSibling);"
+    "this.dataset.said=document.execCommand('copy')?'Copied':'Press Ctrl+C'"
+)
+_COPY: Final = (
+    '<button type="button" class="stageprof-copy" data-said="Copy" aria-label="Copy the code" '
+    f'onclick="{COPY}" style="display:none;margin-top:4px"></button>'
 )
 
 
@@ -68,7 +82,8 @@ def _card_parts(found: Finding, wall_s: float) -> Iterator[str]:
     )
     yield f'<div style="margin-top:6px">{_text(found.fix.text)}</div>'
     if found.fix.code.strip():
-        yield f'<pre style="{_PRE}">{_code(found.fix.code)}</pre>'
+        pre = f'<pre style="{_PRE}">{_code(found.fix.code)}</pre>'
+        yield f'<div style="margin:6px 0">{pre}{_COPY}</div>'
     rows = [(name, _text(value)) for name, value in places(found)]
     yield _table([*rows, *shown(found.evidence, "html")])
     link = safe(found.link, "html", limit=_MOST)
@@ -92,4 +107,4 @@ def _code(code: str) -> str:
     return "\n".join(_text(line) for line in code.strip("\n").split("\n"))
 
 
-__all__ = ["GROUND", "more", "top"]
+__all__ = ["COPY", "GROUND", "SHEET", "more", "top"]

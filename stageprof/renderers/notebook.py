@@ -1,7 +1,8 @@
 """The card of a recording in a notebook, and the line in its place while a cell runs.
 
 It takes its colours of text and ground from around it: it is read in light and dark themes, and on
-pages that a notebook was exported to. No script, no style sheet, nothing fetched.
+pages that a notebook was exported to. Nothing is fetched, and nothing acts but the button that
+copies code.
 """
 
 from __future__ import annotations
@@ -38,16 +39,21 @@ def bundle(summary: Summary, notes: tuple[str, ...] = ()) -> dict[str, str]:
 
 
 def html(summary: Summary, notes: tuple[str, ...] = ()) -> str:
-    """The card: no scripts, nothing fetched; links to the documentation only."""
-    return f'<div class="stageprof" style="{_FRAME}">{"".join(_parts(summary, notes))}</div>'
+    """The card: nothing fetched; links to the documentation only."""
+    return _framed(*_parts(summary, notes))
 
 
 def checked(summary: Summary, notes: tuple[str, ...] = ()) -> str:
     """The card of what was not run: findings, and notes."""
     head = f"<div><b>stageprof check</b> {safe(summary.label, 'html')} · {_facts(summary)}</div>"
     lines = "".join(f"<div>{safe(note, 'html', limit=300)}</div>" for note in notes)
-    found = cards.top(summary) + cards.more(summary)
-    return f'<div class="stageprof" style="{_FRAME}">{head}{found}{lines}</div>'
+    return _framed(head, cards.top(summary), cards.more(summary), lines)
+
+
+def _framed(*parts: str) -> str:
+    whole = "".join(parts)
+    sheet = cards.SHEET if cards.COPY in whole else ""
+    return f'{sheet}<div class="stageprof" style="{_FRAME}">{whole}</div>'
 
 
 def _parts(summary: Summary, notes: tuple[str, ...]) -> Iterator[str]:
@@ -138,8 +144,7 @@ def live(now: Live, elapsed_s: float) -> dict[str, str]:
         f"<div>{_swatch(stage)} {said}</div>",
         f'<div style="{ground}"><div style="{bar}"></div></div>',
     )
-    whole = f'<div class="stageprof" style="{_FRAME}">{"".join(lines)}</div>'
-    return {"text/html": whole, "text/plain": said}
+    return {"text/html": _framed(*lines), "text/plain": said}
 
 
 __all__ = ["bundle", "checked", "html", "live"]

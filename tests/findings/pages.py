@@ -7,9 +7,16 @@ from html.parser import HTMLParser
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from stageprof.renderers.cards import COPY
+
 #: The tags that a notebook's card may have, and their attributes.
-OURS = {"div", "span", "b", "table", "tr", "td", "pre", "code", "a", "details", "summary"}
-NAMES = {"style", "class", "href", "rel", "title", "open"}
+OURS = {
+    "div", "span", "b", "table", "tr", "td", "pre", "code", "a", "details", "summary",
+    "style", "button",
+}  # fmt: skip
+NAMES = {
+    "style", "class", "href", "rel", "title", "open", "type", "data-said", "aria-label", "onclick",
+}  # fmt: skip
 
 
 def parsed(text: str) -> list[Token]:
@@ -18,6 +25,8 @@ def parsed(text: str) -> list[Token]:
 
 
 class Page(HTMLParser):
+    """What a page consists of; nothing in it may act but the button that copies."""
+
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tags: set[str] = set()
@@ -28,6 +37,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
+        assert {value for name, value in attrs if name.startswith("on")} <= {COPY}
         self.names |= {name for name, _ in attrs}
         self.links += [value for name, value in attrs if name == "href"]
         self.open.append(tag)

@@ -1,4 +1,4 @@
-"""The card: one bar for the whole wall time, the best findings with their code, and no script."""
+"""The card: one bar for the whole wall time, the best findings with their code to copy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _seen(recording: stageprof.Recording, stage: Stage) -> bool:
     return float(recording.stages()["wall_s"].to_dict()[stage]) > 0
 
 
-def test_it_is_ours_and_nothing_in_it_acts(recording: stageprof.Recording) -> None:
+def test_it_is_ours_and_nothing_in_it_acts_but_the_button_that_copies(recording: stageprof.Recording) -> None:
     page = Page(recording._repr_html_())
     assert page.open == []
     assert page.tags <= OURS

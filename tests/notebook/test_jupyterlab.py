@@ -18,12 +18,13 @@ import psutil
 import pytest
 
 import clusters
+import stageprof
 from benchmarks.generate import generate
 
 pytest.importorskip("jupyterlab", reason="JupyterLab is not installed")
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
-from nbformat.v4 import new_code_cell, new_notebook, writes
+from nbformat.v4 import new_code_cell, new_notebook, new_output, writes
 
 from stageprof_ui.app import PAGES
 
@@ -47,6 +48,7 @@ total.compute(scheduler="sync")
 NOTEBOOKS = {
     "card": ["%load_ext stageprof", PROGRAM, "rec = %stageprof last\nrec"],
     "app": ["import stageprof\nrec = stageprof.open('made.stageprof')", "rec.app()"],
+    "code": ["import stageprof\nstageprof.open('made.stageprof')"],
 }
 #: Nothing is asked of anybody but this machine.
 SETTINGS = {
@@ -112,11 +114,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with notebooks in which nothing was run yet, and a recording."""
     made = tmp_path_factory.mktemp("lab")
     kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
-    for name, texts in NOTEBOOKS.items():
-        cells = [new_code_cell(text) for text in texts]
+    generate(made / "made.stageprof", tasks=300, workers=2, threads=2, layers=3, seed=1)
+    card = {"text/html": stageprof.open(made / "made.stageprof")._repr_html_()}
+    sent = new_code_cell("1", outputs=[new_output("display_data", data=card)])
+    notebooks = {name: list(map(new_code_cell, texts)) for name, texts in NOTEBOOKS.items()}
+    for name, cells in (notebooks | {"sent": [sent]}).items():
         notebook = new_notebook(cells=cells, metadata={"kernelspec": kernel})
         (made / f"{name}.ipynb").write_text(writes(notebook))
-    generate(made / "made.stageprof", tasks=300, workers=2, threads=2, layers=3, seed=1)
     return made
 
 
@@ -131,6 +135,7 @@ def opened(address: str, browser: Any) -> Iterator[Callable[[str], Any]]:
     """Opens a notebook in a page of its own."""
     context = browser.new_context(viewport={"width": 1280, "height": 1400})
     context.set_default_timeout(20_000)
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
 
     def open_(name: str) -> Any:
         page = context.new_page()
@@ -198,6 +203,44 @@ def test_the_live_line_becomes_the_card_and_both_themes_can_read_it(
         assert bar["height"] >= 10
         page.screenshot(path=folder / f"{theme}.png")
         assert (folder / f"{theme}.png").stat().st_size > 10_000
+
+
+@pytest.mark.cluster
+def test_the_code_of_a_fix_is_copied_by_a_button_or_by_hand(
+    opened: Callable[[str], Any], folder: Path
+) -> None:
+    page = opened("code")
+    page.evaluate(RUN_ALL)
+    button = page.get_by_role("button", name="Copy the code").first
+    code = page.locator(".stageprof-card pre").first
+    button.wait_for()
+    said = code.inner_text()
+    for copy in (button.click, lambda: button.press("Enter"), lambda: by_hand(page, code)):
+        page.evaluate("navigator.clipboard.writeText('')")
+        copy()
+        assert page.evaluate("navigator.clipboard.readText()").rstrip("\n") == said
+    assert button.get_attribute("data-said") == "Copied"
+    page.screenshot(path=folder / "code.png")
+
+
+def by_hand(page: Any, code: Any) -> None:
+    page.evaluate("getSelection().removeAllRanges()")
+    code.click()
+    page.keyboard.press("Control+C")
+
+
+@pytest.mark.cluster
+def test_a_card_that_is_not_trusted_shows_no_button_that_does_nothing(
+    opened: Callable[[str], Any], folder: Path
+) -> None:
+    page = opened("sent")
+    code = page.locator(".stageprof-card pre").first
+    code.wait_for()
+    page.screenshot(path=folder / "sent.png")
+    assert page.get_by_role("button", name="Copy the code").count() == 0
+    assert page.locator("[onclick], .stageprof ~ style").count() == 0
+    assert page.locator(".stageprof-copy:visible").count() == 0
+    assert "stageprof-copy" not in page.locator(".stageprof").inner_text()
 
 
 @pytest.mark.cluster
