@@ -15,7 +15,6 @@ from bokeh.models import (
     FixedTicker,
     PanTool,
     Range1d,
-    ResetTool,
     WheelZoomTool,
 )
 from bokeh.models.widgets import Div
@@ -48,8 +47,6 @@ class Stock:
     library: ColumnDataSource = field(
         default_factory=lambda: ColumnDataSource(data={"code": [browser.body()]})
     )
-    #: where the story of a task and the sums of a selection are told
-    story: Div = field(default_factory=lambda: _told("story"))
 
     @classmethod
     def of(cls, name: str, sent: Sent, end_s: float, far: Far | None = None) -> Stock:
@@ -65,15 +62,15 @@ class Stock:
         )
 
 
-def _told(name: str) -> Div:
-    return Div(text="", name=name, sizing_mode="stretch_width", disable_math=True)
-
-
 @dataclass(frozen=True)
 class Drawn:
     """A figure and the way to speak to what draws it."""
 
     plot: Any
+    #: where the story of a task and the sums of a rectangle are told
+    told: Div
+    #: the tools that dragging can be: one that moves, one that selects
+    drags: list[Any]
     _stock: Stock
     args: dict[str, Any]
 
@@ -109,7 +106,6 @@ def drawn(
         x_range=stock.x_range,
         y_range=Range1d(start=0, end=total),
         height=height or min(_HIGHEST_PX, round(total * _LINE_PX) + _AXIS_PX),
-        toolbar_location="above",
         output_backend="canvas",
     )
     # A server need not be told of every picture that the browser draws.
@@ -117,9 +113,11 @@ def drawn(
         data={name: [] for name in ("image", "x", "y", "dw", "dh")}, syncable=False
     )
     plot.image_rgba("image", "x", "y", "dw", "dh", source=image)
-    _tools(plot)
+    told = Div(text="", sizing_mode="stretch_width", disable_math=True)
+    drags = _tools(plot)
     _axes(plot)
-    whole = Drawn(plot, stock, _args(plot, stock, image, [lines, folded], mode))
+    args = _args(plot, stock, image, [lines, folded], mode) | {"told": told}
+    whole = Drawn(plot, told, drags, stock, args)
     _listen(whole)
     return whole
 
@@ -138,7 +136,6 @@ def _args(
         "tables": stock.tables,
         "stories": stock.stories,
         "lines": ColumnDataSource(data={"lines": texts, "mode": [mode, mode]}),
-        "told": stock.story,
         "library": stock.library,
     }
 
@@ -158,16 +155,16 @@ def _listen(whole: Drawn) -> None:
     plot.js_on_event("selectiongeometry", whole.call("d.rectangle(cb_obj);"))
 
 
-def _tools(plot: Any) -> None:
+def _tools(plot: Any) -> list[Any]:
     wheel, pan, box = (
         WheelZoomTool(dimensions="width"),
         PanTool(dimensions="width"),
         BoxSelectTool(),
     )
     tall = WheelZoomTool(dimensions="height", modifiers={"shift": True})
-    plot.toolbar.tools = [pan, wheel, tall, box, ResetTool()]
+    plot.toolbar.tools = [pan, wheel, tall, box]
     plot.toolbar.active_scroll, plot.toolbar.active_drag = wheel, pan
-    plot.toolbar.logo = None
+    return [pan, box]
 
 
 def _axes(plot: Any) -> None:

@@ -141,8 +141,15 @@ class Drawing {
   everything() {
     this.selection.clear();
     this.selection.change({});
-    const { bounds } = this.figure.x_range, margin = (bounds[1] - bounds[0]) / 22;
-    this.figure.x_range.setv({ start: bounds[0] + margin, end: bounds[1] - margin });
+    const { x_range, y_range } = this.figure;
+    x_range.setv({ start: 0, end: x_range.bounds[1] / 1.05 });
+    y_range.setv({ start: 0, end: Math.max(this.total, 0.01) });
+    this.panel.text = "";
+  }
+
+  // What dragging is from now on: one of the figure's tools.
+  drag(tool) {
+    this.figure.toolbar.active_drag = tool;
   }
 
   leave() {

@@ -25,6 +25,7 @@ from stageprof_ui.columns.sent import text as text_of
 from stageprof_ui.columns.story import Stories
 from stageprof_ui.live import Run, Snapshot
 from stageprof_ui.store import Store
+from stageprof_ui.views import reach
 from stageprof_ui.views.html import html
 from stageprof_ui.words import text
 
@@ -93,9 +94,9 @@ class Viewer:
             html("live"),
             self._controls(),
             html("live_timeline"),
-            _folding(whole),
+            pn.FlexBox(_folding(whole), *reach.buttons(whole), align_items="end", gap="10px"),
             whole.plot,
-            stock.story,
+            whole.told,
             sizing_mode="stretch_width",
         )
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import panel as pn
-from bokeh.models.widgets import Button, RadioButtonGroup, TextInput, Toggle
+from bokeh.models.widgets import RadioButtonGroup, TextInput, Toggle
 
 from stageprof_ui import browser
 from stageprof_ui.canvas import Drawn, Stock, drawn
 from stageprof_ui.columns import tables, timeline
 from stageprof_ui.store import Store
+from stageprof_ui.views import reach
 from stageprof_ui.views.html import html
 
 #: Above this many lines processes are folded at first.
@@ -31,7 +32,7 @@ def view(store: Store, stock: Stock) -> pn.Column:
         _controls(whole, fold=fold),
         html("legend", {"legends": tables.legends(store.tables), "gil": store.holds.said}),
         whole.plot,
-        stock.story,
+        whole.told,
         sizing_mode="stretch_width",
     )
 
@@ -48,6 +49,5 @@ def _controls(whole: Drawn, *, fold: bool) -> Any:
     colours.js_on_change("active", chosen)
     folding = Toggle(label="one row per process", active=fold, stylesheets=sheets)
     folding.js_on_change("active", whole.call(f"d.fold(cb_obj.active !== {str(fold).lower()});"))
-    clear = Button(label="show everything", stylesheets=sheets)
-    clear.js_on_click(whole.call("d.everything();"))
-    return pn.FlexBox(search, colours, folding, clear, align_items="end", gap="10px")
+    rest = reach.buttons(whole)
+    return pn.FlexBox(search, colours, folding, *rest, align_items="end", gap="10px")
