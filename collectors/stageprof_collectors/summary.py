@@ -97,8 +97,8 @@ class Summary:
     file: str
     #: whether the GIL is to blame, in a line; "" if no task ran
     gil: str = ""
-    #: what of the run was not seen, and why; "" if nothing is missing
-    missing: str = ""
+    #: what of the run was not seen, and why, a phrase each
+    missing: tuple[str, ...] = ()
 
     @property
     def changes(self) -> tuple[Finding, ...]:
@@ -265,7 +265,7 @@ def _coverage(recording: Recording, diagnosis: Diagnosis) -> str:
     return f"{', '.join(seen)}; overhead {seconds(c['overhead_s'])}{slow}"
 
 
-def _missing(c: dict[str, Any]) -> str:
+def _missing(c: dict[str, Any]) -> tuple[str, ...]:
     """What was dropped by reason, most first; whose batches are missing; what was not watched."""
     drops = sorted(c["dropped"].items(), key=lambda drop: -drop[1])
     parts = [f"{n:,} {reason}" for reason, n in drops if n]
@@ -278,7 +278,7 @@ def _missing(c: dict[str, Any]) -> str:
         parts += [f"{what} {name}" for name in names]
     if c["unmeasured"]:
         parts.append(f"not measured: {', '.join(c['unmeasured'])}")
-    return "; ".join(parts)
+    return tuple(parts)
 
 
 def _lost(c: dict[str, Any]) -> str:

@@ -6,9 +6,19 @@ import sys
 from collections.abc import Iterator
 from typing import Final, TextIO
 
+from rich.cells import cell_len
 from rich.text import Text
 
-from stageprof.renderers.page import WIDTH, column, heading, plain, printed, whole, wrapped
+from stageprof.renderers.page import (
+    WIDTH,
+    column,
+    ending,
+    heading,
+    plain,
+    printed,
+    whole,
+    wrapped,
+)
 from stageprof_collectors.evidence import places, shown
 from stageprof_collectors.finding import Finding
 from stageprof_collectors.phrase import at, worth
@@ -35,9 +45,9 @@ def top(summary: Summary) -> Iterator[Text]:
         return
     more = f"{TOP} of {len(found)}" if len(found) > TOP else ""
     yield heading("What to change", more)
-    wheres = [column(w, min(_LINE, len(w))) for w in map(_line, found[:TOP])]
+    wheres = [ending(_line(f), _LINE) for f in found[:TOP]]
     savings = [f"saves {span(*f.saving_s)}" for f in found[:TOP]]
-    wide, long = max(map(len, wheres)), max(map(len, savings))
+    wide, long = max(map(cell_len, wheres)), max(map(len, savings))
     room = WIDTH - _SEVERITY - long - 2 - (wide + 2 if wide else 0)
     for finding, where, saving in zip(found, wheres, savings, strict=False):
         tail = f"  {column(where, wide)}" if wide else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from stageprof.renderers import findings_markdown
+from stageprof.renderers.page import several
 from stageprof_collectors.quantity import seconds, share
 from stageprof_collectors.summary import Summary
 from stageprof_collectors.text import safe
@@ -33,7 +34,7 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield ""
     yield f"Coverage: {summary.coverage}"
     if summary.missing:
-        yield f"- {_code(f'Missing: {summary.missing}', limit=300)}"
+        yield f"- {_code(f'Missing: {several(summary.missing, 300)}', limit=300)}"
     for problem in summary.problems:
         yield f"- {_code(problem)}"
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from stageprof.renderers import cards, terminal
+from stageprof.renderers.page import several
 from stageprof_collectors.collector import Live
 from stageprof_collectors.quantity import seconds, share
 from stageprof_collectors.summary import StageLine, Summary
@@ -109,7 +110,7 @@ def _details(summary: Summary) -> str:
         for r in summary.layers
     )
     gil = (f"GIL: {summary.gil}",) if summary.gil else ()
-    missing = (f"Missing: {summary.missing}",) if summary.missing else ()
+    missing = (f"Missing: {several(summary.missing, 280)}",) if summary.missing else ()
     said = (*gil, summary.coverage, *missing)
     lines = (f"<div>{safe(line, 'html', limit=300)}</div>" for line in said)
     return "".join((cards.more(summary), steps, layers, *lines))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Final, TextIO
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
+
+from stageprof_collectors.text import safe
 
 WIDTH: Final = 80
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
@@ -66,6 +69,29 @@ def column(value: str, width: int) -> str:
     if cell_len(value) > width:
         value = set_cell_size(value, width - 1) + "…"
     return set_cell_size(value, width)
+
+
+def ending(value: str, width: int) -> str:
+    """The end of the text in at most so many cells: of `file:line` the line is there."""
+    while cell_len(value) > width:
+        value = "…" + value[2:]
+    return value
+
+
+def several(parts: Sequence[str], limit: int, where: str = "") -> str:
+    """As many of the parts as `limit` characters hold, and how many there are besides.
+
+    Args:
+        parts: the most important first, which is named in any case.
+        limit: a third of it is for how many there are besides.
+        where: said with it: where all are.
+    """
+    each = [safe(part, limit=limit * 2 // 3) for part in parts]
+    if len("; ".join(each)) <= limit:
+        return "; ".join(each)
+    ends = accumulate(len(part) + 2 for part in each)
+    named = max(1, sum(end <= limit * 2 // 3 for end in ends))
+    return f"{'; '.join(each[:named])}; and {len(each) - named:,} more{where}"
 
 
 def wrapped(value: str, width: int) -> list[str]:

@@ -13,7 +13,17 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from stageprof.renderers import findings
-from stageprof.renderers.page import WIDTH, bar, column, heading, plain, printed, whole
+from stageprof.renderers.page import (
+    WIDTH,
+    bar,
+    column,
+    ending,
+    heading,
+    plain,
+    printed,
+    several,
+    whole,
+)
 from stageprof_collectors.quantity import count, seconds, share
 from stageprof_collectors.summary import FirstTask, LayerLine, StageLine, StepLine, Summary
 from stageprof_collectors.text import safe
@@ -23,6 +33,8 @@ from stageprof_ui.palette import STAGE_COLOURS
 HEIGHT: Final = 30
 #: Cells of a bar that stands for the whole wall time.
 _BAR: Final = 40
+#: Characters that two lines hold wherever words end.
+_TWO_LINES: Final = 120
 #: How many steps, layers and commands are named: of the first that fits, else of the last.
 _ROOM: Final = ((2, 2, 2), (2, 2, 1), (2, 1, 1), (1, 1, 1), (1, 0, 1))
 
@@ -78,7 +90,7 @@ def _rest(summary: Summary, commands: int) -> Iterator[Text]:
         yield from _gil(summary.gil)
     yield from _wrapped("Coverage", summary.coverage)
     if summary.missing:
-        yield from _wrapped("Missing", summary.missing)
+        yield from _wrapped("Missing", several(summary.missing, _TWO_LINES, " (--json has all)"))
     if summary.problems:
         more = f" (1 of {len(summary.problems)}; --json has all)" if summary.problems[1:] else ""
         worst = f"{safe(summary.problems[0], limit=90)}{more}"
@@ -101,12 +113,12 @@ def _step(line: StepLine) -> Text:
 
 def _layer(line: LayerLine) -> Text:
     name = column(safe(line.layer), 30)
-    where = column(safe(line.line or "line unknown"), 20)
+    where = column(ending(safe(line.line or "line unknown"), 20), 20)
     return Text(f"  {name} {where} {count(line.tasks, 'task'):>15} {seconds(line.wall_s):>10}")
 
 
 def _first(first: FirstTask) -> Text:
-    where = f" from {safe(first.line, limit=24)}" if first.line else ""
+    where = f" from {ending(safe(first.line), 24)}" if first.line else ""
     out = Text(f"First task  {seconds(first.seconds)}{where}:")
     for i, (stage, part) in enumerate(first.split):
         more = f"{',' if i else ''} {stage} {seconds(part)}"

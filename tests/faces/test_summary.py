@@ -117,6 +117,35 @@ def test_recording_shows_itself_after_profile_as_after_open(recorded: Path) -> N
     assert type(region.recording) is type(stageprof.open(recorded)) is stageprof.Recording
 
 
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        (("3 of a full queue", "end of worker 1"), "3 of a full queue; end of worker 1"),
+        (
+            tuple(f"not seen: tcp://10.0.0.{i}:40000" for i in range(40)),
+            (
+                "not seen: tcp://10.0.0.0:40000; not seen: tcp://10.0.0.1:40000; "
+                "and 38 more (--json has all)"
+            ),
+        ),
+        (("ab " * 200, "y" * 60, "z"), f"{'ab ' * 26}a…; and 2 more (--json has all)"),
+    ],
+)
+def test_what_is_missing_and_not_said_is_counted(
+    recorded: Path, missing: tuple[str, ...], said: str
+) -> None:
+    summary = replace(stageprof.open(recorded).summary, missing=missing)
+    shown = terminal.text(summary).partition("Missing")[2].partition("Next")[0]
+    assert " ".join(shown.split()) == said
+
+
+def test_of_a_long_file_name_the_line_is_there(recorded: Path) -> None:
+    summary = stageprof.open(recorded).summary
+    layer = replace(summary.layers[0], line="a_script_with_a_long_name.py:4711")
+    text = terminal.text(replace(summary, layers=(layer,)))
+    assert "…a_long_name.py:4711" in text
+
+
 def test_longest_summary_still_fits(recorded: Path) -> None:
     summary = stageprof.open(recorded).summary
     worst = replace(

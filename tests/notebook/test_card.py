@@ -39,7 +39,9 @@ def _seen(recording: stageprof.Recording, stage: Stage) -> bool:
     return float(recording.stages()["wall_s"].to_dict()[stage]) > 0
 
 
-def test_it_is_ours_and_nothing_in_it_acts_but_the_button_that_copies(recording: stageprof.Recording) -> None:
+def test_it_is_ours_and_nothing_in_it_acts_but_the_button_that_copies(
+    recording: stageprof.Recording,
+) -> None:
     page = Page(recording._repr_html_())
     assert page.open == []
     assert page.tags <= OURS

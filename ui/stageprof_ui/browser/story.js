@@ -53,7 +53,7 @@ function needsOf({ stories, selection }, run) {
 }
 
 function sums({ count, busy, by }) {
-  if (!count) return "";
+  if (!count) return element("p", "Nothing is in that rectangle.", "sp-story").outerHTML;
   const section = element("section", "", "sp-story"), table = element("table", "", "sp-table");
   section.append(element("p", `${count.toLocaleString("en")} boxes, ${seconds(busy)} busy`, "sp-heading"));
   for (const [name, [n, s]] of by.slice(0, 8)) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ntpath
 from typing import Any, Final
 
 import numpy as np
@@ -180,7 +181,11 @@ def optimizations(recording: Recording) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "pass": [names[step] for step in found["step"]],
-            "of": [_text(store.strings[label]) or "(not named)" for label in found["label"]],
+            # A line of the user's has its whole path, which is as long as it is private.
+            "of": [
+                _text(ntpath.basename(store.strings[label])) or "(not named)"
+                for label in found["label"]
+            ],
             "where": [store.places[place].role for place in found["place"]],
             "times": found["count"],
             "seconds": found["sum"],

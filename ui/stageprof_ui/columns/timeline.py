@@ -106,7 +106,7 @@ def _others(pile: Pile, recording: Recording, place: int, mine: Ints, spans: Int
     name = label_of(recording, place)
     _soft(pile, recording, Row(f"{name}, transfers", place, "transfer"), (_TRANSFER,), spans)
     _soft(pile, recording, Row(f"{name}, spilling", place, "spill"), _SPILL, spans)
-    _lane(pile, Row(f"{name}, bytes", place, "bytes"), recording.lanes.bytes_work(place))
+    _lane(pile, Row(f"{name}, pickling", place, "bytes"), recording.lanes.bytes_work(place))
     _waiting(pile, Row(f"{name}, waiting for a thread", place, "waiting"), recording, mine)
 
 

@@ -25,7 +25,7 @@ from stageprof_ui.columns.sent import text as text_of
 from stageprof_ui.columns.story import Stories
 from stageprof_ui.live import Run, Snapshot
 from stageprof_ui.store import Store
-from stageprof_ui.views import reach
+from stageprof_ui.views.buttons import buttons
 from stageprof_ui.views.html import html
 from stageprof_ui.words import text
 
@@ -94,7 +94,7 @@ class Viewer:
             html("live"),
             self._controls(),
             html("live_timeline"),
-            pn.FlexBox(_folding(whole), *reach.buttons(whole), align_items="end", gap="10px"),
+            pn.FlexBox(_folding(whole), *buttons(whole), align_items="end", gap="10px"),
             whole.plot,
             whole.told,
             sizing_mode="stretch_width",

@@ -9,7 +9,7 @@ import panel as pn
 from stageprof_ui.canvas import Stock, drawn
 from stageprof_ui.columns import overview, timeline
 from stageprof_ui.store import Store
-from stageprof_ui.views import reach
+from stageprof_ui.views.buttons import buttons
 from stageprof_ui.views.html import html
 
 
@@ -27,7 +27,7 @@ def waterfall(store: Store, stock: Stock) -> Any:
     """Client, scheduler and workers on one time axis, with the critical path through them."""
     lines = timeline.waterfall(store.boxes)
     whole = drawn(stock, lines, label="What each part did over time", mode="stage", height=200)
-    controls = pn.FlexBox(*reach.buttons(whole), gap="10px")
+    controls = pn.FlexBox(*buttons(whole), gap="10px")
     return pn.Column(
         html("waterfall"), controls, whole.plot, whole.told, sizing_mode="stretch_width"
     )

@@ -11,7 +11,7 @@ from stageprof_ui import browser
 from stageprof_ui.canvas import Drawn, Stock, drawn
 from stageprof_ui.columns import tables, timeline
 from stageprof_ui.store import Store
-from stageprof_ui.views import reach
+from stageprof_ui.views.buttons import buttons
 from stageprof_ui.views.html import html
 
 #: Above this many lines processes are folded at first.
@@ -49,5 +49,5 @@ def _controls(whole: Drawn, *, fold: bool) -> Any:
     colours.js_on_change("active", chosen)
     folding = Toggle(label="one row per process", active=fold, stylesheets=sheets)
     folding.js_on_change("active", whole.call(f"d.fold(cb_obj.active !== {str(fold).lower()});"))
-    rest = reach.buttons(whole)
+    rest = buttons(whole)
     return pn.FlexBox(search, colours, folding, *rest, align_items="end", gap="10px")
