@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from bokeh.plotting import figure
+
+#: Bokeh shifts its canvas by half a pixel and then clears it: what was once drawn at the left edge
+#: stays.
+_EDGE: Final = ".bk-Canvas { clip-path: inset(0 0 0 1px); }"
 
 
 def bare(name: str, *, axes: bool = True, **more: Any) -> Any:
@@ -15,8 +19,8 @@ def bare(name: str, *, axes: bool = True, **more: Any) -> Any:
         axes: whether it has axes, a grid, and room for them.
         more: as `bokeh.plotting.figure` takes it.
     """
-    given = {"toolbar_location": None, "sizing_mode": "stretch_width"} | more
-    plot = figure(name=name, **given)
+    given = {"toolbar_location": None, "sizing_mode": "stretch_width", "stylesheets": [_EDGE]}
+    plot = figure(name=name, **(given | more))
     clear(plot)
     plot.toolbar.tools = []
     if not axes:
