@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable
 
+import dask
 import pytest
 from distributed import Client
 
@@ -18,6 +19,10 @@ from reliability.accounts import BUSY_S, FLUSH_S, closed, nap, processes, right
 from stageprof_runtime.clock import now_ns
 
 pytestmark = pytest.mark.cluster
+
+#: Fifteen seconds after a worker has died a LocalCluster closes its nanny for good, if no worker of
+#: that name is there just then: not even because the next one has been killed, too.
+KEPT = {"distributed.deploy.lost-worker-timeout": "1 hour"}
 
 
 def killed_while_it_computes(client: Client, chance: random.Random, n: int) -> tuple[str, int]:
@@ -48,7 +53,7 @@ def test_computations_survive_and_at_most_a_flush_of_each_worker_is_lost(
     missing, which the recording says; the worker in its place is observed.
     """
     chance = random.Random(3)
-    with clusters.local(2) as client:
+    with dask.config.set(KEPT), clusters.local(2) as client:
         with stageprof.profile() as prof:
             died = dict(killed_while_it_computes(client, chance, 100) for _ in range(kills))
             assert client.gather(client.map(nap, range(40), pure=False)) == right(40)

@@ -143,15 +143,19 @@ def nothing(x: int) -> None:
     """A task that does nothing."""
 
 
+@pytest.mark.timeout(1_800)
 def test_a_hundred_thousand_tasks_are_recorded_and_none_is_dropped(
     tmp_path: Path, record_property: Told
 ) -> None:
-    """L5: a graph of 100,000 tasks at the settings that everybody has: 0 rows dropped."""
+    """L5: a graph of 100,000 tasks at the settings that everybody has: 0 rows dropped.
+
+    Nearly all of its time is Dask's, half a millisecond to three of a processor for each task.
+    """
     n = 100_000
     path = tmp_path / "r.stageprof"
     with clusters.separate(1, threads=2) as client, stageprof.profile(path) as prof:
         started = time.perf_counter()
-        assert client.gather(client.map(nothing, range(n))) == [None] * n
+        assert client.gather(client.map(nothing, range(n), pure=False)) == [None] * n
         took = time.perf_counter() - started
     recording = prof.recording
     coverage = recording.coverage()
