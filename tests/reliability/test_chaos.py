@@ -28,8 +28,8 @@ def rechunked(client: Client) -> float:
     """A computation in which everybody needs something of everybody, on workers that are replaced.
 
     A worker that calls `sys.exit`, or dies as it begins, takes its nanny along: who wants as many
-    as before asks the cluster for them. Dask's other way to rechunk, peer to peer, gives up when
-    a worker dies in it.
+    as before asks the cluster for them. Dask's other way to rechunk, peer to peer, may give up
+    when a worker dies in it.
     """
     made = da.ones((1_000, 1_000), chunks=(50, 1_000))
     turned = made.rechunk((1_000, 50), method="tasks") + 1
