@@ -30,8 +30,8 @@ sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
 import stageprof
 from benchmarks import margins
 from benchmarks.page import machine
-from stageprof_collectors.catalogue import known
-from stageprof_collectors.settings import DEFAULTS
+from stageprof_collectors.findings.catalogue import known
+from stageprof_collectors.findings.settings import DEFAULTS
 from stageprof_runtime.errors import StageprofError
 from tests.findings.pairs import BLIND, NOTES, PAIRS, Ran, ran, sample
 

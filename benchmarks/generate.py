@@ -21,9 +21,9 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from benchmarks.simulated import TICK, Process
-from stageprof_collectors.collector import GATHER_S
-from stageprof_collectors.file import Writer
-from stageprof_collectors.merge import merge
+from stageprof_collectors.storage.collector import GATHER_S
+from stageprof_collectors.storage.file import Writer
+from stageprof_collectors.storage.merge import merge
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import (
     ARRIVE,

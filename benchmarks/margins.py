@@ -1,7 +1,7 @@
 """What has to be added to the predicted intervals for them to hold what is measured.
 
-`stageprof_collectors.margin` has the margins in force. Here they are taken from a calibration: by
-how much each measured difference lies outside the interval that the rule gives by itself, less the
+`stageprof_collectors.findings.margin` has the margins in force. Here they are taken from a
+calibration: by how much each measured difference lies outside the interval that the rule gives by itself, less the
 noise of runs, as a part of the interval's middle. A margin is what nine of ten pairs of its ground
 need, at each end. A margin that was taken from the pairs that it is tried on would look too good:
 so each pair is also tried with margins that were taken from the others.
@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.margin import MARGINS, Margin, noise_of, widened
-from stageprof_collectors.rule import Ground
+from stageprof_collectors.findings.margin import MARGINS, Margin, noise_of, widened
+from stageprof_collectors.findings.rule import Ground
 
 #: What part of the pairs a margin is to be enough for, at each end.
 ENOUGH: Final = 0.9

@@ -24,9 +24,9 @@ import psutil
 sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
 
 from benchmarks.page import machine
-from stageprof_collectors.file import Writer
-from stageprof_collectors.merge import merge
-from stageprof_collectors.store import Store
+from stageprof_collectors.storage.file import Writer
+from stageprof_collectors.storage.merge import merge
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime import process
 from stageprof_runtime.batch import Row, pack
 from stageprof_runtime.event import ASSIGN, FINISH, RUN, Place

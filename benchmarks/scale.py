@@ -76,7 +76,7 @@ def send(_path: Path, tasks: int) -> Figures:
 
 def record(path: Path, tasks: int) -> Figures:
     """Collect the events of so many tasks into a file."""
-    from stageprof_collectors.collector import Collector
+    from stageprof_collectors.storage.collector import Collector
 
     command = [sys.executable, __file__, "--step", "send", "-", f"--sizes={tasks}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as sender:

@@ -13,8 +13,8 @@ from stageprof.dataset import Dataset as Dataset
 from stageprof.dataset import dataset as dataset
 from stageprof.profile import profile as profile
 from stageprof.recording import Recording as Recording
-from stageprof_collectors.finding import Finding as Finding
-from stageprof_collectors.finding import Severity as Severity
+from stageprof_collectors.findings.finding import Finding as Finding
+from stageprof_collectors.findings.finding import Severity as Severity
 from stageprof_runtime.errors import StageprofError as StageprofError
 from stageprof_runtime.stage import Stage as Stage
 from stageprof_runtime.version import __version__ as __version__

@@ -15,8 +15,8 @@ import click
 from stageprof.attach import Attachment
 from stageprof.configuration import settings_to_show
 from stageprof.progress import Progress
+from stageprof_collectors.findings.settings import Settings
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.settings import Settings
 from stageprof_runtime.errors import UsageError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 import psutil
 
 from stageprof.recording import Recording
-from stageprof_collectors.collector import Collector, Live
+from stageprof_collectors.storage.collector import Collector, Live
 from stageprof_runtime.errors import ClusterError, UsageError
 from stageprof_runtime.session import Session
 

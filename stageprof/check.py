@@ -21,10 +21,10 @@ from stageprof.configuration import Given as GivenSettings
 from stageprof.configuration import settings_of
 from stageprof.reading import reading
 from stageprof.recording import Recording
-from stageprof_collectors.finding import Finding
+from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.preflight.checkup import LIMIT_S, Checkup, Looking
 from stageprof_collectors.preflight.rates import measured
-from stageprof_collectors.quantity import count, seconds
 from stageprof_collectors.summary import Summary
 from stageprof_runtime.errors import StageprofError, UsageError
 from stageprof_runtime.handover import CLUSTER, THREADS, Given, Handover

@@ -16,8 +16,8 @@ from stageprof.spread import Progress, spread
 from stageprof_collectors.comparison.comparison import Compared, Options, compared
 from stageprof_collectors.comparison.measured import Measured, measure
 from stageprof_collectors.comparison.sentences import verdict
+from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.settings import DEFAULTS, Settings
 
 #: What can be compared: a recording or the path of one, of a folder, or a glob.
 One = Recording | str | os.PathLike[str]

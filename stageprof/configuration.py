@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from stageprof.source import Source, environment, project, words
-from stageprof_collectors.catalogue import Catalogue, known
+from stageprof_collectors.findings.catalogue import Catalogue, known
+from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.preflight.checkup import CHECKS
-from stageprof_collectors.settings import DEFAULTS, Settings
 from stageprof_runtime.errors import UsageError
 
 #: What a caller may give.

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from stageprof.attach import greet
-from stageprof_collectors.flight import Window, assemble
-from stageprof_collectors.quantity import seconds
+from stageprof_collectors.findings.quantity import seconds
+from stageprof_collectors.storage.flight import Window, assemble
 from stageprof_runtime.errors import ClusterError, RecordingNotWritable
 from stageprof_runtime.flight.recorder import OP, PIECE
 from stageprof_runtime.flight.segments import SUFFIX

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from stageprof.options import Options
 from stageprof.recording import Recording
-from stageprof_collectors.collector import Collector, Live
+from stageprof_collectors.storage.collector import Collector, Live
 from stageprof_runtime.counting import Counting
 from stageprof_runtime.errors import UsageError
 from stageprof_runtime.session import Session

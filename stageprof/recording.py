@@ -10,7 +10,7 @@ import pandas as pd
 
 import stageprof_collectors.recording as collected
 from stageprof.configuration import Given, settings_of, settings_to_show
-from stageprof_collectors.finding import Finding
+from stageprof_collectors.findings.finding import Finding
 from stageprof_collectors.summary import Summary, summarize
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ def redacted(files: Sequence[str], *, wanted: bool) -> Iterator[list[str]]:
     if not wanted:
         yield list(files)
         return
-    from stageprof_collectors.redaction import redact
+    from stageprof_collectors.privacy.redaction import redact
 
     with tempfile.TemporaryDirectory(prefix="stageprof-") as folder:
         copies = [f"{folder}/redacted-{number}.stageprof" for number in range(1, len(files) + 1)]

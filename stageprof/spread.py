@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from stageprof.reading import reading
 from stageprof_collectors.comparison.measured import Measured, measure
-from stageprof_collectors.quantity import count
-from stageprof_collectors.settings import Settings
+from stageprof_collectors.findings.quantity import count
+from stageprof_collectors.findings.settings import Settings
 from stageprof_runtime import installed
 from stageprof_runtime.session import active_client
 

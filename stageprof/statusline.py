@@ -16,8 +16,8 @@ from typing import Final, Self, TextIO
 
 from rich.cells import set_cell_size
 
-from stageprof_collectors.collector import Live
-from stageprof_collectors.quantity import seconds
+from stageprof_collectors.findings.quantity import seconds
+from stageprof_collectors.storage.collector import Live
 from stageprof_ui.palette import STAGE_COLOURS
 
 #: Seconds between two looks.

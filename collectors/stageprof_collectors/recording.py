@@ -14,33 +14,34 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stageprof_collectors import places, region, work
-from stageprof_collectors.account import Account
-from stageprof_collectors.computations import computations, graph_of_runs
-from stageprof_collectors.coverage import coverage
-from stageprof_collectors.crowd import Crowds
-from stageprof_collectors.diagnosis import Diagnosis, diagnose
-from stageprof_collectors.finding import Finding
-from stageprof_collectors.findings import findings_frame
-from stageprof_collectors.flame import Flame, flame
+from stageprof_collectors.account import region, work
+from stageprof_collectors.account.account import Account
+from stageprof_collectors.account.computations import computations, graph_of_runs
+from stageprof_collectors.account.groups import Groups
+from stageprof_collectors.account.lane import Lanes
+from stageprof_collectors.account.path import Step, Walk
+from stageprof_collectors.account.timeline import Ints, Timeline
+from stageprof_collectors.findings.crowd import Crowds
+from stageprof_collectors.findings.diagnosis import Diagnosis, diagnose
+from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.findings import findings_frame
+from stageprof_collectors.findings.innocence import innocents
+from stageprof_collectors.findings.recomputed import recomputed
+from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.garbage import no_collection
-from stageprof_collectors.groups import Groups
-from stageprof_collectors.holders import gil
-from stageprof_collectors.incidents import Incidents
-from stageprof_collectors.innocence import innocents
-from stageprof_collectors.lane import Lanes
-from stageprof_collectors.layered import Layered
-from stageprof_collectors.layers import layers, lines
-from stageprof_collectors.memory import Memory
-from stageprof_collectors.nodes import Nodes
-from stageprof_collectors.objects import objects
-from stageprof_collectors.path import Step, Walk
-from stageprof_collectors.recomputed import recomputed
-from stageprof_collectors.replay import Replay
-from stageprof_collectors.settings import DEFAULTS, Settings
-from stageprof_collectors.store import Store
-from stageprof_collectors.tasks import tasks
-from stageprof_collectors.timeline import Ints, Timeline
+from stageprof_collectors.profiles.flame import Flame, flame
+from stageprof_collectors.profiles.holders import gil
+from stageprof_collectors.profiles.nodes import Nodes
+from stageprof_collectors.replay.replay import Replay
+from stageprof_collectors.storage.layered import Layered
+from stageprof_collectors.storage.store import Store
+from stageprof_collectors.tables import places
+from stageprof_collectors.tables.coverage import coverage
+from stageprof_collectors.tables.incidents import Incidents
+from stageprof_collectors.tables.layers import layers, lines
+from stageprof_collectors.tables.memory import Memory
+from stageprof_collectors.tables.objects import objects
+from stageprof_collectors.tables.tasks import tasks
 from stageprof_runtime.stage import Stage, stage_of, step_name
 
 if TYPE_CHECKING:
@@ -302,7 +303,7 @@ class Recording:
             NoLooks: nothing was seen at that stage.
             UsageError: there is no such stage.
         """
-        from stageprof_collectors.session import session
+        from stageprof_collectors.profiles.session import session
 
         return session(self, stage)
 

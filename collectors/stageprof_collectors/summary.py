@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.computations import wall_between
-from stageprof_collectors.diagnosis import NOTHING, Diagnosis, Progress, examine
-from stageprof_collectors.finding import Finding, Severity
-from stageprof_collectors.innocence import gil_verdict
-from stageprof_collectors.phrase import at
-from stageprof_collectors.quantity import count, seconds
+from stageprof_collectors.account.computations import wall_between
+from stageprof_collectors.findings.diagnosis import NOTHING, Diagnosis, Progress, examine
+from stageprof_collectors.findings.finding import Finding, Severity
+from stageprof_collectors.findings.innocence import gil_verdict
+from stageprof_collectors.findings.phrase import at
+from stageprof_collectors.findings.quantity import count, seconds
+from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.settings import DEFAULTS, Settings
-from stageprof_collectors.tasks import layer_of
-from stageprof_collectors.tasks import names as layers_and_prefixes
+from stageprof_collectors.tables.tasks import layer_of
+from stageprof_collectors.tables.tasks import names as layers_and_prefixes
 from stageprof_runtime.stage import Stage
 
 #: How many steps and layers a summary names.

@@ -15,7 +15,7 @@ from stageprof.configuration import settings_for
 from stageprof.outcome import status_of
 from stageprof.program import Program
 from stageprof.renderers import check as renderer
-from stageprof_collectors.finding import Severity
+from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.preflight.checkup import LIMIT_S, Looking
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import UsageError

@@ -25,8 +25,8 @@ from stageprof.renderers import (
 )
 from stageprof_collectors.comparison.comparison import Compared, Options, compared
 from stageprof_collectors.comparison.measured import Measured
-from stageprof_collectors.quantity import count
-from stageprof_collectors.settings import Settings
+from stageprof_collectors.findings.quantity import count
+from stageprof_collectors.findings.settings import Settings
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import UsageError
 

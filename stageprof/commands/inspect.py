@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from stageprof_collectors.inspection import dump
+from stageprof_collectors.storage.inspection import dump
 
 
 @click.command()

@@ -23,7 +23,7 @@ from stageprof.program import Program
 from stageprof.progress import Progress
 from stageprof.recording import Recording
 from stageprof.statusline import StatusLine
-from stageprof_collectors.settings import Settings
+from stageprof_collectors.findings.settings import Settings
 from stageprof_collectors.summary import summarize
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import UsageError

@@ -11,7 +11,7 @@ from stageprof.progress import Progress
 from stageprof.reading import reading
 from stageprof.recording import Recording
 from stageprof.renderers import document, findings, markdown, terminal
-from stageprof_collectors.settings import Settings
+from stageprof_collectors.findings.settings import Settings
 from stageprof_collectors.summary import Summary, summarize
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import UsageError

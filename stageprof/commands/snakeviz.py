@@ -8,7 +8,7 @@ import click
 
 from stageprof.export.target import Format, exported
 from stageprof.reading import reading
-from stageprof_collectors.stats import counted, stats
+from stageprof_collectors.profiles.stats import counted, stats
 
 
 @click.command()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from stageprof.recording import Recording
-from stageprof_collectors.folded import collapsed
-from stageprof_collectors.session import looked
-from stageprof_collectors.sides import sides
+from stageprof_collectors.profiles.folded import collapsed
+from stageprof_collectors.profiles.session import looked
+from stageprof_collectors.profiles.sides import sides
 
 
 def write(recording: Recording, path: Path) -> None:

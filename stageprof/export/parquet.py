@@ -25,9 +25,9 @@ import pandas as pd
 from stageprof.reading import reading
 from stageprof.recording import Recording
 from stageprof.schema import COLUMNS, FORM, MANIFEST, schema
-from stageprof_collectors.key import printable
-from stageprof_collectors.sliced import Sliced
-from stageprof_collectors.store import Store
+from stageprof_collectors.storage.key import printable
+from stageprof_collectors.storage.sliced import Sliced
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime.version import __version__
 
 if TYPE_CHECKING:

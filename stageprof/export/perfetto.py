@@ -16,9 +16,9 @@ import msgspec
 
 from stageprof.export.rows import nested
 from stageprof.recording import Recording
-from stageprof_collectors.holders import Names, spans
-from stageprof_collectors.lines import Lines
-from stageprof_collectors.tasks import layer_of
+from stageprof_collectors.profiles.holders import Names, spans
+from stageprof_collectors.tables.lines import Lines
+from stageprof_collectors.tables.tasks import layer_of
 from stageprof_collectors.text import safe
 from stageprof_runtime.event import SAMPLED
 from stageprof_runtime.stage import stage_of, step_name

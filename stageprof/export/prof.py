@@ -10,7 +10,7 @@ import marshal
 from pathlib import Path
 
 from stageprof.recording import Recording
-from stageprof_collectors.stats import stats
+from stageprof_collectors.profiles.stats import stats
 
 
 def write(recording: Recording, path: Path) -> None:

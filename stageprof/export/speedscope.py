@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from stageprof.recording import Recording
-from stageprof_collectors.session import looked
-from stageprof_collectors.sides import sides
-from stageprof_collectors.speedscope import speedscope
+from stageprof_collectors.profiles.session import looked
+from stageprof_collectors.profiles.sides import sides
+from stageprof_collectors.profiles.speedscope import speedscope
 
 
 def write(recording: Recording, path: Path) -> None:

@@ -19,7 +19,7 @@ from IPython.display import DisplayHandle, display
 
 from stageprof.renderers import notebook, terminal
 from stageprof.statusline import StatusLine
-from stageprof_collectors.collector import Live
+from stageprof_collectors.storage.collector import Live
 from stageprof_collectors.summary import Summary
 
 #: Seconds between two updates of a notebook.

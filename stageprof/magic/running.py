@@ -20,10 +20,10 @@ from stageprof.magic.live import Showing, showing
 from stageprof.options import Options
 from stageprof.profile import profile
 from stageprof.recording import Recording
-from stageprof_collectors.collector import Live
+from stageprof_collectors.findings.quantity import seconds
+from stageprof_collectors.findings.settings import Settings
 from stageprof_collectors.preflight.checkup import LIMIT_S
-from stageprof_collectors.quantity import seconds
-from stageprof_collectors.settings import Settings
+from stageprof_collectors.storage.collector import Live
 from stageprof_collectors.summary import summarize
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import StageprofError, UsageError

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from stageprof_collectors.flame import Flame
-from stageprof_collectors.sides import Side
+from stageprof_collectors.profiles.flame import Flame
+from stageprof_collectors.profiles.sides import Side
 from stageprof_collectors.text import safe
 
 #: Boxes that a page holds; of more, the narrowest are left out.

@@ -12,10 +12,10 @@ import stageprof_ui
 from stageprof.pages import inline
 from stageprof.pages.boxes import Boxes, boxes
 from stageprof.recording import Recording
-from stageprof_collectors.quantity import count, seconds, share
-from stageprof_collectors.session import NoLooks, looked
-from stageprof_collectors.sides import Side, sides
-from stageprof_collectors.stats import of_flame
+from stageprof_collectors.findings.quantity import count, seconds, share
+from stageprof_collectors.profiles.session import NoLooks, looked
+from stageprof_collectors.profiles.sides import Side, sides
+from stageprof_collectors.profiles.stats import of_flame
 from stageprof_collectors.text import safe
 from stageprof_runtime.stage import Stage
 from stageprof_ui.palette import STAGE_COLOURS

@@ -17,7 +17,7 @@ from typing import Any, Final
 from tornado.template import Template
 
 from stageprof.pages import inline
-from stageprof_collectors.stats import REGION, Function, Stats
+from stageprof_collectors.profiles.stats import REGION, Function, Stats
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import UsageError
 

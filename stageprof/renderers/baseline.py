@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stageprof.baseline import SCHEMA, Kept, Note
-from stageprof_collectors.quantity import count, seconds
+from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.text import safe
 
 

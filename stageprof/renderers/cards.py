@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from stageprof_collectors.evidence import places, shown
-from stageprof_collectors.finding import Finding
-from stageprof_collectors.phrase import worth
+from stageprof_collectors.findings.evidence import places, shown
+from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.phrase import worth
 from stageprof_collectors.summary import Summary
 from stageprof_collectors.text import safe
 from stageprof_ui.palette import SEVERITY_COLOURS

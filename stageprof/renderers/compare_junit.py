@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from stageprof_collectors.comparison import sentences
 from stageprof_collectors.comparison.comparison import Compared
 from stageprof_collectors.comparison.counts import Judged
-from stageprof_collectors.quantity import seconds
+from stageprof_collectors.findings.quantity import seconds
 from stageprof_collectors.text import safe
 
 #: Characters of a text that are kept.

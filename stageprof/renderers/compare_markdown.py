@@ -12,7 +12,7 @@ from stageprof_collectors.comparison.blame import Blame, Part
 from stageprof_collectors.comparison.comparison import Compared
 from stageprof_collectors.comparison.counts import FindingChange, Judged
 from stageprof_collectors.comparison.times import TimeChange
-from stageprof_collectors.quantity import seconds
+from stageprof_collectors.findings.quantity import seconds
 from stageprof_collectors.text import safe
 
 #: GitHub takes a comment of 65,536 characters.

@@ -8,7 +8,7 @@ from stageprof_collectors.comparison import sentences
 from stageprof_collectors.comparison.comparison import Compared
 from stageprof_collectors.comparison.counts import Judged
 from stageprof_collectors.comparison.times import TimeChange
-from stageprof_collectors.quantity import seconds
+from stageprof_collectors.findings.quantity import seconds
 from stageprof_collectors.text import safe
 from stageprof_runtime.stage import Stage
 from stageprof_ui.palette import STAGE_COLOURS

@@ -15,7 +15,7 @@ from stageprof_collectors.comparison.blame import Blame, Part
 from stageprof_collectors.comparison.comparison import Compared, Side
 from stageprof_collectors.comparison.counts import CountChange, FindingChange, Judged
 from stageprof_collectors.comparison.times import WALL, TimeChange
-from stageprof_collectors.quantity import seconds
+from stageprof_collectors.findings.quantity import seconds
 from stageprof_collectors.text import safe
 from stageprof_runtime.stage import Stage
 from stageprof_ui.palette import SEVERITY_STYLES, STAGE_COLOURS

@@ -7,10 +7,10 @@ import math
 from dataclasses import asdict
 from typing import Any, Final
 
-from stageprof_collectors.finding import Finding
-from stageprof_collectors.innocence import gil_verdict
+from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.innocence import gil_verdict
+from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.settings import DEFAULTS, Settings
 
 #: The name of the form and its version; a new version may take fields away or change them.
 SCHEMA: Final = "stageprof.show/1"

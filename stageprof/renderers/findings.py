@@ -19,10 +19,10 @@ from stageprof.renderers.page import (
     whole,
     wrapped,
 )
-from stageprof_collectors.evidence import places, shown
-from stageprof_collectors.finding import Finding
-from stageprof_collectors.phrase import at, worth
-from stageprof_collectors.quantity import count, span
+from stageprof_collectors.findings.evidence import places, shown
+from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.phrase import at, worth
+from stageprof_collectors.findings.quantity import count, span
 from stageprof_collectors.summary import Summary
 from stageprof_collectors.text import safe
 from stageprof_ui.palette import SEVERITY_STYLES

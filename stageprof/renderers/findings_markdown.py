@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from stageprof_collectors.evidence import places, shown
-from stageprof_collectors.finding import Finding
-from stageprof_collectors.phrase import worth
+from stageprof_collectors.findings.evidence import places, shown
+from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.phrase import worth
 from stageprof_collectors.summary import Summary
 from stageprof_collectors.text import safe
 

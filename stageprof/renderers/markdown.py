@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from stageprof.renderers import findings_markdown
 from stageprof.renderers.page import several
-from stageprof_collectors.quantity import seconds, share
+from stageprof_collectors.findings.quantity import seconds, share
 from stageprof_collectors.summary import Summary
 from stageprof_collectors.text import safe
 

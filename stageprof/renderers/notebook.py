@@ -12,8 +12,8 @@ from typing import Final
 
 from stageprof.renderers import cards, terminal
 from stageprof.renderers.page import several
-from stageprof_collectors.collector import Live
-from stageprof_collectors.quantity import seconds, share
+from stageprof_collectors.findings.quantity import seconds, share
+from stageprof_collectors.storage.collector import Live
 from stageprof_collectors.summary import StageLine, Summary
 from stageprof_collectors.text import safe
 from stageprof_runtime.stage import Stage

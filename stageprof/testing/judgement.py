@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from stageprof.testing.limits import Limits, Most
 from stageprof.testing.seen import Seen, Spot
-from stageprof_collectors.finding import Finding
+from stageprof_collectors.findings.finding import Finding
 from stageprof_runtime.stage import Stage
 
 

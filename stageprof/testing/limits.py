@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
-from stageprof_collectors.finding import Severity
+from stageprof_collectors.findings.finding import Severity
 from stageprof_runtime.errors import UsageError
 from stageprof_runtime.stage import Stage
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from stageprof.testing.judgement import Found, TooLong
 from stageprof.testing.limits import Most
 from stageprof.testing.seen import Spot
-from stageprof_collectors.phrase import at, worth
-from stageprof_collectors.quantity import count, seconds
+from stageprof_collectors.findings.phrase import at, worth
+from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.text import safe
 
 

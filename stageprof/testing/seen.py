@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 from stageprof.recording import Recording
 from stageprof.testing.limits import Limits
-from stageprof_collectors.blame import on_path
-from stageprof_collectors.finding import Finding, Severity
-from stageprof_collectors.groups import NOBODY, Row
+from stageprof_collectors.account.blame import on_path
+from stageprof_collectors.account.groups import NOBODY, Row
+from stageprof_collectors.findings.finding import Finding, Severity
 from stageprof_runtime.stage import SIX, Stage, stage_of, step_name
 
 #: A layer is named, rather than what belongs to none, if it took this share of the stage.

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from stageprof.testing.judgement import Found, TooLong
 from stageprof.testing.seen import Seen
-from stageprof_collectors.quantity import seconds, share, span
+from stageprof_collectors.findings.quantity import seconds, share, span
 from stageprof_collectors.text import safe
 from stageprof_runtime.stage import Stage
 from stageprof_ui.palette import STAGE_COLOURS

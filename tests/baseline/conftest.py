@@ -9,9 +9,9 @@ import pytest
 
 import stageprof.cli
 from faces.conftest import record
-from stageprof_collectors import frame
-from stageprof_collectors.file import Writer, read_frames
-from stageprof_collectors.frame import BATCH, META
+from stageprof_collectors.storage import frame
+from stageprof_collectors.storage.file import Writer, read_frames
+from stageprof_collectors.storage.frame import BATCH, META
 
 Make = Callable[..., Path]
 Run = Callable[..., "tuple[int, str, str]"]

@@ -21,7 +21,7 @@ import remains
 import stageprof
 from check.hostile import use
 from named import plainly
-from stageprof_collectors.finding import Finding
+from stageprof_collectors.findings.finding import Finding
 from stageprof_runtime import handover
 from stageprof_runtime.errors import UsageError
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from stageprof_collectors.finding import Finding, Severity
+from stageprof_collectors.findings.finding import Finding, Severity
 from stageprof_collectors.preflight.checkup import CHECKS
 from stageprof_collectors.preflight.cluster import Cluster, Worker
 from stageprof_collectors.preflight.plan import Layer, Plan
 from stageprof_collectors.preflight.rates import Rates, usual
-from stageprof_collectors.site import Collection
+from stageprof_collectors.tables.site import Collection
 from stageprof_runtime.collection import Facts
 from stageprof_runtime.handover import CLUSTER, Trained
 from stageprof_runtime.naming import Origin

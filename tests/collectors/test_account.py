@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stageprof_collectors.account import Account, check
+from stageprof_collectors.account.account import Account, check
 from stageprof_runtime.stage import OUTSIDE, STEP, Stage
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stageprof_collectors.columns import narrow, widen
-from stageprof_collectors.key import MAX_KEY, text_of_key, unpack_keys
-from stageprof_collectors.shipment import Part, decode
+from stageprof_collectors.storage.columns import narrow, widen
+from stageprof_collectors.storage.key import MAX_KEY, text_of_key, unpack_keys
+from stageprof_collectors.storage.shipment import Part, decode
 from stageprof_runtime.batch import pack
 from stageprof_runtime.errors import DamagedRecording
 from stageprof_runtime.event import FIELDS, FINISH, KEYS, RUN, SAMPLE, TABLES, TEXT, WANT, Place

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from stageprof_collectors import frame
-from stageprof_collectors.file import Frames, Writer, read_frames
+from stageprof_collectors.storage import frame
+from stageprof_collectors.storage.file import Frames, Writer, read_frames
 from stageprof_runtime.errors import (
     DamagedRecording,
     NewerRecording,
@@ -284,7 +284,7 @@ def test_writing_after_the_end_does_nothing(path: Path) -> None:
 def test_forked_child_leaves_the_recording_alone(tmp_path: Path) -> None:
     code = """if 1:
         import os, sys
-        from stageprof_collectors.file import Writer
+        from stageprof_collectors.storage.file import Writer
         writer = Writer(sys.argv[1], {})
         child = os.fork()
         if not child:
@@ -304,7 +304,7 @@ def test_forked_child_leaves_the_recording_alone(tmp_path: Path) -> None:
 #: Writes batches for ever; says after each, in one unbuffered byte, that it was acknowledged.
 _ENDLESS = """
 import os, sys
-from stageprof_collectors.file import Writer
+from stageprof_collectors.storage.file import Writer
 writer, n = Writer(sys.argv[1], {}), 0
 while writer.write(n.to_bytes(4, "big") * 5000):
     os.write(1, b".")

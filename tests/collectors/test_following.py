@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stageprof_collectors.collector import Collector
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.store import Store
+from stageprof_collectors.storage.collector import Collector
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
 from stageprof_runtime.errors import RecordingNotWritable, UsageError
 from stageprof_runtime.event import ASSIGN, MARK, NO_CAUSE, Place

@@ -26,9 +26,9 @@ import numpy as np
 import pytest
 
 from benchmarks.generate import generate
-from stageprof_collectors import frame
-from stageprof_collectors.inspection import dump
-from stageprof_collectors.store import Store
+from stageprof_collectors.storage import frame
+from stageprof_collectors.storage.inspection import dump
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
 from stageprof_runtime.errors import StageprofError
 from stageprof_runtime.event import TABLES, WANT, Place
@@ -417,7 +417,7 @@ def test_opening_runs_nothing_from_the_recording() -> None:
     """B10: an audit hook sees no code loaded, no process started, no other file opened."""
     code = f"""if 1:
         import sys
-        from stageprof_collectors.store import Store
+        from stageprof_collectors.storage.store import Store
         Store.open({str(GOLDEN)!r}).keys([0])
         events = []
         sys.addaudithook(lambda name, arguments: events.append((name, arguments)))

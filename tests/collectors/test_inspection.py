@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stageprof_collectors.file import Writer
-from stageprof_collectors.inspection import dump
+from stageprof_collectors.storage.file import Writer
+from stageprof_collectors.storage.inspection import dump
 from stageprof_collectors.text import visible
 from stageprof_runtime.batch import pack
 from stageprof_runtime.errors import NotARecording

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stageprof_collectors.intervals import Segment, clip, gaps, innermost, length, paint
+from stageprof_collectors.account.intervals import Segment, clip, gaps, innermost, length, paint
 
 spans = st.lists(
     st.tuples(st.integers(0, 60), st.integers(0, 60), st.integers(0, 5)).map(

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stageprof_collectors.merge import MOST, merge
-from stageprof_collectors.shipment import decode
-from stageprof_collectors.store import Store
+from stageprof_collectors.storage.merge import MOST, merge
+from stageprof_collectors.storage.shipment import decode
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import ASSIGN, MARK, SAMPLE, TABLES, Place
 

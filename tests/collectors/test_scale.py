@@ -16,19 +16,19 @@ import pytest
 from benchmarks.flood import Flood
 from benchmarks.picture import Line, loglog
 from benchmarks.scale import SLOPE, measure, slope
-from stageprof_collectors import collector as collecting
-from stageprof_collectors import replay
-from stageprof_collectors.change import Change
-from stageprof_collectors.collector import Collector
-from stageprof_collectors.frames import MAX_READ
-from stageprof_collectors.key import pack_keys, text_of_key
-from stageprof_collectors.keylist import KeyList
-from stageprof_collectors.layered import Layered, layer_of
-from stageprof_collectors.merge import merge
+from stageprof_collectors.findings.settings import DEFAULTS
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.rows import Rows
-from stageprof_collectors.settings import DEFAULTS
-from stageprof_collectors.store import Store
+from stageprof_collectors.replay import replay
+from stageprof_collectors.replay.change import Change
+from stageprof_collectors.storage import collector as collecting
+from stageprof_collectors.storage.collector import Collector
+from stageprof_collectors.storage.frames import MAX_READ
+from stageprof_collectors.storage.key import pack_keys, text_of_key
+from stageprof_collectors.storage.keylist import KeyList
+from stageprof_collectors.storage.layered import Layered, layer_of
+from stageprof_collectors.storage.merge import merge
+from stageprof_collectors.storage.rows import Rows
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime.event import TABLES
 from stageprof_runtime.stage import Stage
 
@@ -87,7 +87,7 @@ def test_the_batches_of_a_crowd_are_gathered_for_longer(
     def lots(crowd: int) -> list[int]:
         now = iter(range(10**6))
         monkeypatch.setattr(
-            "stageprof_collectors.collector.time.monotonic", lambda: next(now) / 100
+            "stageprof_collectors.storage.collector.time.monotonic", lambda: next(now) / 100
         )
         monkeypatch.setattr(collecting, "CROWD", crowd)
         collector = Collector(tmp_path / f"{crowd}.stageprof")
@@ -146,7 +146,7 @@ def test_a_recording_too_large_to_replay_has_its_savings_from_the_critical_path(
     collected: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay, "LARGEST", TASKS - 1)
-    monkeypatch.setattr("stageprof_collectors.fixed.Fixed.wall", None)
+    monkeypatch.setattr("stageprof_collectors.replay.fixed.Fixed.wall", None)
     recording = Recording.open(collected)
 
     low, high = recording.replay.saving(Change(lead=0.0))

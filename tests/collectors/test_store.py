@@ -10,9 +10,9 @@ import msgpack
 import numpy as np
 import pytest
 
-from stageprof_collectors.columns import narrow
-from stageprof_collectors.file import Writer
-from stageprof_collectors.store import Store
+from stageprof_collectors.storage.columns import narrow
+from stageprof_collectors.storage.file import Writer
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import ASSIGN, FIELDS, MARK, SAMPLE, SPAN, SUM, TABLES, WANT, Place
 

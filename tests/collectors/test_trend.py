@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stageprof_collectors.trend import LEAST, NONE, Floats, slope, trend
+from stageprof_collectors.findings.trend import LEAST, NONE, Floats, slope, trend
 
 NOISE = np.random.default_rng(1).normal(0, 3, 24)
 

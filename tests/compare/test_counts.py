@@ -15,7 +15,7 @@ from compare.made import COUNTS, against, run
 from stageprof_collectors.comparison.comparison import Compared
 from stageprof_collectors.comparison.counts import Judged
 from stageprof_collectors.comparison.measured import Found, Measured, Place, measure
-from stageprof_collectors.finding import Severity
+from stageprof_collectors.findings.finding import Severity
 
 
 def counting(name: str, *values: float) -> list[Measured]:

@@ -28,7 +28,7 @@ from stageprof_collectors.comparison.measured import (
     Place,
     Thing,
 )
-from stageprof_collectors.finding import Severity
+from stageprof_collectors.findings.finding import Severity
 from stageprof_runtime.stage import Stage
 from stageprof_ui import words
 from stageprof_ui.columns import judgement

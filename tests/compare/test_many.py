@@ -15,7 +15,7 @@ from benchmarks.generate import generate
 from stageprof import comparison
 from stageprof import spread as spreading
 from stageprof.comparison import measured
-from stageprof_collectors.settings import DEFAULTS
+from stageprof_collectors.findings.settings import DEFAULTS
 from stageprof_runtime.errors import NotARecording
 
 NUMBER = spreading.MANY

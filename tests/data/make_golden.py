@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from stageprof_collectors import frame
-from stageprof_collectors.columns import narrow
-from stageprof_collectors.file import Writer
+from stageprof_collectors.storage import frame
+from stageprof_collectors.storage.columns import narrow
+from stageprof_collectors.storage.file import Writer
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import FIELDS, KEYS, TEXT, Place
 

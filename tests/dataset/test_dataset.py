@@ -20,7 +20,7 @@ from stageprof.cli import main
 from stageprof.dataset import NotADataset
 from stageprof.export import parquet
 from stageprof.schema import COLUMNS, MANIFEST, schema
-from stageprof_collectors.sliced import Sliced
+from stageprof_collectors.storage.sliced import Sliced
 
 #: What the files are called: digits only, what a path or a query would be confused by.
 NAMES = ("001", "a=b;'<x>", "..b ")

@@ -17,7 +17,7 @@ from markdown_it.token import Token
 import stageprof
 from stageprof.cli import main
 from stageprof.export.perfetto import write as perfetto
-from stageprof_collectors.finding import DOCUMENTATION
+from stageprof_collectors.findings.finding import DOCUMENTATION
 from stageprof_collectors.text import safe
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))

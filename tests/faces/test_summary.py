@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 import stageprof
 from stageprof.renderers import terminal
-from stageprof_collectors.quantity import count, seconds, share
+from stageprof_collectors.findings.quantity import count, seconds, share
 from stageprof_runtime.stage import Stage
 from stageprof_ui.palette import STAGE_COLOURS
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from stageprof_collectors.finding import Finding
+from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.rule import Rule
+from stageprof_collectors.findings.settings import DEFAULTS
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.rule import Rule
-from stageprof_collectors.settings import DEFAULTS
 
 
 def asked(rule: Rule, recording: Recording, **limits: float) -> list[Finding]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stageprof_collectors import catalogue
-from stageprof_collectors.rule import Rule
+from stageprof_collectors.findings import catalogue
+from stageprof_collectors.findings.rule import Rule
 from stageprof_collectors.rules import nothing_to_fix
 
 Only = Callable[..., None]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import stageprof
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.rule import Limit, Limits, Rule
-from stageprof_collectors.store import Store
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.rule import Limit, Limits, Rule
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import MARK, SPAN, Place
 from stageprof_runtime.stage import STEP
@@ -23,8 +23,8 @@ WALL_S: Final = 20.0
 
 #: The module of a package that brings a rule.
 THEIRS: Final = """
-from stageprof_collectors.finding import Finding, Fix, Severity
-from stageprof_collectors.rule import Limit, Rule
+from stageprof_collectors.findings.finding import Finding, Fix, Severity
+from stageprof_collectors.findings.rule import Limit, Rule
 
 def find(recording, limits):
     yield Finding(

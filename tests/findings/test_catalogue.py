@@ -8,7 +8,7 @@ import pytest
 
 from findings.conftest import Package
 from findings.made import THEIRS, made
-from stageprof_collectors.catalogue import known
+from stageprof_collectors.findings.catalogue import known
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -14,7 +14,7 @@ from distributed import Client
 import stageprof
 from clusters import separate
 from findings.pairs import ROOT
-from stageprof_collectors.finding import Severity
+from stageprof_collectors.findings.finding import Severity
 
 PROGRAMS: Final = sorted((ROOT / "samples" / "clean").glob("*.py"))
 #: Those that take longest; the others show the same every time.

@@ -7,7 +7,7 @@ import pytest
 
 from clusters import local
 from findings.trained import PIECE, Trained, after, findings
-from stageprof_collectors.finding import Severity
+from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.rules import unpersisted_training_data
 from stageprof_collectors.rules.column_chunks_for_training import RULE
 

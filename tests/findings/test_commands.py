@@ -13,8 +13,8 @@ from findings.conftest import Package
 from findings.made import THEIRS, made
 from stageprof.cli import main
 from stageprof.progress import Progress
-from stageprof_collectors.finding import Finding, Severity
-from stageprof_collectors.settings import DEFAULTS
+from stageprof_collectors.findings.finding import Finding, Severity
+from stageprof_collectors.findings.settings import DEFAULTS
 
 
 @pytest.mark.parametrize("form", [(), ("--findings",), ("--markdown",), ("--json",)])

@@ -15,10 +15,10 @@ import stageprof
 from findings.conftest import Only
 from findings.made import WALL_S, found, made, noting, rule
 from named import plainly
-from stageprof_collectors.diagnosis import MOST, diagnose, examine
-from stageprof_collectors.finding import Finding, Severity
-from stageprof_collectors.rule import Limit, Limits
-from stageprof_collectors.settings import Settings
+from stageprof_collectors.findings.diagnosis import MOST, diagnose, examine
+from stageprof_collectors.findings.finding import Finding, Severity
+from stageprof_collectors.findings.rule import Limit, Limits
+from stageprof_collectors.findings.settings import Settings
 from stageprof_runtime.stage import Stage
 
 

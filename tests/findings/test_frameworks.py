@@ -21,13 +21,13 @@ from distributed import Client, LocalCluster, wait
 import stageprof
 from clusters import local
 from findings.trained import findings
+from stageprof_collectors.findings.training import Trainings
 from stageprof_collectors.rules import (
     column_chunks_for_training,
     new_workers_empty,
     pieces_per_thread,
     unpersisted_training_data,
 )
-from stageprof_collectors.training import Trainings
 
 dxgb = pytest.importorskip("xgboost.dask", reason="needs the extra `samples`")
 lightgbm = pytest.importorskip("lightgbm", reason="needs the extra `samples`")

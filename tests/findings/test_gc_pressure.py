@@ -10,7 +10,7 @@ from distributed import Client
 from clusters import local
 from findings.asking import asked, one, run
 from findings.stood import CLIENT, SCHEDULER, Stood, chain
-from stageprof_collectors.finding import Severity
+from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.gc_pressure import GONE, RULE, YOUNG
 

@@ -14,7 +14,7 @@ from findings.conftest import Only
 from findings.made import found, made, rule
 from findings.pages import NAMES, OURS, Page, parsed
 from stageprof.renderers import document, findings, markdown, notebook, terminal
-from stageprof_collectors.finding import Fix, Where
+from stageprof_collectors.findings.finding import Fix, Where
 from stageprof_collectors.summary import summarize
 from stageprof_collectors.text import safe
 

@@ -8,7 +8,7 @@ from distributed import wait
 import clusters
 from findings.asking import asked, one, run
 from findings.crews import Crewed, side_by_side
-from stageprof_collectors.finding import Finding
+from stageprof_collectors.findings.finding import Finding
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.idle_workers import RULE
 

@@ -10,7 +10,7 @@ import pytest
 
 from findings.asking import asked, one, run
 from findings.crowded import FILE, Program, pieces
-from stageprof_collectors.batch import rounded
+from stageprof_collectors.findings.batch import rounded
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.large_graph import RULE
 

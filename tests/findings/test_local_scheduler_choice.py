@@ -13,7 +13,7 @@ from findings.asking import asked, one, run
 from findings.crowded import CLIENT, LANE, ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.local_scheduler_choice import LEAST, RULE, START_S
-from stageprof_collectors.store import Store
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import (
     ASSIGN,

@@ -8,11 +8,11 @@ import pytest
 from benchmarks.margins import coverages, excess, fitted, holds
 from findings.conftest import Only
 from findings.made import found, made, rule
-from stageprof_collectors.catalogue import known
-from stageprof_collectors.diagnosis import diagnose
-from stageprof_collectors.finding import Severity
-from stageprof_collectors.margin import MARGINS, NOISE, Margin, widened
-from stageprof_collectors.rule import Ground, Rule
+from stageprof_collectors.findings.catalogue import known
+from stageprof_collectors.findings.diagnosis import diagnose
+from stageprof_collectors.findings.finding import Severity
+from stageprof_collectors.findings.margin import MARGINS, NOISE, Margin, widened
+from stageprof_collectors.findings.rule import Ground, Rule
 
 HALF = Margin(0.25, 0.5)
 

@@ -12,7 +12,7 @@ from distributed import Client, get_worker
 import clusters
 import stageprof
 from findings.workers import Workers
-from stageprof_collectors.finding import Finding, Severity
+from stageprof_collectors.findings.finding import Finding, Severity
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.memory_growth import RULE
 

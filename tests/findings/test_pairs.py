@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from findings.pairs import BLIND, NOTES, PAIRS, Ran, ran, sample
-from stageprof_collectors.finding import Finding, Severity
+from stageprof_collectors.findings.finding import Finding, Severity
 
 #: The measured difference may miss the predicted interval by this share of it and these seconds:
 #: one run of each program on a busy machine; docs/calibration.md has medians of several.

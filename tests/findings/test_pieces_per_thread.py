@@ -13,9 +13,9 @@ from distributed import Client
 
 from clusters import local
 from findings.trained import DATA, TRAINING, Trained, after, findings
+from stageprof_collectors.findings.spreading import code, enough
+from stageprof_collectors.findings.training import Given
 from stageprof_collectors.rules.pieces_per_thread import RULE
-from stageprof_collectors.spreading import code, enough
-from stageprof_collectors.training import Given
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pytest
 from findings.asking import asked, one, run
 from findings.workers import MB, Workers
 from replay.handmade import SCHEDULER, ns
-from stageprof_collectors import shortage
-from stageprof_collectors.finding import Severity
+from stageprof_collectors.findings import shortage
+from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.root_overproduction import RULE
 from stageprof_runtime.event import FINISH, SAMPLE

@@ -8,7 +8,7 @@ import pytest
 
 from findings.asking import asked, one, run
 from findings.busy import FILE, Busy
-from stageprof_collectors.finding import Severity
+from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.row_loop import RULE
 

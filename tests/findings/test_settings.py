@@ -14,8 +14,8 @@ from findings.made import found, made, noting, rule
 from named import plainly
 from stageprof.cli import main
 from stageprof.configuration import settings_for, settings_for_run, settings_of
-from stageprof_collectors.rule import Limit, Limits
-from stageprof_collectors.settings import DEFAULTS, Settings
+from stageprof_collectors.findings.rule import Limit, Limits
+from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_runtime.errors import UsageError
 
 LIMITS = {"min_share": Limit(0.01, "one in a hundred"), "min_bytes": Limit(1e7, "ten MB")}

@@ -8,7 +8,7 @@ from distributed import Client, wait
 
 import clusters
 from findings.workers import Workers
-from stageprof_collectors.finding import Finding, Severity
+from stageprof_collectors.findings.finding import Finding, Severity
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.sizeof_wrong import RULE
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from findings.workers import MB, Workers, chain
-from stageprof_collectors.finding import Finding, Severity
+from stageprof_collectors.findings.finding import Finding, Severity
+from stageprof_collectors.findings.sizing import need, plain, rounded
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.spilling import RULE
-from stageprof_collectors.sizing import need, plain, rounded
 
 
 def ask(recording: Recording, **limits: float) -> list[Finding]:

@@ -12,10 +12,10 @@ from dask.utils import key_split
 
 from findings.asking import asked, one, run
 from findings.crowded import CLIENT, FILE, SCHEDULER, Program
-from stageprof_collectors.exchange import Method, kind
+from stageprof_collectors.account.exchange import Method, kind
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.task_shuffle import RULE
-from stageprof_collectors.tasks import layer_of
+from stageprof_collectors.tables.tasks import layer_of
 from stageprof_runtime.event import DEPEND, LINE
 
 TOKEN = "0" * 32

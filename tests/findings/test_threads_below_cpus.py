@@ -10,9 +10,9 @@ import stageprof
 from clusters import local
 from findings.asking import asked, one
 from findings.crews import Crewed
-from stageprof_collectors.crew import Crew
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.threads_below_cpus import RULE
+from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stack import PYTHON
 
 

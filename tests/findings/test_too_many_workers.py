@@ -6,7 +6,7 @@ import pytest
 
 from findings.asking import asked, one, run
 from findings.crews import Crewed, side_by_side
-from stageprof_collectors.finding import Severity
+from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.too_many_workers import RULE
 

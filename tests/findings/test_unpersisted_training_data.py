@@ -10,7 +10,7 @@ from distributed import futures_of
 
 from clusters import local
 from findings.trained import BEFORE, DATA, PIECE, TRAINING, Trained, after, findings
-from stageprof_collectors.finding import Severity
+from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.rules.unpersisted_training_data import RULE
 
 #: Ten pieces on two workers.

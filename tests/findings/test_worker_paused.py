@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from findings.workers import Workers, chain
-from stageprof_collectors.finding import Finding, Severity
+from stageprof_collectors.findings.finding import Finding, Severity
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.worker_paused import RULE
 

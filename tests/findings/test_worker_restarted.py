@@ -6,9 +6,9 @@ import pytest
 
 from findings.workers import Workers, chain
 from replay.handmade import SCHEDULER, ns
-from stageprof_collectors.absence import Absence
-from stageprof_collectors.finding import Finding, Severity
+from stageprof_collectors.findings.finding import Finding, Severity
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.replay.absence import Absence
 from stageprof_collectors.rules.worker_restarted import RULE, wasted
 from stageprof_runtime.event import MARK, STATUS
 

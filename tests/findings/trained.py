@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from replay.handmade import CLIENT, LANE, SCHEDULER, HandMade, ns
-from stageprof_collectors.finding import Finding
+from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.rule import Rule
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.rule import Rule
 from stageprof_runtime.event import ARRIVE, BLOCK, GRAPH, MARK, SUBMIT, TRAIN
 
 FILE: Final = "/home/u/train.py"

@@ -22,10 +22,10 @@ from stageprof.export.perfetto import events
 from stageprof.recording import Recording
 from stageprof.renderers import document, markdown, notebook, terminal
 from stageprof_collectors import recording as collected
-from stageprof_collectors.columns import Values
-from stageprof_collectors.holders import EVERY_NS, spans, watched
-from stageprof_collectors.innocence import gil_verdict
-from stageprof_collectors.store import Store
+from stageprof_collectors.findings.innocence import gil_verdict
+from stageprof_collectors.profiles.holders import EVERY_NS, spans, watched
+from stageprof_collectors.storage.columns import Values
+from stageprof_collectors.storage.store import Store
 from stageprof_collectors.summary import Summary, summarize
 from stageprof_runtime.event import HOLD, SAMPLE, STOOD
 from stageprof_ui.columns.holds import holds

@@ -7,7 +7,7 @@ from distributed import Client, LocalCluster, wait
 
 import stageprof
 from findings.asking import one
-from stageprof_collectors.apart import apart, processor_bound
+from stageprof_collectors.replay.apart import apart, processor_bound
 from stageprof_collectors.rules.gil_contention import RULE
 
 

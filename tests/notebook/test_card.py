@@ -10,7 +10,7 @@ import pytest
 import stageprof
 from findings.pages import NAMES, OURS, Page
 from stageprof.renderers import notebook
-from stageprof_collectors.collector import Live
+from stageprof_collectors.storage.collector import Live
 from stageprof_runtime.stage import Stage
 from stageprof_ui.palette import STAGE_COLOURS
 

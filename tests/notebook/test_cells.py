@@ -337,7 +337,7 @@ def test_nothing_is_told_of_cells_where_there_is_no_shell(monkeypatch: pytest.Mo
 
 
 def test_cells_get_their_names_and_only_they() -> None:
-    from stageprof_collectors.cells import rename
+    from stageprof_collectors.tables.cells import rename
 
     cell = "/tmp/ipykernel_7/12.py"
     texts = [f"{cell}:3", f"{cell}:3 f", "etl.py:3", cell]

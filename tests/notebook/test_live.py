@@ -18,7 +18,7 @@ import clusters
 import stageprof
 from stageprof.magic import live as module
 from stageprof.magic.live import Notebook, Quiet, Terminal, showing
-from stageprof_collectors.collector import Live
+from stageprof_collectors.storage.collector import Live
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden-1.1.stageprof"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import stageprof
-from stageprof_collectors.flight import Window, assemble
+from stageprof_collectors.storage.flight import Window, assemble
 from stageprof_runtime.batch import Row, pack
 from stageprof_runtime.event import ASSIGN, FINISH, FLAME, GRAPH, MARK, NODE, RUN, Place
 from stageprof_runtime.flight.segments import Segments

@@ -22,7 +22,7 @@ from preload.shipped import (
     roll,
     shipped,
 )  # fmt: skip
-from stageprof_collectors.flight import assemble
+from stageprof_collectors.storage.flight import assemble
 from stageprof_runtime.errors import NotARecording, StageprofError
 from stageprof_runtime.event import MARK
 from stageprof_runtime.flight.folder import take

@@ -14,8 +14,8 @@ from dask import delayed
 import stageprof
 from stageprof.cli import main
 from stageprof.export import FORMATS
-from stageprof_collectors.collector import Collector
-from stageprof_collectors.file import Writer
+from stageprof_collectors.storage.collector import Collector
+from stageprof_collectors.storage.file import Writer
 from stageprof_runtime.batch import pack
 from stageprof_runtime.errors import RecordingNotWritable
 from stageprof_runtime.event import Place

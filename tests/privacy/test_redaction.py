@@ -17,13 +17,13 @@ from dask import delayed
 
 import stageprof
 from stageprof.cli import main
-from stageprof_collectors import frame
-from stageprof_collectors.file import Writer, read_frames
-from stageprof_collectors.merge import merge
-from stageprof_collectors.pseudonym import Pseudonyms
+from stageprof_collectors.privacy.pseudonym import Pseudonyms
+from stageprof_collectors.privacy.redaction import redact
+from stageprof_collectors.privacy.vocabulary import vocabulary
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.redaction import redact
-from stageprof_collectors.vocabulary import vocabulary
+from stageprof_collectors.storage import frame
+from stageprof_collectors.storage.file import Writer, read_frames
+from stageprof_collectors.storage.merge import merge
 from stageprof_runtime.batch import Row, pack
 from stageprof_runtime.event import FIELDS, KEYS, MARK, TABLES, TEXT, Place
 

@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.store import Store
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import CALLED, FLAME, MARK, NODE, Place
 from stageprof_runtime.stage import STEP

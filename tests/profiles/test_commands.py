@@ -17,7 +17,7 @@ from profiles.stacks_made import HOSTILE, Seen
 from profiles.test_flame import built, hostile
 from stageprof.cli import main
 from stageprof.pages import flame, inline, snakeviz
-from stageprof_collectors.stats import stats
+from stageprof_collectors.profiles.stats import stats
 
 #: Marks of what was drawn through HTML instead of as text.
 ACTS = re.compile(r"<img src=x|</script><script>window")

@@ -16,7 +16,7 @@ from dask.delayed import delayed
 import stageprof
 from profiles.programs import awaited
 from stageprof.cli import main
-from stageprof_collectors.stats import REGION, Function, Stats, stats
+from stageprof_collectors.profiles.stats import REGION, Function, Stats, stats
 from stageprof_runtime.called import rows_of
 from stageprof_runtime.counting import Counting
 from stageprof_runtime.event import CALLED, MARK

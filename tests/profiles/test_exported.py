@@ -15,10 +15,10 @@ from profiles.stacks_made import HOSTILE, Seen
 from profiles.test_flame import LOAD, built, hostile
 from stageprof.export import FORMATS
 from stageprof.export.target import exported
-from stageprof_collectors.flame import Frame
-from stageprof_collectors.folded import collapsed
+from stageprof_collectors.profiles.flame import Frame
+from stageprof_collectors.profiles.folded import collapsed
+from stageprof_collectors.profiles.session import NoLooks
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.session import NoLooks
 
 SCHEMA = Path(__file__).parent.parent / "data" / "speedscope.schema.json"
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from profiles.stacks_made import CLIENT, HOSTILE, SECOND, Seen
-from stageprof_collectors.flame import Took
-from stageprof_collectors.nodes import DEEPEST, UNKNOWN, Frame
+from stageprof_collectors.profiles.flame import Took
+from stageprof_collectors.profiles.nodes import DEEPEST, UNKNOWN, Frame
+from stageprof_collectors.profiles.session import NoLooks
+from stageprof_collectors.profiles.sides import MOST, OTHERS, sides
+from stageprof_collectors.profiles.stats import REGION, stats
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.session import NoLooks
-from stageprof_collectors.sides import MOST, OTHERS, sides
-from stageprof_collectors.stats import REGION, stats
 from stageprof_runtime.errors import StageprofError, UsageError
 from stageprof_runtime.event import FLAME, NODE
 from stageprof_runtime.stage import STEP

@@ -11,7 +11,7 @@ import stageprof
 from profiles.stacks_made import HOSTILE
 from profiles.test_flame import built, hostile
 from stageprof.pages import flame, snakeviz
-from stageprof_collectors.stats import stats
+from stageprof_collectors.profiles.stats import stats
 from ui.conftest import Watched, overhang, watched
 
 __all__ = ["watched"]  # a fixture

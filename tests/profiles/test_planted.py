@@ -14,8 +14,8 @@ from distributed import Client
 import clusters
 import stageprof
 from profiles import programs
-from stageprof_collectors.flame import Flame
-from stageprof_collectors.stats import stats
+from stageprof_collectors.profiles.flame import Flame
+from stageprof_collectors.profiles.stats import stats
 from stageprof_runtime.stage import STEPS
 
 #: Shares are known within this.

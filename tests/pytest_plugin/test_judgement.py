@@ -12,8 +12,8 @@ from stageprof.testing.limits import Limits, limits
 from stageprof.testing.message import Verdict, text
 from stageprof.testing.recorder import folder_name
 from stageprof.testing.seen import Seen, Spot
-from stageprof_collectors.finding import Finding, Fix, Severity, Where
-from stageprof_collectors.groups import Row
+from stageprof_collectors.account.groups import Row
+from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where
 from stageprof_runtime.stage import Stage
 
 

@@ -9,7 +9,7 @@ import pytest
 import stageprof
 from pytest_plugin.running import WORK
 from stageprof.testing.limits import Limits, Most, limits
-from stageprof_collectors.finding import Severity
+from stageprof_collectors.findings.finding import Severity
 from stageprof_runtime.errors import UsageError
 from stageprof_runtime.stage import Stage
 

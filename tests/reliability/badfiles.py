@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from stageprof_collectors import frame
+from stageprof_collectors.storage import frame
 
 
 def sealed(*contents: tuple[int, bytes]) -> bytes:

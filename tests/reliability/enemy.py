@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from findings.made import found, rule
 from replay.handmade import CLIENT, LANE, SCHEDULER, ns
-from stageprof_collectors.file import Writer
-from stageprof_collectors.finding import Finding, Fix, Where
-from stageprof_collectors.rule import Rule
+from stageprof_collectors.findings.finding import Finding, Fix, Where
+from stageprof_collectors.findings.rule import Rule
+from stageprof_collectors.storage.file import Writer
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import (
     CALLED,

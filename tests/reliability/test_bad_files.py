@@ -161,7 +161,7 @@ def test_a_disk_that_fails_while_it_is_read_is_one_line(
     def broken(self: object, *_: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr("stageprof_collectors.frames.Frames._read", broken)
+    monkeypatch.setattr("stageprof_collectors.storage.frames.Frames._read", broken)
     status, said = say("show FILE", str(good))
     assert (status, said.count("\n")) == (2, 1)
     assert "Input/output error" in said

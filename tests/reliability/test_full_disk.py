@@ -15,8 +15,8 @@ import pytest
 
 import stageprof
 from preload.shipped import SCHEDULER, opened, shipped
-from stageprof_collectors.collector import Collector
-from stageprof_collectors.file import read_frames
+from stageprof_collectors.storage.collector import Collector
+from stageprof_collectors.storage.file import read_frames
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import MARK, Place
 from stageprof_runtime.flight.segments import Segments
@@ -94,7 +94,7 @@ def test_a_disk_that_is_full_at_the_end_is_said_once_too(
     assert begun.path is not None
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     if how == "told by close":
-        monkeypatch.setattr("stageprof_collectors.file.os.close", _refuse)
+        monkeypatch.setattr("stageprof_collectors.storage.file.os.close", _refuse)
     else:
         size = Path(begun.path).stat().st_size + 10
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))

@@ -18,8 +18,8 @@ from reliability.enemy import FOREIGN, PAYLOADS, Enemy, header, rules, written
 from serving import running
 from stageprof import app as pages
 from stageprof.cli import main
-from stageprof_collectors.collector import Collector
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.storage.collector import Collector
 from stageprof_ui.app import PAGES, following
 from stageprof_ui.live import Run
 from stageprof_ui.server import App

@@ -16,8 +16,8 @@ import pytest
 
 import clusters
 import stageprof
-from stageprof_collectors import frame
-from stageprof_collectors.file import read_frames
+from stageprof_collectors.storage import frame
+from stageprof_collectors.storage.file import read_frames
 from stageprof_collectors.summary import incomplete
 
 #: Forks a recorder for each path that it reads: imports are made once. A recorder computes for
@@ -25,7 +25,7 @@ from stageprof_collectors.summary import incomplete
 NEST = """
 import os, signal, sys
 import dask, stageprof
-from stageprof_collectors.file import Writer
+from stageprof_collectors.storage.file import Writer
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 write = Writer.write
 

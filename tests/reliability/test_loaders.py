@@ -76,7 +76,7 @@ def loading(tree: ast.Module) -> set[str]:
 
 
 def module_of(name: str) -> str:
-    """`collectors/stageprof_collectors/file.py` -> `stageprof_collectors.file`."""
+    """`collectors/stageprof_collectors/storage/file.py` -> `stageprof_collectors.storage.file`."""
     parts = name.removesuffix(".py").removesuffix("/__init__").split("/")
     return ".".join(parts[parts[0] in ("ui", "collectors", "runtime") :])
 
@@ -103,8 +103,8 @@ def test_what_reads_a_recording_reaches_no_loader() -> None:
     """B10: from opening to the pages, and what of the runtime is imported for that."""
     trees = sources()
     reading = {name: tree for name, tree in trees.items() if name.startswith(("coll", "ui"))}
-    starts = ("stageprof_collectors.recording", "stageprof_collectors.inspection",
-              "stageprof_collectors.flight", "stageprof_ui.app", "stageprof_ui.report",
+    starts = ("stageprof_collectors.recording", "stageprof_collectors.storage.inspection",
+              "stageprof_collectors.storage.flight", "stageprof_ui.app", "stageprof_ui.report",
               "stageprof_ui.shelf")  # fmt: skip
     files = reached(starts, reading)
     assert len(files) > 100
@@ -133,7 +133,7 @@ _AUDIT: Final = """
 import sys
 import stageprof
 from stageprof.renderers import document, markdown
-from stageprof_collectors.inspection import dump
+from stageprof_collectors.storage.inspection import dump
 from stageprof_collectors.summary import summarize
 
 def everything(path):

@@ -23,7 +23,7 @@ from reliability.test_bad_files import leaves
 from stageprof.cli import main
 from stageprof.cli import stageprof as commands
 from stageprof.export import FORMATS
-from stageprof_collectors.finding import DOCUMENTATION
+from stageprof_collectors.findings.finding import DOCUMENTATION
 
 __all__ = ["only"]  # a fixture
 

@@ -17,9 +17,9 @@ from serving import running
 from stageprof.app import listed
 from stageprof.cli import main
 from stageprof.export import FORMATS
-from stageprof_collectors.collector import Collector
-from stageprof_collectors.file import Writer, read_frames
-from stageprof_collectors.frame import BATCH, split
+from stageprof_collectors.storage.collector import Collector
+from stageprof_collectors.storage.file import Writer, read_frames
+from stageprof_collectors.storage.frame import BATCH, split
 from stageprof_runtime.errors import StageprofError, UsageError
 from stageprof_ui.guard import cookie
 from stageprof_ui.live import Run

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import stageprof
 from preload.shipped import SCHEDULER, WORKER, at, begins, ends, shipped
 from stageprof.commands.show import show
-from stageprof_collectors.file import Writer
+from stageprof_collectors.storage.file import Writer
 from stageprof_runtime.batch import Row, pack
 from stageprof_runtime.event import MARK, Place
 from stageprof_ui.columns import coverage

@@ -13,8 +13,8 @@ from faces.conftest import recorded
 from reliability.badfiles import made, sealed
 from reliability.test_bad_files import READING
 from stageprof.cli import main
-from stageprof_collectors import frame
-from stageprof_collectors.store import Store
+from stageprof_collectors.storage import frame
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import VERSION, pack
 from stageprof_runtime.event import MARK, Place
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from stageprof_collectors.collector import GATHER_S
-from stageprof_collectors.file import Writer
-from stageprof_collectors.merge import merge
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.storage.collector import GATHER_S
+from stageprof_collectors.storage.file import Writer
+from stageprof_collectors.storage.merge import merge
 from stageprof_runtime.batch import Row, pack
 from stageprof_runtime.event import ASSIGN, FINISH, RUN, Place
 

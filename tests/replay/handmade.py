@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.store import Store
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import (
     ARRIVE,

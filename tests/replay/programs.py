@@ -12,7 +12,7 @@ from distributed import Client, get_worker
 
 import planted
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.replay import Change, Factor
+from stageprof_collectors.replay.replay import Change, Factor
 from stageprof_runtime.stage import Stage, stage_of
 
 

@@ -12,8 +12,8 @@ from distributed import Client
 import clusters
 from replay.handmade import HandMade
 from replay.programs import nap, sleep
-from stageprof_collectors.cost import cost_of
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.replay.cost import cost_of
 from stageprof_runtime.event import DEPEND
 from stageprof_runtime.needs import MOST, needed, spread
 from stageprof_runtime.stage import STEP

@@ -7,7 +7,7 @@ import pytest
 
 from replay.handmade import HandMade
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.replay import Change
+from stageprof_collectors.replay.replay import Change
 from stageprof_runtime.stage import STEP, Stage
 
 

@@ -15,7 +15,7 @@ import clusters
 import planted
 from replay.programs import nap, sleep
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.replay import Change
+from stageprof_collectors.replay.replay import Change
 from stageprof_runtime.stage import Stage
 from truth import record
 

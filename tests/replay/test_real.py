@@ -11,7 +11,7 @@ from distributed import Client
 import clusters
 from replay.programs import PAIRS, every, moved
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.replay import Change
+from stageprof_collectors.replay.replay import Change
 from truth import record
 
 #: What was measured may miss the predicted interval by this share and these seconds: both runs

@@ -6,7 +6,7 @@ import pytest
 
 from replay.handmade import HandMade
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.replay import Change
+from stageprof_collectors.replay.replay import Change
 
 
 def rounds(number: int, workers: int = 2, way: float = 10, work: float = 100) -> Recording:

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import stageprof
-from stageprof_collectors.training import Given, Trainings
+from stageprof_collectors.findings.training import Given, Trainings
 from stageprof_runtime.collection import Facts, facts_of
 from stageprof_runtime.probes import training
 from stageprof_runtime.probes.training import Argument, Entry

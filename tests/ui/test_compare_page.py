@@ -12,7 +12,7 @@ import pytest
 
 from serving import running
 from stageprof.app import compared
-from stageprof_collectors.finding import Finding, Fix, Severity, Where
+from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.summary import StageLine, Summary
 from stageprof_runtime.stage import Stage

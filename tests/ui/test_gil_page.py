@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.store import Store
+from stageprof_collectors.storage.store import Store
 from stageprof_ui.columns import gil, profiles
 from stageprof_ui.columns.series import Samples
 from stageprof_ui.store import Store as Shown

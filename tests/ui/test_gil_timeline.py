@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stageprof_collectors.holders import watched as looked_at
+from stageprof_collectors.profiles.holders import watched as looked_at
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.stage import STEP
 from stageprof_ui.columns import holds, tables, timeline

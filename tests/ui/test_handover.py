@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from findings.crowded import CLIENT, Program, calls, ns, pieces
 from stageprof.app import written
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.store import Store as Rows
+from stageprof_collectors.storage.store import Store as Rows
 from stageprof_runtime.event import MARK
 from stageprof_runtime.stage import STEP, STEPS
 from stageprof_ui.columns import handover

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from findings.crowded import Program, calls, pieces
 from replay.handmade import HandMade
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.store import Store
+from stageprof_collectors.storage.store import Store
 from stageprof_ui.columns import layers
 from stageprof_ui.views.layers import view
 from ui.acting import acting

@@ -12,8 +12,8 @@ import pytest
 from serving import running
 from stageprof.app import listed
 from stageprof.cli import main
-from stageprof_collectors.file import Writer
-from stageprof_collectors.settings import DEFAULTS
+from stageprof_collectors.findings.settings import DEFAULTS
+from stageprof_collectors.storage.file import Writer
 from stageprof_runtime.errors import StageprofError, UsageError
 from stageprof_ui import shelf as shelves
 from stageprof_ui import words

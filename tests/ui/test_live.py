@@ -19,11 +19,11 @@ from distributed import Event
 import remains
 from clusters import scheduler_of, separate, soon
 from serving import running
-from stageprof_collectors import frame
-from stageprof_collectors.collector import Collector
-from stageprof_collectors.file import read_frames
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.store import Store
+from stageprof_collectors.storage import frame
+from stageprof_collectors.storage.collector import Collector
+from stageprof_collectors.storage.file import read_frames
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
 from stageprof_runtime.errors import RecordingNotWritable, UsageError
 from stageprof_runtime.event import ASSIGN, MARK, NO_CAUSE, RUN, Place

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.store import Store
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime.stack import LIBRARY, PYTHON
 from stageprof_ui.columns import icicle, profiles
 from stageprof_ui.columns.icicle import ALL

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stageprof_collectors.store import Store
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import ASSIGN, FINISH, MARK, NO_CAUSE, RUN, Place
 from stageprof_ui.columns.growth import UNIT_NS, Growth

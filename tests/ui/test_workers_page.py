@@ -9,7 +9,7 @@ import pytest
 
 from replay.handmade import SCHEDULER, ns
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.store import Store
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime.event import MARK
 from stageprof_ui.columns import coverage, transfers, workers
 from stageprof_ui.columns.series import Samples, names, natural

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from stageprof_collectors.collector import Collector
-from stageprof_collectors.settings import DEFAULTS, Settings
+from stageprof_collectors.findings.settings import DEFAULTS, Settings
+from stageprof_collectors.storage.collector import Collector
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import UsageError
 from stageprof_runtime.stage import step_name

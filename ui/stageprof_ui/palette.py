@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stageprof_collectors.finding import Severity
+from stageprof_collectors.findings.finding import Severity
 from stageprof_runtime.stage import Stage
 
 STAGE_COLOURS: Final[dict[Stage, str]] = {

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, Self
 
+from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.settings import DEFAULTS, Settings
 from stageprof_runtime.errors import DamagedRecording, NotARecording, UsageError
 from stageprof_ui.columns.library import Content, Entry, Head, Line, content, head, listing
 from stageprof_ui.store import Store

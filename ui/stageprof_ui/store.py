@@ -9,9 +9,9 @@ from typing import Any, Final, TypeVar
 
 import param
 
-from stageprof_collectors.diagnosis import Progress, examine
+from stageprof_collectors.findings.diagnosis import Progress, examine
+from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.settings import DEFAULTS, Settings
 from stageprof_collectors.summary import Summary, summarize
 from stageprof_ui.canvas import Stock
 from stageprof_ui.columns import boxes, holds, overview, sent, story, tables, timeline

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from stageprof_collectors.quantity import count, size
+from stageprof_collectors.findings.quantity import count, size
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording

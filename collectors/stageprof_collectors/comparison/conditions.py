@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stageprof_collectors.comparison.measured import Group, Measured
-from stageprof_collectors.phrase import at
-from stageprof_collectors.quantity import size
+from stageprof_collectors.findings.phrase import at
+from stageprof_collectors.findings.quantity import size
 
 #: What a condition can be about, in the order in which they are named.
 KINDS: Final = ("program", "machine", "versions", "cluster", "data")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from stageprof_collectors.finding import Severity
+from stageprof_collectors.findings.finding import Severity
 
 if TYPE_CHECKING:
     from stageprof_collectors.comparison.measured import Measured, Place

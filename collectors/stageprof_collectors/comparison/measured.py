@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from dask.utils import key_split
 
-from stageprof_collectors.blame import on_path
+from stageprof_collectors.account.blame import on_path
+from stageprof_collectors.account.depend import depends
+from stageprof_collectors.account.groups import Row
 from stageprof_collectors.comparison.circumstances import circumstances, program
 from stageprof_collectors.comparison.counts import counted
-from stageprof_collectors.depend import depends
-from stageprof_collectors.diagnosis import NOTHING
-from stageprof_collectors.finding import Severity
-from stageprof_collectors.groups import Row
-from stageprof_collectors.settings import DEFAULTS, Settings
+from stageprof_collectors.findings.diagnosis import NOTHING
+from stageprof_collectors.findings.finding import Severity
+from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.summary import incomplete
 from stageprof_runtime.stage import Stage, stage_of, step_name
 

@@ -12,8 +12,8 @@ from stageprof_collectors.comparison.blame import Blame, Moved, Part, explained
 from stageprof_collectors.comparison.comparison import Compared
 from stageprof_collectors.comparison.counts import Count, CountChange, FindingChange, Judged
 from stageprof_collectors.comparison.times import TimeChange
-from stageprof_collectors.phrase import at
-from stageprof_collectors.quantity import count, seconds, share, size
+from stageprof_collectors.findings.phrase import at
+from stageprof_collectors.findings.quantity import count, seconds, share, size
 
 #: An object is named if its seconds are this share of the change that is explained.
 _ENOUGH: Final = 0.3

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from stageprof_collectors.quantity import span
-from stageprof_collectors.rule import Limit, Limits
+from stageprof_collectors.findings.quantity import span
+from stageprof_collectors.findings.rule import Limit, Limits
 
 if TYPE_CHECKING:
-    from stageprof_collectors.finding import Finding
+    from stageprof_collectors.findings.finding import Finding
     from stageprof_collectors.preflight.plan import Plan
 
 #: What cannot be known before a run: seconds that depend on the work of tasks.

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from stageprof_collectors.diagnosis import MOST
-from stageprof_collectors.finding import Finding, Severity
+from stageprof_collectors.findings.diagnosis import MOST
+from stageprof_collectors.findings.finding import Finding, Severity
+from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.preflight import (
     cluster,
     dtypes,
@@ -22,7 +23,6 @@ from stageprof_collectors.preflight.held import look
 from stageprof_collectors.preflight.plan import OutOfTimeError, Plan, Watch, plain
 from stageprof_collectors.preflight.rates import Rates, measured, usual
 from stageprof_collectors.preflight.reading import read
-from stageprof_collectors.settings import DEFAULTS, Settings
 from stageprof_runtime.handover import CLUSTER, Given, Handover
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from stageprof_collectors.finding import Finding, Fix, Severity, Where
-from stageprof_collectors.phrase import made_at
+from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where
+from stageprof_collectors.findings.phrase import made_at
+from stageprof_collectors.findings.quantity import count
+from stageprof_collectors.findings.rule import Limits
 from stageprof_collectors.preflight.check import NOT_KNOWN, Check
 from stageprof_collectors.preflight.plan import Frame, Plan
-from stageprof_collectors.quantity import count
-from stageprof_collectors.rule import Limits
 from stageprof_collectors.rules import object_dtype
 from stageprof_collectors.rules.object_dtype import PRINTED, dtype_of
 from stageprof_runtime.stage import Stage

@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from stageprof_collectors.advice import in_batches
-from stageprof_collectors.batch import TASKS_PER_THREAD, rounded
-from stageprof_collectors.finding import Finding, Fix, Where
-from stageprof_collectors.phrase import made_at, word
+from stageprof_collectors.findings.advice import in_batches
+from stageprof_collectors.findings.batch import TASKS_PER_THREAD, rounded
+from stageprof_collectors.findings.finding import Finding, Fix, Where
+from stageprof_collectors.findings.phrase import made_at, word
+from stageprof_collectors.findings.quantity import seconds, size
+from stageprof_collectors.findings.rule import Limits
 from stageprof_collectors.preflight.check import Check, about, middle
 from stageprof_collectors.preflight.plan import Layer, Plan
-from stageprof_collectors.quantity import seconds, size
-from stageprof_collectors.rule import Limits
 from stageprof_collectors.rules import large_graph
-from stageprof_collectors.site import Collection
+from stageprof_collectors.tables.site import Collection
 
 #: Partitions of data frames whose bytes nobody knows may become this many times larger.
 BLIND: Final = 10

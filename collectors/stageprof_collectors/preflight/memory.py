@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from stageprof_collectors.finding import Finding, Fix, Severity, Where
-from stageprof_collectors.phrase import made_at
+from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where
+from stageprof_collectors.findings.phrase import made_at
+from stageprof_collectors.findings.quantity import share, size
+from stageprof_collectors.findings.rule import Limits
+from stageprof_collectors.findings.sizing import MARGIN, plain, rounded
 from stageprof_collectors.preflight.check import NOT_KNOWN, Check
 from stageprof_collectors.preflight.cluster import Worker
 from stageprof_collectors.preflight.plan import Layer, Plan
-from stageprof_collectors.quantity import share, size
-from stageprof_collectors.rule import Limits
 from stageprof_collectors.rules import memory_near_limit
-from stageprof_collectors.sizing import MARGIN, plain, rounded
 from stageprof_runtime.stage import Stage
 
 #: A task holds what it is given and what it makes at the same time.

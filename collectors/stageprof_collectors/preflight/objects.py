@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stageprof_collectors.embedding import SLOW_S, Embedded
-from stageprof_collectors.finding import Finding, Where
-from stageprof_collectors.phrase import made_at
+from stageprof_collectors.findings.embedding import SLOW_S, Embedded
+from stageprof_collectors.findings.finding import Finding, Where
+from stageprof_collectors.findings.phrase import made_at
+from stageprof_collectors.findings.quantity import count
+from stageprof_collectors.findings.rule import Limits
 from stageprof_collectors.preflight.check import Check, about, middle
 from stageprof_collectors.preflight.held import Thing
 from stageprof_collectors.preflight.plan import Plan
 from stageprof_collectors.preflight.rates import OBJECT_S, Interval
-from stageprof_collectors.quantity import count
-from stageprof_collectors.rule import Limits
 from stageprof_collectors.rules import complex_object, embedded_object
 from stageprof_runtime.handover import CLUSTER
 from stageprof_runtime.probes.layers import prefix_of

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stageprof_collectors.crowd import MANY
-from stageprof_collectors.site import Collection
+from stageprof_collectors.findings.crowd import MANY
+from stageprof_collectors.tables.site import Collection
 from stageprof_runtime.handover import CLUSTER, PROCESSES, SYNCHRONOUS, Trained
 
 if TYPE_CHECKING:

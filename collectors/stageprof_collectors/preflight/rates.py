@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from stageprof_collectors.finding import SHARES, Severity, severity
-from stageprof_collectors.overhead import EACH
+from stageprof_collectors.findings.finding import SHARES, Severity, severity
+from stageprof_collectors.findings.overhead import EACH
 from stageprof_runtime.handover import CLUSTER, PROCESSES
 from stageprof_runtime.stage import STEP, Stage, stage_of
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stageprof_collectors.finding import Finding, Fix, Severity, Where
+from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where
+from stageprof_collectors.findings.quantity import count
+from stageprof_collectors.findings.rule import Limits
+from stageprof_collectors.findings.spreading import code, enough, rows_each
+from stageprof_collectors.findings.training import Given, at, cause, what
 from stageprof_collectors.preflight.check import NOT_KNOWN, Check
 from stageprof_collectors.preflight.plan import Plan
-from stageprof_collectors.quantity import count
-from stageprof_collectors.rule import Limits
 from stageprof_collectors.rules import column_chunks_for_training, pieces_per_thread
-from stageprof_collectors.spreading import code, enough, rows_each
-from stageprof_collectors.training import Given, at, cause, what
 from stageprof_runtime.stage import Stage
 
 

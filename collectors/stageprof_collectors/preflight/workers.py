@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from stageprof_collectors.finding import Finding, Fix, Severity
+from stageprof_collectors.findings.finding import Finding, Fix, Severity
+from stageprof_collectors.findings.quantity import count
+from stageprof_collectors.findings.rule import Limit, Limits
 from stageprof_collectors.preflight.check import DOCUMENTATION, NOT_KNOWN, Check
 from stageprof_collectors.preflight.cluster import Worker
 from stageprof_collectors.preflight.plan import Plan
-from stageprof_collectors.quantity import count
-from stageprof_collectors.rule import Limit, Limits
 from stageprof_runtime.stage import Stage
 
 #: Packages whose objects cross between processes: of other versions they may not be understood.

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from stageprof_collectors.cost import cost_of
-from stageprof_collectors.finding import Finding, Fix, severity
-from stageprof_collectors.phrase import of_wall
-from stageprof_collectors.quantity import seconds
-from stageprof_collectors.relief import Covered, relief
-from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.finding import Finding, Fix, severity
+from stageprof_collectors.findings.phrase import of_wall
+from stageprof_collectors.findings.quantity import seconds
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.replay.relief import Covered, relief
+from stageprof_collectors.replay.replay import Change
 from stageprof_runtime.stage import IMPORT, Stage
 
 if TYPE_CHECKING:

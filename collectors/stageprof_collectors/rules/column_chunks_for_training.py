@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from stageprof_collectors.cost import cost_of
-from stageprof_collectors.finding import Finding, Fix, Severity, Where, severity
-from stageprof_collectors.quantity import seconds, size
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.spreading import DATA
-from stageprof_collectors.training import (
+from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where, severity
+from stageprof_collectors.findings.quantity import seconds, size
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.spreading import DATA
+from stageprof_collectors.findings.training import (
     Given,
     Training,
     Trainings,
@@ -21,6 +20,7 @@ from stageprof_collectors.training import (
     what,
     without,
 )
+from stageprof_collectors.replay.cost import cost_of
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:

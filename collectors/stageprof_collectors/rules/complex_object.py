@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from stageprof_collectors.embedding import Embedded, Without, embedded
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.phrase import made_at, of_wall, word
-from stageprof_collectors.quantity import count, seconds, size
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.toll import toll
+from stageprof_collectors.findings.embedding import Embedded, Without, embedded
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.quantity import count, seconds, size
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.toll import toll
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stageprof_collectors.calls import Calls, Streak
-from stageprof_collectors.cost import cost_of
-from stageprof_collectors.crew import Crew
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.groups import Row
-from stageprof_collectors.phrase import made_at, of_wall, word
-from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.timeline import LOCAL, Ints
+from stageprof_collectors.account.calls import Calls, Streak
+from stageprof_collectors.account.groups import Row
+from stageprof_collectors.account.timeline import LOCAL, Ints
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.rounds import CARRIED, UNKNOWN
 
 if TYPE_CHECKING:

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from stageprof_collectors.apart import Processes, processes
-from stageprof_collectors.blockage import HELD, SHARE, STALL_S, blocked, collections
-from stageprof_collectors.exchange import kind
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.intervals import Segment, clip, innermost, length
-from stageprof_collectors.looks import Look, Looks
-from stageprof_collectors.phrase import made_at, of_wall, word
-from stageprof_collectors.quantity import count, seconds
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.standing import Standing, seconds_of, without
-from stageprof_collectors.toll import toll
+from stageprof_collectors.account.exchange import kind
+from stageprof_collectors.account.intervals import Segment, clip, innermost, length
+from stageprof_collectors.findings.blockage import HELD, SHARE, STALL_S, blocked, collections
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.quantity import count, seconds
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.standing import Standing, seconds_of, without
+from stageprof_collectors.profiles.looks import Look, Looks
+from stageprof_collectors.replay.apart import Processes, processes
+from stageprof_collectors.replay.toll import toll
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stageprof_collectors import shortage
-from stageprof_collectors.cost import cost_of
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.gone import without, worked_s
-from stageprof_collectors.groups import Row
-from stageprof_collectors.phrase import made_at, of_wall, word
-from stageprof_collectors.quantity import count
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.account.groups import Row
+from stageprof_collectors.findings import shortage
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.quantity import count
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.replay.gone import without, worked_s
 from stageprof_runtime.event import STATUS
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
+    from stageprof_collectors.account.timeline import Ints
     from stageprof_collectors.recording import Recording
-    from stageprof_collectors.timeline import Ints
 
 _ERRED, _LOST = STATUS.index("erred"), STATUS.index("lost")
 

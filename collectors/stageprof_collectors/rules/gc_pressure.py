@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.groups import Row
-from stageprof_collectors.phrase import made_at, of_wall
-from stageprof_collectors.quantity import count, seconds, share
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.standing import Standing, in_runs, seconds_of, shared, stood, without
-from stageprof_collectors.toll import toll
+from stageprof_collectors.account.groups import Row
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall
+from stageprof_collectors.findings.quantity import count, seconds, share
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.standing import (
+    Standing,
+    in_runs,
+    seconds_of,
+    shared,
+    stood,
+    without,
+)
+from stageprof_collectors.replay.toll import toll
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.apart import (
+from stageprof_collectors.account.timeline import LOCAL, Ints
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall
+from stageprof_collectors.findings.quantity import count
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.profiles.looks import Looks
+from stageprof_collectors.replay.apart import (
     Processes,
     apart,
     concurrency,
     processes,
     processor_bound,
 )
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.looks import Looks
-from stageprof_collectors.phrase import made_at, of_wall
-from stageprof_collectors.quantity import count
-from stageprof_collectors.rows import Rows
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.timeline import LOCAL, Ints
+from stageprof_collectors.storage.rows import Rows
 from stageprof_runtime.stack import LIBRARY
 from stageprof_runtime.stage import STEP, Stage
 

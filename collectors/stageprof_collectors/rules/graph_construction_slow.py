@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from stageprof_collectors.advice import one_function
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.phrase import made_at, of_wall, word
-from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.site import Collection, Site
+from stageprof_collectors.findings.advice import one_function
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.tables.site import Collection, Site
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:

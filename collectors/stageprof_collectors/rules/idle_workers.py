@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stageprof_collectors.calls import Calls
-from stageprof_collectors.cost import cost_of
-from stageprof_collectors.crowd import is_piece
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.groups import Row
-from stageprof_collectors.idleness import Idleness
-from stageprof_collectors.phrase import made_at, of_wall, word
-from stageprof_collectors.quantity import count
-from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.skew import Skews
-from stageprof_collectors.training import Trainings
+from stageprof_collectors.account.calls import Calls
+from stageprof_collectors.account.groups import Row
+from stageprof_collectors.findings.crowd import is_piece
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.idleness import Idleness
+from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.quantity import count
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.skew import Skews
+from stageprof_collectors.findings.training import Trainings
+from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.replay.replay import Change
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
+    from stageprof_collectors.account.timeline import Ints
     from stageprof_collectors.recording import Recording
-    from stageprof_collectors.timeline import Ints
 
 _COMPUTE: Final = frozenset({STEP["compute"]})
 

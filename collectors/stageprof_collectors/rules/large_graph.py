@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stageprof_collectors.batch import batch, rounded
-from stageprof_collectors.crowd import MANY, Crowd, Crowds, Kind, is_piece
-from stageprof_collectors.exchange import squared
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.overhead import Overhead
-from stageprof_collectors.phrase import made_at, of_wall
-from stageprof_collectors.quantity import seconds, size
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.timeline import Ints
+from stageprof_collectors.account.exchange import squared
+from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.findings.batch import batch, rounded
+from stageprof_collectors.findings.crowd import MANY, Crowd, Crowds, Kind, is_piece
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.overhead import Overhead
+from stageprof_collectors.findings.phrase import made_at, of_wall
+from stageprof_collectors.findings.quantity import seconds, size
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording

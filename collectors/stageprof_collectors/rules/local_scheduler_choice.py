@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.apart import apart
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.phrase import made_at, of_wall
-from stageprof_collectors.quantity import count, seconds, span
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.timeline import LOCAL, Ints
+from stageprof_collectors.account.timeline import LOCAL, Ints
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall
+from stageprof_collectors.findings.quantity import count, seconds, span
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.apart import apart
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:

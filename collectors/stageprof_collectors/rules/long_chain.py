@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from stageprof_collectors.crowd import CHAIN, MANY, Crowd, Crowds, Kind
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.overhead import Overhead
-from stageprof_collectors.phrase import made_at, of_wall, word
-from stageprof_collectors.quantity import count, seconds
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.tasks import names
-from stageprof_collectors.timeline import Ints
+from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.findings.crowd import CHAIN, MANY, Crowd, Crowds, Kind
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.overhead import Overhead
+from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.quantity import count, seconds
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.tables.tasks import names
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:

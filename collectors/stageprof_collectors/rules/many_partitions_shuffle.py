@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from dask.utils import key_split
 
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.phrase import made_at, of_wall
-from stageprof_collectors.quantity import size
-from stageprof_collectors.replay import Change
-from stageprof_collectors.reshuffles import Repeated, Reshuffles
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.toll import toll
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall
+from stageprof_collectors.findings.quantity import size
+from stageprof_collectors.findings.reshuffles import Repeated, Reshuffles
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.replay.toll import toll
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from stageprof_collectors import shortage
-from stageprof_collectors.finding import Finding, Fix, Severity, severity
-from stageprof_collectors.leak import WARM, Leak, leaks
-from stageprof_collectors.quantity import count, seconds, size
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.trend import LEAST
+from stageprof_collectors.findings import shortage
+from stageprof_collectors.findings.finding import Finding, Fix, Severity, severity
+from stageprof_collectors.findings.leak import WARM, Leak, leaks
+from stageprof_collectors.findings.quantity import count, seconds, size
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.trend import LEAST
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from stageprof_collectors.finding import Finding, Fix, Severity
-from stageprof_collectors.innocence import at_most, unexplained
-from stageprof_collectors.quantity import seconds, share
-from stageprof_collectors.rule import Limits, Rule
+from stageprof_collectors.findings.finding import Finding, Fix, Severity
+from stageprof_collectors.findings.innocence import at_most, unexplained
+from stageprof_collectors.findings.quantity import seconds, share
+from stageprof_collectors.findings.rule import Limits, Rule
 from stageprof_runtime.stage import SIX, Stage
 
 if TYPE_CHECKING:

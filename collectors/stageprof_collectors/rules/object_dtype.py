@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.looks import Look, Looks
-from stageprof_collectors.phrase import made_at, of_wall
-from stageprof_collectors.quantity import count, share, size
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall
+from stageprof_collectors.findings.quantity import count, share, size
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.profiles.looks import Look, Looks
 from stageprof_runtime.stack import OBJECTS
 from stageprof_runtime.stage import Stage
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stageprof_collectors.batch import batch
-from stageprof_collectors.cost import cost_of
-from stageprof_collectors.crew import Crew
-from stageprof_collectors.crowd import MANY, Bools, Kind
-from stageprof_collectors.finding import Finding, Fix, severity
-from stageprof_collectors.gone import worked_s
-from stageprof_collectors.innocence import at_most
-from stageprof_collectors.overhead import Overhead
-from stageprof_collectors.path import Step
-from stageprof_collectors.phrase import of_wall
-from stageprof_collectors.quantity import count, seconds, size
-from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.account.path import Step
+from stageprof_collectors.findings.batch import batch
+from stageprof_collectors.findings.crowd import MANY, Bools, Kind
+from stageprof_collectors.findings.finding import Finding, Fix, severity
+from stageprof_collectors.findings.innocence import at_most
+from stageprof_collectors.findings.overhead import Overhead
+from stageprof_collectors.findings.phrase import of_wall
+from stageprof_collectors.findings.quantity import count, seconds, size
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.replay.gone import worked_s
+from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stage import OUTSIDE, SIX, STEP, STEPS, Stage
 
 if TYPE_CHECKING:

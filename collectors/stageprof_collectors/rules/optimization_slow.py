@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stageprof_collectors.advice import one_function
-from stageprof_collectors.cost import cost_of
-from stageprof_collectors.crowd import CHAIN
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.phrase import made_at, of_wall
-from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.site import Site
+from stageprof_collectors.findings.advice import one_function
+from stageprof_collectors.findings.crowd import CHAIN
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.tables.site import Site
 from stageprof_runtime.stage import STEP, Stage, stage_of
 
 if TYPE_CHECKING:

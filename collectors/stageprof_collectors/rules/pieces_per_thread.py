@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from stageprof_collectors.cost import cost_of
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.quantity import count, seconds
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.spreading import EFFICIENCY, code, enough, rows_each, saving
-from stageprof_collectors.training import Training, Trainings, at, cause, what
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.quantity import count, seconds
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.spreading import EFFICIENCY, code, enough, rows_each, saving
+from stageprof_collectors.findings.training import Training, Trainings, at, cause, what
+from stageprof_collectors.replay.cost import cost_of
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:

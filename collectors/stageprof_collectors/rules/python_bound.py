@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.looks import Look, Looks
-from stageprof_collectors.phrase import made_at, of_wall, word
-from stageprof_collectors.quantity import share
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.quantity import share
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.profiles.looks import Look, Looks
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:

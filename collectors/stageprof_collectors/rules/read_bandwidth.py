@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.cost import cost_of
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.lines import Lines
-from stageprof_collectors.phrase import made_at, of_wall
-from stageprof_collectors.quantity import count, seconds, share, size
-from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.tasks import layer_of
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall
+from stageprof_collectors.findings.quantity import count, seconds, share, size
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.tables.lines import Lines
+from stageprof_collectors.tables.tasks import layer_of
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:

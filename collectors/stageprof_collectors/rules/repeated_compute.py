@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stageprof_collectors.calls import Calls
-from stageprof_collectors.cost import cost_of
-from stageprof_collectors.crew import Crew
-from stageprof_collectors.crowd import is_piece
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.gone import without, worked_s
-from stageprof_collectors.groups import Row
-from stageprof_collectors.phrase import at, made_at, of_wall
-from stageprof_collectors.quantity import count, size
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.timeline import LOCAL
+from stageprof_collectors.account.calls import Calls
+from stageprof_collectors.account.groups import Row
+from stageprof_collectors.account.timeline import LOCAL
+from stageprof_collectors.findings.crowd import is_piece
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import at, made_at, of_wall
+from stageprof_collectors.findings.quantity import count, size
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.replay.gone import without, worked_s
+from stageprof_collectors.tables.crew import Crew
 
 if TYPE_CHECKING:
+    from stageprof_collectors.account.timeline import Ints
     from stageprof_collectors.recording import Recording
-    from stageprof_collectors.timeline import Ints
 
 _TEXT: Final = (
     "Ask all questions at once: `dask.compute(a, b)` computes what they share one time. If later "

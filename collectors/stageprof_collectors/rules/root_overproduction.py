@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from stageprof_collectors import shortage
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.groups import Row
-from stageprof_collectors.phrase import made_at, of_wall
-from stageprof_collectors.quantity import share, size
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.standing import series
-from stageprof_collectors.timeline import LOCAL, Ints
+from stageprof_collectors.account.groups import Row
+from stageprof_collectors.account.timeline import LOCAL, Ints
+from stageprof_collectors.findings import shortage
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall
+from stageprof_collectors.findings.quantity import share, size
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.standing import series
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from stageprof_collectors.advice import in_batches
-from stageprof_collectors.batch import batch, rounded
-from stageprof_collectors.crowd import Crowd, Kind
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.overhead import Overhead
-from stageprof_collectors.phrase import made_at, of_wall, word
-from stageprof_collectors.quantity import count, seconds, share
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.standing import series
-from stageprof_collectors.timeline import LOCAL
+from stageprof_collectors.account.timeline import LOCAL
+from stageprof_collectors.findings.advice import in_batches
+from stageprof_collectors.findings.batch import batch, rounded
+from stageprof_collectors.findings.crowd import Crowd, Kind
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.overhead import Overhead
+from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.quantity import count, seconds, share
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.standing import series
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:

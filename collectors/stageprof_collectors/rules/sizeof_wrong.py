@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from stageprof_collectors import shortage
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.misjudged import Misjudged, misjudged
-from stageprof_collectors.quantity import seconds, size
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings import shortage
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.misjudged import Misjudged, misjudged
+from stageprof_collectors.findings.quantity import seconds, size
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stageprof_collectors.cost import cost_of
-from stageprof_collectors.crew import Crew
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.idleness import Idleness
-from stageprof_collectors.phrase import made_at, of_wall, word
-from stageprof_collectors.quantity import count, seconds
-from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.skew import Skew, Skews
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.idleness import Idleness
+from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.quantity import count, seconds
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.skew import Skew, Skews
+from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:

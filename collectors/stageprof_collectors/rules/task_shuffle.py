@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stageprof_collectors.cost import cost_of
-from stageprof_collectors.crowd import Crowd, Kind
-from stageprof_collectors.exchange import Exchange, Exchanges, Method
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.groups import Row
-from stageprof_collectors.overhead import Overhead
-from stageprof_collectors.phrase import made_at, of_wall
-from stageprof_collectors.quantity import seconds
-from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.account.exchange import Exchange, Exchanges, Method
+from stageprof_collectors.account.groups import Row
+from stageprof_collectors.findings.crowd import Crowd, Kind
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.overhead import Overhead
+from stageprof_collectors.findings.phrase import made_at, of_wall
+from stageprof_collectors.findings.quantity import seconds
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.replay.replay import Change
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:

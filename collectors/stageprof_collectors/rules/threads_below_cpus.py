@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from stageprof_collectors.cost import cost_of
-from stageprof_collectors.crew import Crew
-from stageprof_collectors.finding import Finding, Fix, severity
-from stageprof_collectors.looks import Looks
-from stageprof_collectors.phrase import of_wall
-from stageprof_collectors.quantity import count, share
-from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.finding import Finding, Fix, severity
+from stageprof_collectors.findings.phrase import of_wall
+from stageprof_collectors.findings.quantity import count, share
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.profiles.looks import Looks
+from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:

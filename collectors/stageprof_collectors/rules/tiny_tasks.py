@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from stageprof_collectors.advice import in_batches
-from stageprof_collectors.batch import batch, rounded
-from stageprof_collectors.crowd import MANY, Crowd, Kind
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.overhead import Overhead
-from stageprof_collectors.phrase import made_at, of_wall, word
-from stageprof_collectors.quantity import seconds
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.advice import in_batches
+from stageprof_collectors.findings.batch import batch, rounded
+from stageprof_collectors.findings.crowd import MANY, Crowd, Kind
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.overhead import Overhead
+from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.quantity import seconds
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:

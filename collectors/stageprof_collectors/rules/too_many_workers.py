@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from stageprof_collectors.finding import Finding, Fix, Severity
-from stageprof_collectors.idleness import Idleness
-from stageprof_collectors.quantity import count, seconds, share
-from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.finding import Finding, Fix, Severity
+from stageprof_collectors.findings.idleness import Idleness
+from stageprof_collectors.findings.quantity import count, seconds, share
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.replay import Change
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:

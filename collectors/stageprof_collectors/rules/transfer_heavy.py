@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.blockage import blocked
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.groups import Row
-from stageprof_collectors.phrase import made_at, of_wall, word
-from stageprof_collectors.quantity import count, seconds, size
-from stageprof_collectors.relief import Covered
-from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.timeline import Ints
-from stageprof_collectors.toll import toll
-from stageprof_collectors.traffic import Lane, Stream, Traffic
+from stageprof_collectors.account.groups import Row
+from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.findings.blockage import blocked
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.quantity import count, seconds, size
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.relief import Covered
+from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.replay.toll import toll
+from stageprof_collectors.tables.traffic import Lane, Stream, Traffic
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from stageprof_collectors.cost import cost_of
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.quantity import seconds
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.spreading import names_of
-from stageprof_collectors.training import Given, Trainings, again, at, cause, what, without
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.quantity import seconds
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.spreading import names_of
+from stageprof_collectors.findings.training import Given, Trainings, again, at, cause, what, without
+from stageprof_collectors.replay.cost import cost_of
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:

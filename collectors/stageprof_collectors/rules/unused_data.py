@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.cost import cost_of
-from stageprof_collectors.finding import Finding, Fix, Where, severity
-from stageprof_collectors.lines import Line, Lines
-from stageprof_collectors.looks import Looks
-from stageprof_collectors.phrase import made_at, of_wall, word
-from stageprof_collectors.quantity import count, share
-from stageprof_collectors.replay import Change
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.quantity import count, share
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.profiles.looks import Looks
+from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.tables.lines import Line, Lines
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:

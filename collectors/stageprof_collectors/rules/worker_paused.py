@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from stageprof_collectors import shortage
-from stageprof_collectors.finding import Finding, severity
-from stageprof_collectors.quantity import count, seconds, share, size
-from stageprof_collectors.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.sizing import bigger, sizing
+from stageprof_collectors.findings import shortage
+from stageprof_collectors.findings.finding import Finding, severity
+from stageprof_collectors.findings.quantity import count, seconds, share, size
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.sizing import bigger, sizing
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stageprof_collectors import shortage
-from stageprof_collectors.absence import Absence
-from stageprof_collectors.cost import cost_of
-from stageprof_collectors.finding import Finding, Fix, Severity, severity
-from stageprof_collectors.incidents import Loss
-from stageprof_collectors.quantity import count, seconds, share, size
-from stageprof_collectors.rule import Ground, Limits, Rule
-from stageprof_collectors.sizing import bigger, sizing
-from stageprof_collectors.timeline import Ints
+from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.findings import shortage
+from stageprof_collectors.findings.finding import Finding, Fix, Severity, severity
+from stageprof_collectors.findings.quantity import count, seconds, share, size
+from stageprof_collectors.findings.rule import Ground, Limits, Rule
+from stageprof_collectors.findings.sizing import bigger, sizing
+from stageprof_collectors.replay.absence import Absence
+from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.tables.incidents import Loss
 from stageprof_runtime.event import STATUS
 from stageprof_runtime.stage import Stage
 

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 from dask.utils import key_split
 
-from stageprof_collectors.diagnosis import NOTHING
-from stageprof_collectors.finding import Finding, Severity
-from stageprof_collectors.phrase import at
-from stageprof_collectors.quantity import seconds, share
+from stageprof_collectors.findings.diagnosis import NOTHING
+from stageprof_collectors.findings.finding import Finding, Severity
+from stageprof_collectors.findings.phrase import at
+from stageprof_collectors.findings.quantity import seconds, share
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.summary import Summary
 from stageprof_runtime.stage import Stage

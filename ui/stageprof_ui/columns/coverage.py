@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from stageprof_collectors.quantity import count, seconds, share
+from stageprof_collectors.findings.quantity import count, seconds, share
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 

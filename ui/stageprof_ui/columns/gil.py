@@ -9,14 +9,14 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.holders import SPY, Names
-from stageprof_collectors.innocence import without_gil
-from stageprof_collectors.phrase import at
-from stageprof_collectors.quantity import count, seconds
+from stageprof_collectors.account.timeline import present
+from stageprof_collectors.findings.innocence import without_gil
+from stageprof_collectors.findings.phrase import at
+from stageprof_collectors.findings.quantity import count, seconds
+from stageprof_collectors.findings.standing import seconds_of
+from stageprof_collectors.profiles.holders import SPY, Names
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.standing import seconds_of
 from stageprof_collectors.text import safe
-from stageprof_collectors.timeline import present
 from stageprof_ui.columns.series import Samples
 from stageprof_ui.columns.timeline import present_threads
 

@@ -18,11 +18,11 @@ import numpy as np
 from dask.utils import key_split
 from numpy.typing import NDArray
 
-from stageprof_collectors.alignment import Clock, align
-from stageprof_collectors.store import Store
-from stageprof_collectors.tasks import layer_of
+from stageprof_collectors.account.timeline import present
+from stageprof_collectors.storage.alignment import Clock, align
+from stageprof_collectors.storage.store import Store
+from stageprof_collectors.tables.tasks import layer_of
 from stageprof_collectors.text import safe
-from stageprof_collectors.timeline import present
 from stageprof_runtime.stage import STEP, STEPS, Stage
 from stageprof_ui.columns.boxes import Boxes, Row
 from stageprof_ui.columns.running import Given, Now, Open

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.phrase import at
-from stageprof_collectors.quantity import count, seconds, share, size
+from stageprof_collectors.findings.phrase import at
+from stageprof_collectors.findings.quantity import count, seconds, share, size
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_runtime.stage import STEP, Stage

@@ -12,11 +12,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.holders import spans, watched
-from stageprof_collectors.innocence import without_gil
-from stageprof_collectors.quantity import count
+from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.findings.innocence import without_gil
+from stageprof_collectors.findings.quantity import count
+from stageprof_collectors.profiles.holders import spans, watched
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.timeline import Ints
 from stageprof_ui.columns.boxes import Boxes
 from stageprof_ui.columns.packing import steps
 from stageprof_ui.columns.timeline import THREAD

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.looks import place as parse
-from stageprof_collectors.phrase import at
+from stageprof_collectors.findings.phrase import at
+from stageprof_collectors.profiles.looks import place as parse
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_runtime.stack import CALL, LIBRARY, OBJECTS, PYTHON, ROW_LOOPS

@@ -9,7 +9,7 @@ from stageprof_collectors.comparison.blame import Blame
 from stageprof_collectors.comparison.comparison import Compared
 from stageprof_collectors.comparison.counts import CountChange, Judged
 from stageprof_collectors.comparison.times import TimeChange
-from stageprof_collectors.quantity import seconds
+from stageprof_collectors.findings.quantity import seconds
 from stageprof_ui.words import text
 
 

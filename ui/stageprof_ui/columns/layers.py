@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stageprof_collectors.phrase import at
+from stageprof_collectors.findings.phrase import at
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_runtime.stage import SIX

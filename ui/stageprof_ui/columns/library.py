@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from stageprof_collectors import frame
-from stageprof_collectors.file import read_frames
-from stageprof_collectors.finding import Finding
-from stageprof_collectors.quantity import seconds, size
+from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.quantity import seconds, size
+from stageprof_collectors.findings.settings import Settings
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.settings import Settings
+from stageprof_collectors.storage import frame
+from stageprof_collectors.storage.file import read_frames
 from stageprof_collectors.summary import Summary, summarize
 from stageprof_ui.words import text
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from stageprof_collectors.evidence import places, shown
-from stageprof_collectors.finding import Finding
-from stageprof_collectors.phrase import worth
-from stageprof_collectors.quantity import seconds, share
+from stageprof_collectors.findings.evidence import places, shown
+from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.phrase import worth
+from stageprof_collectors.findings.quantity import seconds, share
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.summary import FirstTask, Summary
 from stageprof_runtime.stage import Stage

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.innocence import without_gil
-from stageprof_collectors.quantity import count, seconds, share
+from stageprof_collectors.findings.innocence import without_gil
+from stageprof_collectors.findings.quantity import count, seconds, share
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_ui.columns.series import Samples, Series, highest

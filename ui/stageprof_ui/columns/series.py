@@ -11,10 +11,10 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.fact import sound
+from stageprof_collectors.account.timeline import Ints, present
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.tables.fact import sound
 from stageprof_collectors.text import safe
-from stageprof_collectors.timeline import Ints, present
 
 Floats = NDArray[np.float64]
 #: What a number is: bytes, bytes a second, percent, a part of one, a count, or a mean of counts.

@@ -10,11 +10,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.computations import wall_between
-from stageprof_collectors.phrase import at
+from stageprof_collectors.account.computations import wall_between
+from stageprof_collectors.account.timeline import Columns
+from stageprof_collectors.findings.phrase import at
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
-from stageprof_collectors.timeline import Columns
 from stageprof_runtime.stage import Stage
 from stageprof_ui.columns.packing import rough, steps
 

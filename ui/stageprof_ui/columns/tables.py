@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.phrase import at
+from stageprof_collectors.findings.phrase import at
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_runtime.stage import STEPS, Stage

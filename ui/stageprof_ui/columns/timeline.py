@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.innocence import gil_seen
-from stageprof_collectors.intervals import innermost
-from stageprof_collectors.lane import Lane
+from stageprof_collectors.account.intervals import innermost
+from stageprof_collectors.account.lane import Lane
+from stageprof_collectors.account.timeline import Ints, Timeline, present
+from stageprof_collectors.findings.innocence import gil_seen
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
-from stageprof_collectors.timeline import Ints, Timeline, present
 from stageprof_runtime.stage import STEP
 from stageprof_ui.columns.boxes import Boxes, Pile, Row
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.quantity import count, seconds, size
+from stageprof_collectors.findings.quantity import count, seconds, size
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.stage import STEP
 from stageprof_ui.columns.series import natural, worker_label

@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.memory import Limits
-from stageprof_collectors.quantity import share, size
+from stageprof_collectors.findings.quantity import share, size
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.tables.memory import Limits
 from stageprof_collectors.text import safe
 from stageprof_ui.columns.series import LINES, Samples, Series, Unit, at_peak, natural
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pandas as pd
 import panel as pn
 
-from stageprof_collectors.innocence import without_gil
+from stageprof_collectors.findings.innocence import without_gil
 from stageprof_collectors.recording import Recording
 from stageprof_ui.canvas import Stock
 from stageprof_ui.columns import gil, profiles

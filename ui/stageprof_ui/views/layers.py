@@ -12,7 +12,7 @@ from bokeh.models.annotations import LabelSet
 from bokeh.models.widgets import RadioButtonGroup
 from panel.links import Callback
 
-from stageprof_collectors.quantity import seconds
+from stageprof_collectors.findings.quantity import seconds
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.stage import SIX
 from stageprof_ui import browser

@@ -9,7 +9,7 @@ from bokeh.models import CustomJS, NumeralTickFormatter, Range1d
 from bokeh.models.text import PlainText
 from bokeh.models.widgets import RadioButtonGroup
 
-from stageprof_collectors.quantity import count, seconds
+from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_ui import browser
 from stageprof_ui.canvas import Stock
 from stageprof_ui.columns import icicle, profiles

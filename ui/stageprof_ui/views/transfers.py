@@ -9,7 +9,7 @@ from bokeh.models import ColumnDataSource, CustomJS, FixedTicker, Range1d
 from bokeh.models.text import PlainText
 from bokeh.models.widgets import RadioButtonGroup
 
-from stageprof_collectors.quantity import seconds, size
+from stageprof_collectors.findings.quantity import seconds, size
 from stageprof_ui import browser
 from stageprof_ui.canvas import Stock
 from stageprof_ui.columns.transfers import Matrix, matrix, of_transfers, pairs

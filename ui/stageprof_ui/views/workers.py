@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import panel as pn
 
-from stageprof_collectors.quantity import count
+from stageprof_collectors.findings.quantity import count
 from stageprof_ui.canvas import Stock
 from stageprof_ui.columns import coverage, workers
 from stageprof_ui.columns.series import Samples

@@ -1,0 +1,128 @@
+"""Blocking calls, and which run's end each of them waited for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from stageprof_collectors.account.graph import SLACK
+from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline, present
+
+
+class Block(NamedTuple):
+    """A blocking call: when (aligned ns), whose thread, which call, and what it waited for.
+
+    `awaited`: when the last key that it needed arrived, 0 if that is not known; `gather` to
+    `gathered`: when it fetched results, 0 if it did not.
+    """
+
+    start: int
+    stop: int
+    place: int
+    thread: int
+    call: str
+    awaited: int
+    gather: int
+    gathered: int
+    key: str
+
+
+class Blocks:
+    """The blocking calls of a timeline."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._t = timeline
+
+    @cached_property
+    def by_lane(self) -> dict[tuple[int, int], list[Block]]:
+        """Blocking calls by (place, thread), in order."""
+        table = self._t.read("block", "start", "stop", "awaited", "gather", "gathered")
+        keys = self._t.store.keys(table["key"])
+        strings = self._t.store.strings
+        columns = (table[n].tolist() for n in Block._fields if n != "key")
+        found: defaultdict[tuple[int, int], list[Block]] = defaultdict(list)
+        for *row, key in zip(*columns, keys, strict=True):
+            block = Block._make((*row, key))
+            found[block.place, block.thread].append(block._replace(call=strings[row[4]]))
+        return {lane: sorted(blocks) for lane, blocks in found.items()}
+
+    def last_run(self, block: Block, before: int) -> int:
+        """Index of the run whose end the caller waited for last; -1 if it waited for none."""
+        if block.call == "local":
+            return _at_or_before(self._local_ends, before)
+        awaited, key = block.awaited, block.key
+        if block.call == "attached":
+            return _at_or_before(self._ends, awaited)
+        if not awaited and key:
+            awaited = before  # where arrivals are not noted: its last run before the fetch
+        if not awaited:
+            awaited, key = self._arrival(block, before)
+        if not awaited or awaited < block.start:
+            return -1
+        run = self._producer(key, awaited)
+        return run if run >= 0 else _at_or_before(self._ends, awaited)
+
+    def _arrival(self, block: Block, before: int) -> tuple[int, str]:
+        """The last arrival at the caller's place while it waited."""
+        times, keys = self._arrivals.get(block.place, (_NONE, _NONE))
+        i = int(np.searchsorted(times, before, side="right")) - 1
+        if i < 0 or times[i] < block.start:
+            return 0, ""
+        return int(times[i]), self._t.store.keys(keys[i : i + 1])[0]
+
+    @cached_property
+    def _arrivals(self) -> dict[int, tuple[Ints, Ints]]:
+        table = self._t.read("arrive", "t")
+        found: dict[int, tuple[Ints, Ints]] = {}
+        for place in present(table["place"]):
+            mine = np.flatnonzero(table["place"] == place)
+            mine = mine[np.argsort(table["t"][mine], kind="stable")]
+            found[place] = table["t"][mine], table["key"][mine]
+        return found
+
+    @cached_property
+    def _producers(self) -> dict[str, list[tuple[int, int]]]:
+        """Runs that produced a key for a client, by key: (instant, index of the run)."""
+        table = self._t.read("want", "t")
+        found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        keys = self._t.store.keys(table["key"])
+        runs = self._t.runs_of(table["run"], table["place"])
+        for key, t, run in zip(keys, table["t"].tolist(), runs.tolist(), strict=True):
+            found[key].append((t, run))
+        return found
+
+    def _producer(self, key: str, awaited: int) -> int:
+        known = [(t, run) for t, run in self._producers.get(key, ()) if t <= awaited + SLACK]
+        return max(known)[1] if known else -1
+
+    def ended_before(self, t: int) -> int:
+        """The last run of a cluster that ended before `t`; -1 if none did."""
+        return _at_or_before(self._ends, t - 1)
+
+    @cached_property
+    def _ends(self) -> tuple[Ints, Ints]:
+        return self._ends_of(local=False)
+
+    @cached_property
+    def _local_ends(self) -> tuple[Ints, Ints]:
+        return self._ends_of(local=True)
+
+    def _ends_of(self, *, local: bool) -> tuple[Ints, Ints]:
+        """Ends of runs in order, and the runs."""
+        runs = self._t.runs
+        which = ((runs["run"] >= LOCAL) == local) & (runs["finished"] > 0)
+        rows = np.flatnonzero(which)
+        rows = rows[np.argsort(runs["finished"][rows], kind="stable")]
+        return runs["finished"][rows], rows
+
+
+_NONE: Ints = np.zeros(0, np.int64)
+
+
+def _at_or_before(ends: tuple[Ints, Ints], t: int) -> int:
+    times, rows = ends
+    i = int(np.searchsorted(times, t, side="right")) - 1
+    return int(rows[i]) if i >= 0 else -1

@@ -1,0 +1,122 @@
+"""Blocking calls of the region's thread one after another, and what they computed.
+
+A *streak* is hand-overs from one line, each waited for before the next: what a loop does that
+computes in each round. Of what a graph computed, *repeats* are runs of keys that an earlier graph
+had computed and nobody had kept.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stageprof_collectors.account.region import waits
+from stageprof_collectors.account.timeline import Ints
+from stageprof_runtime.event import STATUS
+from stageprof_runtime.rounds import UNKNOWN
+
+if TYPE_CHECKING:
+    from stageprof_collectors.account.graph import Graph
+    from stageprof_collectors.recording import Recording
+
+_DONE = STATUS.index("memory")
+
+
+class Streak(NamedTuple):
+    """Blocking calls from one line: its graphs (indices of `Timeline.graphs`), and the verdict of
+    `rounds` on whether they need each other's results."""  # noqa: D205, D209
+
+    file: str
+    line: int
+    graphs: tuple[int, ...]
+    verdict: str
+
+
+class Calls:
+    """The graphs that the region's own thread handed over and waited for."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._t = recording.timeline
+
+    @cached_property
+    def own(self) -> list[int]:
+        """Indices of the graphs of the region's thread, in order."""
+        region = self._t.region
+        lane = region.place, region.lane
+        return [i for i, g in enumerate(self._t.graphs) if self._lane(g) == lane]
+
+    def _lane(self, graph: Graph) -> tuple[int, int]:
+        return (graph.submit.place, graph.submit.thread) if graph.submit else (-1, -1)
+
+    @cached_property
+    def blocking(self) -> list[int]:
+        """Those that were waited for before the next was handed over."""
+        recording = self._recording
+        starts = [b.start for b in waits(self._t, recording.lanes, recording.walk)]
+        times = [self._t.graphs[i].submitted for i in self.own]
+        found: list[int] = []
+        if not times:
+            return found
+        for i, t, following in zip(self.own, times, [*times[1:], 2**62], strict=True):
+            at = bisect_left(starts, t)
+            if at < len(starts) and starts[at] <= following:
+                found.append(i)
+        return found
+
+    def line(self, graph: int) -> tuple[str, int]:
+        """The user's line that handed a graph over."""
+        submit = self._t.graphs[graph].submit
+        return (self._t.store.strings[submit.file], submit.line) if submit else ("", 0)
+
+    @cached_property
+    def streaks(self) -> list[Streak]:
+        """Two or more blocking calls from one line with no other hand-over between them."""
+        blocking = set(self.blocking)
+        found = []
+        for (file, line), some in groupby(self.own, key=self.line):
+            graphs = list(some)
+            if file and len(graphs) > 1 and blocking.issuperset(graphs[:-1]):
+                verdict = self._verdicts.get(f"{file}:{line}", UNKNOWN)
+                found.append(Streak(file, line, tuple(graphs), verdict))
+        return found
+
+    @cached_property
+    def _verdicts(self) -> dict[str, str]:
+        marks = self._t.marks("loop")
+        return {at: verdict for _, _, label in marks for verdict, _, at in [label.partition(" ")]}
+
+    def rows(self, graphs: tuple[int, ...]) -> Ints:
+        """Rows of the runs that these graphs led to."""
+        return np.flatnonzero(np.isin(self._recording.replay.owner, graphs))
+
+    @cached_property
+    def repeats(self) -> Ints:
+        """Rows of runs of keys that an earlier graph had computed well.
+
+        Of the region's own graphs: what a framework hands over in its training is another matter.
+        """
+        runs, owner = self._t.runs, self._recording.replay.owner
+        rows = np.flatnonzero((runs["status"] == _DONE) & np.isin(owner, self.own))
+        keys = self._t.store.keys(runs["key"][rows])
+        first: dict[str, int] = {}
+        again = []
+        for row, key in zip(rows.tolist(), keys, strict=True):
+            before = first.setdefault(key, row)
+            if owner[before] != owner[row] and not self._gone(before, row):
+                again.append(row)
+        return np.array(again, np.int64)
+
+    def _gone(self, before: int, row: int) -> bool:
+        """Whether the worker of an earlier run had left, and taken the result along."""
+        runs, words = self._t.runs, self._t.store.strings
+        left = self._left.get(words[int(runs["worker"][before])], 2**62)
+        return left <= int(runs["assigned"][row])
+
+    @cached_property
+    def _left(self) -> dict[str, int]:
+        return {worker: t for t, _, worker in self._t.marks("worker left")}

@@ -1,0 +1,191 @@
+"""The programs of a recording: that of the region, and those of tasks that launch tasks."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stageprof_collectors.account.block import Block
+from stageprof_collectors.account.program import Event, Kind, Program, Track, handed, program
+from stageprof_collectors.account.region import waits
+from stageprof_collectors.account.timeline import LOCAL, Ints
+
+if TYPE_CHECKING:
+    from stageprof_collectors.account.graph import Graph
+    from stageprof_collectors.recording import Recording
+    from stageprof_collectors.replay.model import Model
+
+#: Calls that return when one key is there, whatever else was asked for meanwhile.
+_SINGLE = frozenset({"_result", "result", "as_completed", "next", "local"})
+
+
+class Course:
+    """Makes programs of a recording's blocking calls, hand-overs and tasks."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._t = recording.timeline
+        self._walk = recording.walk
+        self._blocks = waits(self._t, recording.lanes, self._walk)
+        self._track = Track(recording.path_steps)
+        self._region = self._t.region
+
+    @cached_property
+    def inline(self) -> Ints:
+        """Rows of runs on the region's own thread (the synchronous scheduler)."""
+        runs, region = self._t.runs, self._region
+        mine = (runs["thread"] == region.thread) & (runs["wplace"] == region.place)
+        mine &= (runs["run"] >= LOCAL) & (runs["start"] >= region.start)
+        return np.flatnonzero(mine & (runs["stop"] <= region.stop) & (runs["seen"] == 1))
+
+    @cached_property
+    def launching(self) -> dict[int, list[Block]]:
+        """Rows of runs that waited for others, or handed graphs over; with their blocking calls."""
+        found: defaultdict[int, list[Block]] = defaultdict(list)
+        for graph in self._t.graphs:
+            run = self._t.run_of(graph.parent, graph.place) if graph.parent >= 0 else -1
+            if run >= 0:
+                found[run].extend([])
+        for (place, thread), blocks in self._walk.blocks.items():
+            if (place, thread) != (self._region.place, self._region.lane):
+                for block, run in self._within(place, thread, blocks):
+                    found[run].append(block)
+        return {run: blocks for run, blocks in found.items() if run not in set(self.inline)}
+
+    def _within(self, place: int, thread: int, blocks: list[Block]) -> Iterator[tuple[Block, int]]:
+        """Blocking calls of a thread inside the runs on it."""
+        runs = self._t.runs
+        mine = self._t.at.of(place)
+        mine = mine[runs["thread"][mine] == thread]
+        mine = mine[np.argsort(runs["start"][mine], kind="stable")]
+        starts = runs["start"][mine].tolist()
+        for block in blocks:
+            i = bisect_right(starts, block.start) - 1
+            if i >= 0 and block.stop <= runs["stop"][mine[i]] and block.call != "local":
+                yield block, int(mine[i])
+
+    @property
+    def apart(self) -> Ints:
+        """Rows of runs that no pool of threads runs."""
+        return np.concatenate([self.inline, np.array([*self.launching], np.int64)])
+
+    def programs(self, model: Model) -> list[Program]:
+        """The region's program first, then those of tasks."""
+        region = self._region
+        events = [*self._handed(model), *self._waited(model), *self._ran()]
+        made = [program(-1, region.start, region.stop, events, self._track)]
+        runs = self._t.runs
+        for run, blocks in self.launching.items():
+            start, stop = int(runs["start"][run]), int(runs["stop"][run])
+            inner = [*self._launched(model, run), *self._inner(blocks)]
+            made.append(program(run, start, stop, inner, Track([])))
+        return made
+
+    # -- the region ---------------------------------------------------------------------------
+
+    def _handed(self, model: Model) -> Iterator[Event]:
+        """Graphs that the region's own thread handed over; all, if nobody's thread is known."""
+        region, delegated = self._region, frozenset(self._delegated)
+        for number, graph in enumerate(model.graphs):
+            submit, ready = graph.submit, int(model.taken[number])
+            if submit is None and not region.attached:
+                continue
+            own = submit and (submit.place, submit.thread) == (region.place, region.lane)
+            own = own or graph in delegated
+            if not own and not region.attached:
+                continue
+            start = graph.submitted or graph.arrived
+            if start < region.start or start > region.stop:
+                continue
+            steps = self._walk.way(graph, ready) or self._track.cut(start, max(start, ready))
+            yield handed(graph, number, ready, steps)
+
+    def _waited(self, model: Model) -> Iterator[Event]:
+        before = self._region.start
+        for block in self._parted:
+            run = self._walk.awaited(block, block.start, block.stop)
+            if run >= 0:
+                ended = int(model.finished[run])
+                needs = self._needs(model, block, run, before)
+                yield Event(block.start, block.stop, Kind.WAIT, needs, ended)
+            before = block.stop
+
+    @cached_property
+    def _delegated(self) -> list[Graph]:
+        """Graphs handed over by a client's loop while the region's thread waited in a call.
+
+        A call that runs a coroutine there (frameworks train so) hands graphs over one after
+        another; the loop itself never waits, a thread of the user's own that hands over does.
+        """
+        place, blocks = self._region.place, self._blocks
+        waiting = self._walk.blocks
+        starts = [block.start for block in blocks]
+        found = []
+        for graph in self._t.graphs:
+            submit = graph.submit
+            if submit is None or submit.place != place or (place, submit.thread) in waiting:
+                continue
+            i = bisect_right(starts, submit.t) - 1
+            if i >= 0 and submit.t <= blocks[i].stop:
+                found.append(graph)
+        return found
+
+    @cached_property
+    def _parted(self) -> list[Block]:
+        """The region's blocking calls, each cut where graphs were handed over meanwhile."""
+        times = sorted(graph.submitted or graph.arrived for graph in self._delegated)
+        out = []
+        for block in self._blocks:
+            start = block.start
+            for t in times[bisect_right(times, start) : bisect_left(times, block.stop)]:
+                first = block._replace(stop=t, awaited=0, gather=0, gathered=0, key="")
+                out.append(first._replace(start=start))
+                start = t
+            out.append(block._replace(start=start))
+        return out
+
+    def _needs(self, model: Model, block: Block, run: int, before: int) -> list[int]:
+        """The runs that a blocking call waited for: the last, and what was asked for with it."""
+        if block.call in _SINGLE:
+            return [run]
+        ends, rows = self._wanted
+        last = bisect_right(ends, int(model.finished[run]))
+        since = bisect_left(ends, before)
+        owner = model.owner[run]
+        asked = rows[:last]
+        same = asked[model.owner[asked] == owner] if owner >= 0 else asked[:0]
+        return sorted({run, *rows[since:last].tolist(), *same.tolist()})
+
+    @cached_property
+    def _wanted(self) -> tuple[list[int], Ints]:
+        """Runs whose keys a client had asked for, in the order of their ends."""
+        table, runs = self._t.store.table("want"), self._t.runs
+        rows = self._t.runs_of(table["run"], table["place"])
+        rows = np.unique(rows[rows >= 0])
+        rows = rows[np.argsort(runs["finished"][rows], kind="stable")]
+        return runs["finished"][rows].tolist(), rows
+
+    def _ran(self) -> Iterator[Event]:
+        runs = self._t.runs
+        for run in self.inline.tolist():
+            start, stop = int(runs["start"][run]), int(runs["stop"][run])
+            yield Event(start, stop, Kind.INLINE, [run], stop)
+
+    # -- tasks --------------------------------------------------------------------------------
+
+    def _launched(self, model: Model, run: int) -> Iterator[Event]:
+        number, place = int(self._t.runs["run"][run]), int(self._t.runs["place"][run])
+        for i, graph in enumerate(model.graphs):
+            if (graph.parent, graph.place) == (number, place):
+                yield handed(graph, i, int(model.taken[i]), [])
+
+    def _inner(self, blocks: list[Block]) -> Iterator[Event]:
+        ended = self._t.runs["finished"]
+        for block in blocks:
+            run = self._walk.awaited(block, block.start, block.stop)
+            if run >= 0:
+                yield Event(block.start, block.stop, Kind.WAIT, [run], int(ended[run]))

@@ -1,0 +1,112 @@
+"""Shuffles and rechunks, as the keys of their tasks tell them: which tasks, and by which method.
+
+Task-based (seen in Dask 2025.4.0 to 2026.8.0): frames "split-taskshuffle-<token>",
+"group-taskshuffle-..", "stage-0-taskshuffle-..", "taskshuffle-..", the same with "simpleshuffle";
+arrays "rechunk-split-..", "rechunk-merge-..". P2P: "shuffle-transfer-..", "shuffle-barrier-..",
+"p2pshuffle-..", "hash-join-transfer-..", "hashjoinp2p-..", "rechunk-transfer-..", "rechunk-p2p-..".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from stageprof_collectors.account.timeline import LOCAL, Ints
+from stageprof_collectors.tables.lines import UNKNOWN, Line, Lines
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_TASKS: Final = ("taskshuffle", "simpleshuffle")
+_TASKS_OF_ARRAYS: Final = ("rechunk-split", "rechunk-merge")
+_P2P: Final = (
+    "shuffle-transfer",
+    "shuffle-barrier",
+    "p2pshuffle",
+    "hash-join-transfer",
+    "hashjoin",
+)
+_P2P_OF_ARRAYS: Final = ("rechunk-transfer", "rechunk-p2p")
+#: Tasks that only cut a piece out of what another made.
+_CUTS: Final = ("split-", "rechunk-split")
+
+
+class Method(StrEnum):
+    """How rows or elements change their places."""
+
+    TASKS = "tasks"
+    P2P = "p2p"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """The tasks of one method for one kind of collection."""
+
+    method: Method
+    arrays: bool
+    #: rows of `Timeline.runs`
+    rows: Ints
+    #: of these, the ones that only cut
+    cuts: Ints
+    #: the layer with most of them, and the line that made it
+    layer: str
+    line: Line
+
+
+class Exchanges:
+    """All exchanges of a recording that ran on a cluster."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def of(self, method: Method, *, arrays: bool) -> Exchange | None:
+        """The runs of a method; None if there is none."""
+        runs, layered = self._recording.timeline.runs, self._recording.layered
+        mine = [i for i, name in enumerate(layered.names) if kind(name) == (method, arrays)]
+        rows = np.flatnonzero(layered.among(mine) & (runs["run"] < LOCAL))
+        if not len(rows):
+            return None
+        names = {layered.names[i] for i in mine}
+        cutting = [i for i in mine if layered.names[i].startswith(_CUTS)]
+        cuts = rows[layered.among(cutting)[rows]]
+        first = Counter(layered.of[rows].tolist()).most_common(1)[0][0]
+        return Exchange(method, arrays, rows, cuts, layered.names[first], self._line(names))
+
+    def _line(self, names: set[str]) -> Line:
+        """The line that made most of some layers."""
+        lines = Lines(self._recording.store)
+        found = Counter(line for name in names if (line := _made(lines, name)) != UNKNOWN)
+        return found.most_common(1)[0][0] if found else UNKNOWN
+
+
+def _made(lines: Lines, name: str) -> Line:
+    """The line of a layer; a stage of a shuffle has a name that the shuffle's ends."""
+    while name:
+        found = lines.of(name)
+        if found != UNKNOWN:
+            return found
+        name = name.partition("-")[2]
+    return UNKNOWN
+
+
+def squared(recording: Recording, rows: Ints) -> bool:
+    """Whether most of some runs exchange by tasks on a cluster: they are the square of pieces."""
+    groups, local = recording.groups, recording.timeline.runs["run"][rows] >= LOCAL
+    kinds = [kind(row.layer) for row in groups.rows]
+    tasks = np.array([found is not None and found[0] == Method.TASKS for found in kinds])
+    return bool((tasks[groups.of_run[rows]] & ~local).sum() * 2 > len(rows))
+
+
+def kind(layer: str) -> tuple[Method, bool] | None:
+    """Which method a layer is of, and whether it is of arrays; None if it exchanges nothing."""
+    if layer.startswith(_TASKS_OF_ARRAYS):
+        return Method.TASKS, True
+    if layer.startswith(_P2P_OF_ARRAYS):
+        return Method.P2P, True
+    if any(word in layer for word in _TASKS):
+        return Method.TASKS, False
+    return (Method.P2P, False) if any(word in layer for word in _P2P) else None

@@ -1,0 +1,136 @@
+"""Graphs on their way: when each was begun, handed over and taken in, and by whom.
+
+A graph that arrives at a scheduler and the hand-over that the client noted are two rows of two
+processes. They are matched once, here, for all who ask.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stageprof_runtime.stage import STEP
+
+if TYPE_CHECKING:
+    from stageprof_collectors.account.timeline import Columns, Timeline
+
+#: Stamps of two clocks may disagree by this much, ns.
+SLACK = 2_000_000
+
+#: What a call does on its thread before it hands a graph over.
+_BEFORE = (STEP["expr"], STEP["graph.dump"], STEP["materialize"])
+
+
+class Submit(NamedTuple):
+    """A hand-over: when (aligned ns), by which place and lane, at which line, how much."""
+
+    t: int
+    place: int
+    graph: int
+    wanted: int
+    nbytes: int
+    thread: int
+    file: int
+    line: int
+
+
+class Graph(NamedTuple):
+    """A graph at a scheduler (`place`), under the number that it has there.
+
+    `arrived` and `taken`: when it came, and when the state of its tasks was made; `submit` is
+    its hand-over (None: not recorded), `begun` when the call that handed it over began. Times
+    are aligned ns; `client` indexes texts; `parent` is the run whose task sent it, or -1.
+    """
+
+    place: int
+    number: int
+    arrived: int
+    taken: int
+    tasks: int
+    wanted: int
+    client: int
+    parent: int
+    submit: Submit | None
+    begun: int
+
+    @property
+    def submitted(self) -> int:
+        """When it was handed over, ns; 0 if that is not known."""
+        return self.submit.t if self.submit else 0
+
+
+def graphs(timeline: Timeline) -> list[Graph]:
+    """All graphs in the order of their arrival, each with its hand-over."""
+    table = timeline.read("graph", "start", "stop")
+    sent = _Sent(_submits(timeline))
+    calls = _Calls(timeline)
+    names = ("place", "graph", "start", "stop", "tasks", "wanted", "client", "parent")
+    order = np.argsort(table["start"], kind="stable")
+    found = []
+    for row in zip(*(table[n][order].tolist() for n in names), strict=True):
+        submit = sent.take(row[0], row[1], row[2], row[5])
+        begun = calls.begun(submit) if submit else row[2]
+        found.append(Graph._make((*row, submit, begun)))
+    return found
+
+
+def _submits(timeline: Timeline) -> list[Submit]:
+    table = timeline.read("submit", "t")
+    columns = (table[name].tolist() for name in Submit._fields)
+    return sorted(Submit(*row) for row in zip(*columns, strict=True))
+
+
+class _Sent:
+    """Hand-overs that have not been matched yet."""
+
+    def __init__(self, submits: list[Submit]) -> None:
+        self._local = {(s.place, s.graph): s for s in submits}
+        self._queues: defaultdict[int, deque[Submit]] = defaultdict(deque)
+        for submit in submits:
+            self._queues[submit.wanted].append(submit)
+
+    def take(self, place: int, number: int, arrived: int, wanted: int) -> Submit | None:
+        """The hand-over of a graph: the first that came before it and wants as many keys.
+
+        A local scheduler has its graph from its own process, under the same number.
+        """
+        if (place, number) in self._local:
+            return self._local[place, number]
+        queues = [self._queues[wanted]] if wanted else list(self._queues.values())
+        fit = [queue for queue in queues if queue and queue[0].t <= arrived + SLACK]
+        return min(fit, key=lambda queue: queue[0].t).popleft() if fit else None
+
+
+class _Calls:
+    """Finds when a call began: with the first of its optimizations or dumps."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._last: dict[tuple[int, int], int] = {}
+        self._start = timeline.region.start
+        self._lanes = _by_lane(timeline.spans)
+
+    def begun(self, submit: Submit) -> int:
+        """When the call began that made a hand-over, ns; to be asked in order of time."""
+        lane = submit.place, submit.thread
+        since = self._last.get(lane, self._start)
+        self._last[lane] = submit.t
+        spans = self._lanes.get(lane, [])
+        for start, stop in spans[bisect_left(spans, (since, 0)) :]:
+            if start > submit.t:
+                break
+            if stop <= submit.t + SLACK:
+                return start
+        return submit.t
+
+
+def _by_lane(spans: Columns) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    rows = np.flatnonzero(np.isin(spans["step"], _BEFORE))
+    rows = rows[np.lexsort((spans["stop"][rows], spans["start"][rows]))]
+    found: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    names = ("place", "thread", "start", "stop")
+    for place, thread, start, stop in zip(*(spans[n][rows].tolist() for n in names), strict=True):
+        found[place, thread].append((start, stop))
+    return found

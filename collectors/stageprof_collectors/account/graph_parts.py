@@ -1,0 +1,205 @@
+"""The parts of graphs: which graph a piece of time was for, and whose tasks are in it.
+
+What is done to a graph as a whole belongs to the layers whose tasks ran for it: equally for each
+task where a task costs as much as any other (ordering, state), and otherwise by what the tasks
+and the objects in them were seen to cost or to weigh.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from stageprof_collectors.account.carried import Carried
+from stageprof_collectors.account.graph import SLACK, Graph
+from stageprof_collectors.account.groups import Groups, Parts
+from stageprof_collectors.account.timeline import LOCAL, NO_CAUSE, Ints, Timeline
+from stageprof_runtime.stage import STEP
+
+#: Steps of a graph that come after a local scheduler took it; a client's others come before.
+_AFTER: Final = frozenset(
+    STEP[s]
+    for s in ("order", "state", "local.loop", "place", "transition", "connect", "result.gather")
+)
+#: How a step's seconds are shared over the tasks of a graph.
+BY_DUMP, BY_LOAD, BY_BYTES, BY_TASKS = "dump", "load", "bytes", "tasks"
+_KINDS: Final = {
+    STEP["graph.dump"]: BY_DUMP,
+    STEP["graph.load"]: BY_LOAD,
+    STEP["graph.send"]: BY_BYTES,
+}
+
+
+def kind_of(step: int) -> str:
+    """How a step's seconds are shared over the tasks of a graph."""
+    return _KINDS.get(step, BY_TASKS)
+
+
+class GraphParts:
+    """The graphs of one timeline and the rows of the table of layers that are in each."""
+
+    def __init__(self, timeline: Timeline, groups: Groups, carried: Carried) -> None:
+        self._t = timeline
+        self._groups = groups
+        self._carried = carried
+        #: in the order in which schedulers took them
+        self._graphs = timeline.graphs
+        #: scheduler's place -> arrivals in order, and which graphs
+        self._arrivals = _by_place((g.place, g.arrived) for g in self._graphs)
+        #: client's place -> hand-overs in order, and which graphs
+        self._deadlines = _by_place(map(_handed_over, self._graphs))
+
+    def at(self, place: int, step: int, t: int) -> int:
+        """The graph that a place was working on, or towards, at an instant; -1 if none."""
+        if place in self._deadlines and step not in _AFTER:
+            deadlines, which = self._deadlines[place]
+            i = int(np.searchsorted(deadlines, t, side="left"))
+            return int(which[i]) if i < len(which) else self._latest(place, t)
+        return self._latest(place, t)
+
+    def _latest(self, place: int, t: int) -> int:
+        """The last graph that had arrived at a scheduler, or, for other places, at any."""
+        times, which = self._arrivals.get(place) or self._anywhere
+        i = int(np.searchsorted(times, t + SLACK, side="right")) - 1
+        return int(which[i]) if i >= 0 else -1
+
+    @cached_property
+    def _anywhere(self) -> tuple[Ints, Ints]:
+        return _by_place((0, graph.arrived) for graph in self._graphs).get(0, (_NONE, _NONE))
+
+    def taken(self, graph: int) -> int:
+        """When a scheduler took a graph; 0 if there is none."""
+        return self._graphs[graph].arrived if graph >= 0 else 0
+
+    # -- tasks --------------------------------------------------------------------------------
+
+    @cached_property
+    def of_run(self) -> Ints:
+        """Index of the graph that led to each run, through the runs that led to it; -1: unknown."""
+        runs = self._t.runs
+        index = {(graph.place, graph.number): i for i, graph in enumerate(self._graphs)}
+        cause, place = runs["cause"], runs["place"]
+        first = (cause < 0) & (cause > NO_CAUSE)
+        graph = np.full(len(cause), -1, np.int64)
+        ask = zip(place[first].tolist(), (-1 - cause[first]).tolist(), strict=True)
+        graph[first] = [index.get(pair, -1) for pair in ask]
+        parent = np.where(cause >= 0, self._t.runs_of(np.maximum(cause, 0), place), -1)
+        # Each round doubles how far back a run looks: a million in a chain take twenty.
+        for _ in range(max(1, len(cause)).bit_length()):
+            look = (graph < 0) & (parent >= 0)
+            if not look.any():
+                break
+            up = parent[look]
+            graph[look], parent[look] = graph[up], parent[up]
+        return graph
+
+    @cached_property
+    def first(self) -> Ints:
+        """When the first task of each graph started; the end of time if none did."""
+        first = np.full(len(self._graphs), np.iinfo(np.int64).max, np.int64)
+        mine = self.of_run >= 0
+        np.minimum.at(first, self.of_run[mine], self._t.runs["start"][mine])
+        return first
+
+    @cached_property
+    def start_of_run(self) -> Ints:
+        """When the graph of each run was taken in; when the run was assigned if that is unknown."""
+        known = self.of_run >= 0
+        start = self._t.runs["assigned"].copy()
+        arrived = np.array([graph.arrived for graph in self._graphs], np.int64)
+        start[known] = arrived[self.of_run[known]]
+        return start
+
+    @cached_property
+    def _tasks(self) -> dict[int, dict[int, float]]:
+        """Runs of each graph by row."""
+        known = self.of_run >= 0
+        pairs = np.stack([self.of_run[known], self._groups.of_run[known]])
+        different, counts = np.unique(pairs, axis=1, return_counts=True)
+        found: defaultdict[int, dict[int, float]] = defaultdict(dict)
+        columns = (*different.tolist(), counts.tolist())
+        for graph, row, count in zip(*columns, strict=True):
+            found[graph][row] = count
+        return found
+
+    # -- shares -------------------------------------------------------------------------------
+
+    def parts(self, kind: str, graph: int, total: float) -> Parts:
+        """How `total` ns (or bytes) of a graph are shared over rows; nothing where no task ran.
+
+        What is known of its heavy layers first, the rest by tasks.
+        """
+        tasks = self._tasks.get(graph, {})
+        if not tasks or kind == BY_TASKS:
+            return tasks
+        known = self._known(kind, graph, tasks)
+        rest = total - sum(known.values())
+        if rest <= 0:
+            return known
+        each = rest / sum(tasks.values())
+        rows = {*known, *tasks}
+        return {row: known.get(row, 0.0) + each * tasks.get(row, 0.0) for row in rows}
+
+    def _known(self, kind: str, graph: int, tasks: Parts) -> Parts:
+        """What of a graph's dump (ns), load (ns) or bytes is known to be for some rows.
+
+        Objects were timed and weighed when the graph was dumped. Of what the graph's load took
+        nothing is known by itself, and of its dump only where objects were looked for; but every
+        task is dumped and loaded again on its way to a worker. What a task of a row took there
+        beyond a simple task stands for the graph's hop; an object that the graph holds in fewer
+        copies than there are tasks counts as often as it is in the graph.
+        """
+        objects = self._objects.get(graph, {})
+        if objects and kind != BY_LOAD:
+            return {row: entry[kind == BY_BYTES] for row, entry in objects.items()}
+        step = STEP["task.load"] if kind == BY_LOAD else STEP["task.dump"]
+        sums = self._carried.nbytes[step] if kind == BY_BYTES else self._carried.ns[step]
+        each = {row: value / max(1, self._groups.tasks(row)) for row, value in sums.items()}
+        simple = min((each[row] for row in tasks if row in each), default=0.0)
+        copies = {row: entry[2] for row, entry in objects.items()}
+        return {
+            row: min(n, copies.get(row, n)) * (each[row] - simple)
+            for row, n in tasks.items()
+            if row in each
+        }
+
+    @cached_property
+    def _objects(self) -> dict[int, dict[int, list[float]]]:
+        """Of the objects seen in each graph, by row: ns of their dump, bytes, copies."""
+        table, strings = self._t.read("object", "t"), self._t.store.strings
+        names = ("t", "place", "name", "dump", "nbytes", "copies")
+        found: defaultdict[int, dict[int, list[float]]] = defaultdict(dict)
+        for t, place, name, dump, nbytes, copies in zip(
+            *(table[n].tolist() for n in names), strict=True
+        ):
+            graph = self.at(place, STEP["graph.dump"], t)
+            rows = self._groups.named(strings[name])
+            whole = sum(rows.values())
+            for row, part in rows.items():
+                entry = found[graph].setdefault(row, [0.0, 0.0, 0.0])
+                for i, value in enumerate((dump, nbytes * copies, copies)):
+                    entry[i] += value * part / whole
+        return found
+
+
+def _handed_over(graph: Graph) -> tuple[int, int]:
+    """Where and when a graph left the client; a local scheduler's when it was taken in."""
+    if graph.number >= LOCAL:
+        return graph.place, graph.taken
+    return (graph.submit.place, graph.submit.t) if graph.submit else (-1, graph.arrived)
+
+
+_NONE: Final[Ints] = np.zeros(0, np.int64)
+
+
+def _by_place(pairs: Iterable[tuple[int, int]]) -> dict[int, tuple[Ints, Ints]]:
+    """(place, t) of each graph -> by place the times in order, and which graphs they are of."""
+    found: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for i, (place, t) in enumerate(pairs):
+        found[place].append((t, i))
+    columns = {place: np.array(sorted(rows), np.int64).T for place, rows in found.items()}
+    return {place: (t, i) for place, (t, i) in columns.items()}

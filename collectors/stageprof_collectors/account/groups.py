@@ -1,0 +1,92 @@
+"""The rows of the table of layers: which layer and line each run belongs to.
+
+A row is a layer made at a line. Tasks whose key is a text (`delayed` calls, futures) are layers of
+one task each; those of one prefix and line are one row. Row 0 is nobody's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from dask.utils import key_split
+
+from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.tables.lines import Lines
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: The row of what belongs to no layer.
+NOBODY: Final = 0
+
+#: Row -> its part; parts need not sum to one.
+Parts = Mapping[int, float]
+
+
+class Row(NamedTuple):
+    """A layer and where it was made."""
+
+    layer: str
+    prefix: str
+    file: str
+    line: int
+
+
+class Groups:
+    """The rows of one recording; grows by lines none of whose layers has run."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._lines = Lines(recording.store)
+        #: the first name made at each line, by "file:line"
+        self._made = self._lines.first_names()
+        self._index: dict[Row, int] = {}
+        self.rows: list[Row] = [Row("", "", "", 0)]
+        layered = recording.layered
+        prefixes = dict(zip(layered.names, layered.prefixes, strict=True))
+        #: prefixes of keys that are a layer by themselves
+        alone = {prefixes[name] for name in layered.alone}
+        self._by_layer = {name: self._row(name, prefixes, alone) for name in layered.names}
+        of_layer = np.fromiter(self._by_layer.values(), np.int64, len(self._by_layer))
+        #: index of each run's row
+        self.of_run: Ints = of_layer[layered.of] if len(of_layer) else np.zeros(0, np.int64)
+        self._tasks = np.bincount(self.of_run, minlength=len(self.rows)).tolist()
+        self._by_name: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        self._by_line: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        for i, row in enumerate(self.rows[1:], start=1):
+            for name in {row.layer, row.prefix}:
+                self._by_name[name][i] = self._tasks[i]
+            self._by_line[f"{row.file}:{row.line}"][i] = self._tasks[i]
+
+    def tasks(self, row: int) -> int:
+        """Runs of a row."""
+        return int(self._tasks[row]) if row < len(self._tasks) else 0
+
+    def named(self, name: str) -> Parts:
+        """The rows of a layer, a key, or a prefix, by their tasks; nothing if none is known."""
+        row = self._by_layer.get(name)
+        if row is not None:
+            return {row: 1.0}
+        return self._by_name.get(name) or self._by_name.get(key_split(name)) or {}
+
+    def at(self, line: str) -> Parts:
+        """The rows that "file:line" made, by their tasks; nothing if it made no layer."""
+        if line in self._by_line:
+            return self._by_line[line]
+        name = self._made.get(line)
+        if name is None:
+            return {}
+        file, _, number = line.rpartition(":")
+        self._by_line[line][len(self.rows)] = 1
+        self.rows.append(Row(name, key_split(name), file, int(number)))
+        return self._by_line[line]
+
+    def _row(self, name: str, prefixes: dict[str, str], alone: set[str]) -> int:
+        line, prefix = self._lines.of(name), prefixes[name]
+        row = Row(prefix if prefix in alone else name, prefix, line.file, line.line)
+        index = self._index.setdefault(row, len(self.rows))
+        if index == len(self.rows):
+            self.rows.append(row)
+        return index

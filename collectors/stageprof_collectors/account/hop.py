@@ -1,0 +1,150 @@
+"""The hops of the critical path: what may be going on in each, and what it is otherwise.
+
+A hop is a window between two known instants. Layers of spans say what was done there, in order
+of precedence; what they leave is the hop's own step. Hops of a run depend on its worker and
+scheduler only, so they are made once for each pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, ParamSpec
+
+from stageprof_collectors.account.block import Block
+from stageprof_collectors.account.lane import Lane, Lanes, What
+from stageprof_collectors.account.timeline import Timeline
+from stageprof_runtime.stage import STEP, UNEXPLAINED
+
+#: Layers in order of precedence, and what they leave.
+Hop = tuple[list[Lane], What]
+
+#: Calls of a client that run the caller's own function on servers, unseen; what of any other call
+#: no task explains is its messages.
+UNSEEN = frozenset({"_run", "_run_on_scheduler", "_run_coroutine", "_run_async"})
+
+P = ParamSpec("P")
+
+
+def _once(make: Callable[..., Hop]) -> Callable[..., Hop]:
+    """Keep a hop by its arguments."""
+
+    def kept(self: Any, *key: Any) -> Hop:
+        cache: dict[Any, Hop] = self.__dict__.setdefault("_kept", {})
+        name = (make.__name__, *key)
+        if name not in cache:
+            cache[name] = make(self, *key)
+        return cache[name]
+
+    kept.__doc__ = make.__doc__
+    return kept
+
+
+class Hops:
+    """The hops of one timeline; `worker`, `scheduler` and `client` are indices of places."""
+
+    def __init__(self, timeline: Timeline, lanes: Lanes) -> None:
+        self._t = timeline
+        self._lanes = lanes
+
+    @cached_property
+    def _workers(self) -> list[int]:
+        return [i for i, place in enumerate(self._t.store.places) if place.role == "worker"]
+
+    # -- of a blocking call -------------------------------------------------------------------
+
+    @_once
+    def waking(self, client: int) -> Hop:
+        """Results were fetched; the caller wakes up."""
+        return [self._lanes.bytes_work(client)], What(STEP["result.gather"], client)
+
+    @_once
+    def gathering(self, client: int) -> Hop:
+        """Results come from the workers to the client."""
+        load = STEP["result.load"], STEP["decompress"]
+        dump = STEP["result.dump"], STEP["compress"], STEP["spill.read"]
+        layers = [self._lanes.step([client], *load), self._lanes.step(self._workers, *dump)]
+        layers.append(self._lanes.loop(client))
+        return layers, What(STEP["result.gather"], client)
+
+    @_once
+    def acting(self, client: int) -> Hop:
+        """An actor was called."""
+        layers = [self._lanes.soft(p, STEP["compute"]) for p in self._workers]
+        return layers, What(STEP["result.gather"], client)
+
+    def otherwise(self, block: Block) -> Hop:
+        """What of a blocking call nothing else explains."""
+        if block.call == "_scatter":
+            return [], What(STEP["data.transfer"], block.place)
+        step = UNEXPLAINED if block.call in UNSEEN else STEP["result.gather"]
+        return [], What(step, block.place)
+
+    # -- of a run, from its end to its beginning ----------------------------------------------
+
+    @_once
+    def notified(self, scheduler: int, client: int) -> Hop:
+        """The scheduler tells the client that a key is done."""
+        layers = [self._lanes.loop(scheduler), self._lanes.bytes_work(client)]
+        return layers, What(STEP["result.gather"], client)
+
+    @_once
+    def reporting(self, worker: int, scheduler: int) -> Hop:
+        """The function has ended; the worker stores the result and tells the scheduler."""
+        layers = [self._lanes.loop(worker), self._lanes.loop(scheduler)]
+        return layers, What(STEP["task.send"], worker)
+
+    @_once
+    def starting(self, worker: int, _scheduler: int) -> Hop:
+        """The task is ready; a thread takes it."""
+        return [self._lanes.loop(worker)], What(STEP["wait.thread"], worker)
+
+    @_once
+    def fetching(self, worker: int, _scheduler: int, name: int) -> Hop:
+        """Dependencies come from other workers; `name` is the text of the worker's address."""
+        if worker < 0:  # not instrumented, or lost: all that is known is that it had the task
+            return [], What(STEP["compute"], worker)
+        others = [p for p in self._workers if p != worker]
+        layers = [
+            self._lanes.bytes_work(worker),
+            self._lanes.loop(worker),
+            self._lanes.step(others, STEP["data.dump"], label=name),
+            self._lanes.step(self._workers, STEP["spill.read"]),
+            self._lanes.soft(worker, STEP["connect"]),
+        ]
+        return layers, What(STEP["data.transfer"], worker)
+
+    @_once
+    def sending(self, worker: int, scheduler: int) -> Hop:
+        """The scheduler's message brings the task to the worker."""
+        bytes_ = STEP["task.dump"], STEP["compress"]
+        layers = [
+            self._lanes.bytes_work(worker),
+            self._lanes.step([scheduler], *bytes_),
+            self._lanes.loop(worker),
+            self._lanes.loop(scheduler),
+        ]
+        return layers, What(STEP["task.send"], scheduler)
+
+    @_once
+    def placing(self, _worker: int, scheduler: int) -> Hop:
+        """What led to the run has happened; the scheduler places it."""
+        return [self._lanes.loop(scheduler)], What(STEP["place"], scheduler)
+
+    @_once
+    def local(self, client: int) -> Hop:
+        """Anything between tasks of a local scheduler is its loop."""
+        return [], What(STEP["local.loop"], client)
+
+    # -- of a graph ---------------------------------------------------------------------------
+
+    @_once
+    def taking_in(self, scheduler: int) -> Hop:
+        """The scheduler makes tasks of a graph."""
+        return [self._lanes.all(scheduler)], What(STEP["place"], scheduler)
+
+    @_once
+    def handing_over(self, client: int, scheduler: int) -> Hop:
+        """The graph goes from the client to the scheduler."""
+        layers = [self._lanes.bytes_work(client), self._lanes.all(scheduler)]
+        return layers, What(STEP["graph.send"], client)

@@ -1,0 +1,165 @@
+"""What each thread was doing: spans flattened to the innermost at every instant.
+
+A lane is one thread of one place. Spans of coroutines (a transfer, a connection) overlap others
+on their thread without nesting, so they are kept apart as *soft* spans; what the sampler saw is
+kept apart too, because exact spans go before it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import pandas as pd
+
+from stageprof_collectors.account.intervals import Segment, innermost
+from stageprof_collectors.account.timeline import Timeline
+from stageprof_runtime.event import SAMPLED
+from stageprof_runtime.stage import STEP
+
+SOFT = frozenset({STEP["data.transfer"], STEP["connect"], STEP["compute"]})
+
+
+class What(NamedTuple):
+    """What a segment is: step code, index of the place, and the span's label (text index)."""
+
+    step: int
+    place: int
+    label: int = 0
+
+
+Lane = list[Segment[What]]
+
+
+class Lanes:
+    """All lanes of a timeline, made when asked for."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._loops = {(p, int(label)) for _, p, label in timeline.marks("loop thread")}
+        self._selected: dict[tuple[tuple[int, ...], str], Lane] = {}
+
+    @cached_property
+    def _raw(self) -> dict[str, dict[tuple[int, int], Lane]]:
+        """Spans by kind (exact, soft, sampled), then by (place, thread)."""
+        spans = self._timeline.spans
+        names = ("start", "stop", "step", "place", "label", "thread", "nbytes")
+        kinds: dict[str, dict[tuple[int, int], Lane]] = {
+            kind: defaultdict(list) for kind in ("exact", "soft", "sampled")
+        }
+        rows = zip(*(spans[name].tolist() for name in names), strict=True)
+        for start, stop, step, place, label, thread, nbytes in rows:
+            kind = "sampled" if nbytes == SAMPLED else "soft" if step in SOFT else "exact"
+            kinds[kind][place, thread].append((start, stop, What(step, place, label)))
+        return kinds
+
+    def exact(self, place: int, thread: int) -> Lane:
+        """The exact spans of one thread, innermost first."""
+        return self._flat.get((place, thread), [])
+
+    def spans(self, place: int, thread: int) -> Lane:
+        """The exact spans of one thread as they were recorded."""
+        return list(self._raw["exact"].get((place, thread), ()))
+
+    def whole(self, place: int, thread: int, step: int) -> Lane:
+        """The spans of one step on a thread, whole, whatever is nested in them."""
+        return innermost(s for s in self.spans(place, thread) if s[2].step == step)
+
+    def sampled(self, place: int, thread: int) -> Lane:
+        """What the sampler saw of one thread."""
+        return innermost(self._raw["sampled"].get((place, thread), ()))
+
+    def threads(self, place: int) -> list[int]:
+        """Threads of a place that have exact spans."""
+        return [thread for thread, _ in self._at(place, "exact")]
+
+    def soft(self, place: int, step: int) -> Lane:
+        """The soft spans of a step at a place, merged."""
+        key = ((place,), f"soft {step}")
+        if key not in self._selected:
+            spans = [
+                span for _, lane in self._at(place, "soft") for span in lane if span[2].step == step
+            ]
+            self._selected[key] = innermost(spans)
+        return self._selected[key]
+
+    def loop(self, place: int) -> Lane:
+        """All that a place's event loop did."""
+        return self._select(place, "loop", lambda thread, _: (place, thread) in self._loops)
+
+    def bytes_work(self, place: int) -> Lane:
+        """Dumps, loads and imports of a place on any thread but those that run tasks."""
+        first, last = STEP["graph.dump"], STEP["decompress"] + 1
+        running = self._running.get(place, frozenset())
+        return self._select(
+            place,
+            "bytes",
+            lambda thread, what: first <= what.step <= last and thread not in running,
+        )
+
+    def all(self, place: int) -> Lane:
+        """All that any thread of a place did but those that run tasks."""
+        running = self._running.get(place, frozenset())
+        return self._select(place, "all", lambda thread, _: thread not in running)
+
+    def step(self, places: Sequence[int], *steps: int, label: int = -1) -> Lane:
+        """The spans of some steps at some places, of any thread; with `label`, those so named."""
+        key = (tuple(places), f"steps {steps} {label}")
+        if key not in self._selected:
+            mine = frozenset(places)
+            found = sorted(
+                found for step in steps for found in self._by_step.get((step, label), ())
+            )
+            self._selected[key] = innermost(s for _, s in found if s[2].place in mine)
+        return self._selected[key]
+
+    @cached_property
+    def _by_step(self) -> dict[tuple[int, int], list[tuple[int, Segment[What]]]]:
+        """Exact segments by (step, label) and by (step, -1), numbered lane by lane."""
+        found: defaultdict[tuple[int, int], list[tuple[int, Segment[What]]]] = defaultdict(list)
+        for numbered in enumerate(segment for lane in self._flat.values() for segment in lane):
+            what = numbered[1][2]
+            found[what.step, what.label].append(numbered)
+            found[what.step, -1].append(numbered)
+        return found
+
+    @cached_property
+    def _running(self) -> dict[int, frozenset[int]]:
+        runs = self._timeline.runs
+        found: defaultdict[int, set[int]] = defaultdict(set)
+        for place in self._timeline.at.numbers:
+            threads = pd.unique(runs["thread"][self._timeline.at.of(place)]).tolist()
+            found[place].update(t for t in threads if (place, t) not in self._loops)
+        return {place: frozenset(threads) for place, threads in found.items()}
+
+    def _select(self, place: int, name: str, wanted: Callable[[int, What], bool]) -> Lane:
+        """Segments of threads of a place that are wanted, merged into one lane."""
+        key = ((place,), name)
+        if key not in self._selected:
+            segments = [
+                segment
+                for thread, _ in self._at(place, "exact")
+                for segment in self._flat[place, thread]
+                if wanted(thread, segment[2])
+            ]
+            self._selected[key] = innermost(segments)
+        return self._selected[key]
+
+    def _at(self, place: int, kind: str) -> list[tuple[int, Lane]]:
+        """Threads of a place that have spans of a kind, and these spans."""
+        return self._by_place[kind].get(place, [])
+
+    @cached_property
+    def _by_place(self) -> dict[str, dict[int, list[tuple[int, Lane]]]]:
+        found: dict[str, dict[int, list[tuple[int, Lane]]]] = {}
+        for kind, lanes in self._raw.items():
+            found[kind] = defaultdict(list)
+            for (place, thread), lane in lanes.items():
+                found[kind][place].append((thread, lane))
+        return found
+
+    @cached_property
+    def _flat(self) -> dict[tuple[int, int], Lane]:
+        return {key: innermost(lane) for key, lane in self._raw["exact"].items()}

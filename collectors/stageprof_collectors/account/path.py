@@ -1,0 +1,266 @@
+"""The critical path: what the caller was waiting for at each instant, walked backward.
+
+From the end of a blocking call: the result being fetched <- the last task's report <- its
+function <- (its thread busy with another task | its dependencies under way | the message that
+brought it) <- the scheduler's decision <- what led to it (another task's end | the graph) <- the
+graph's way from the client. Each hop is a window (see `hop`) between two recorded instants.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from stageprof_collectors.account.block import Block, Blocks
+from stageprof_collectors.account.graph import Graph
+from stageprof_collectors.account.hop import Hop, Hops
+from stageprof_collectors.account.intervals import clip, paint
+from stageprof_collectors.account.lane import Lanes, What
+from stageprof_collectors.account.timeline import LOCAL, Columns, Ints, Timeline
+from stageprof_runtime.event import NO_CAUSE
+from stageprof_runtime.stage import STEP
+
+#: A blocking call inside a task inside a blocking call ...: followed this deep.
+DEPTH = 8
+
+
+class Step(NamedTuple):
+    """One piece of the path: when (ns), what, and the run it belongs to (index, or -1)."""
+
+    start: int
+    stop: int
+    what: What
+    run: int
+
+
+class Walk:
+    """Walks back from blocking calls over the runs of a timeline."""
+
+    def __init__(self, timeline: Timeline, lanes: Lanes) -> None:
+        self._t = timeline
+        self._lanes = lanes
+        self._hops = Hops(timeline, lanes)
+        self._blocks = Blocks(timeline)
+        self._runs = timeline.runs
+
+    @property
+    def blocks(self) -> dict[tuple[int, int], list[Block]]:
+        """Blocking calls by (place, thread), in order."""
+        return self._blocks.by_lane
+
+    def resolve(self, block: Block, start: int, stop: int, depth: int = 0) -> list[Step]:
+        """What was waited for in [start, stop) of a blocking call; covers it without a gap."""
+        out: list[Step] = []
+        now = stop
+        run = self.awaited(block, start, stop)
+        if block.gather and block.gathered > start:
+            now = max(start, min(block.gathered, stop))
+            self._window(out, now, stop, self._hops.waking(block.place))
+            fetched, now = now, max(start, min(block.gather, stop))
+            self._window(out, now, fetched, self._hops.gathering(block.place))
+        if block.call == "actor":
+            now = self._window(out, start, now, self._hops.acting(block.place))
+        elif run >= 0:
+            now = self._from_run(out, block, run, start, now, depth)
+        else:
+            now = self._from_any_graph(out, block, start, now)
+        self._window(out, start, now, self._hops.otherwise(block))
+        return sorted(out)
+
+    def awaited(self, block: Block, start: int, stop: int) -> int:
+        """The run whose end a blocking call waited for last in [start, stop); -1 if for none."""
+        if block.call == "actor":
+            return -1
+        fetched = block.gather and block.gathered > start
+        return self._blocks.last_run(
+            block, max(start, min(block.gather, stop)) if fetched else stop
+        )
+
+    def way(self, graph: Graph, ready: int) -> list[Step]:
+        """A graph's way from its hand-over to `ready` at its scheduler, whoever waited for it."""
+        out: list[Step] = []
+        if self._is_scheduler(graph.place):
+            self._window(out, graph.arrived, ready, self._hops.taking_in(graph.place))
+            if graph.submit:
+                handing = self._hops.handing_over(graph.submit.place, graph.place)
+                self._window(out, graph.submit.t, min(graph.arrived, ready), handing)
+        return sorted(out)
+
+    # -- the walk ---------------------------------------------------------------------------
+
+    def _at(self, name: str, run: int) -> int:
+        return int(self._runs[name][run])
+
+    def _from_run(
+        self, out: list[Step], block: Block, run: int, start: int, now: int, depth: int
+    ) -> int:
+        """Walk from a run's report back to `start` or to where the path is lost."""
+        finished = self._at("finished", run)
+        if finished:
+            now = self._window(out, max(start, finished), now, self._notified(block, run), run)
+        while now > start and run >= 0:
+            ended = max(start, min(now, self._at("stop", run)))
+            now = self._window(out, ended, now, self._hop("reporting", run), run)
+            now, run = self._work(out, run, start, now, depth)
+        return now
+
+    def _work(self, out: list[Step], run: int, start: int, now: int, depth: int) -> tuple[int, int]:
+        """Function, thread, dependencies, message, decision; returns where, and the next run."""
+        now, run = self._on_thread(out, run, start, now, depth)
+        for name, hop in (("ready", "starting"), ("received", "fetching"), ("assigned", "sending")):
+            back = max(start, min(now, self._at(name, run)))
+            now = self._window(out, back, now, self._hop(hop, run), run) if back < now else now
+        return self._decision(out, run, start, now, depth)
+
+    def _on_thread(
+        self, out: list[Step], run: int, start: int, now: int, depth: int
+    ) -> tuple[int, int]:
+        """The function, and those before it on its thread for as long as it had to wait."""
+        while True:
+            begun = max(start, min(now, self._at("start", run)))
+            now = self._compute(out, run, begun, now, depth)
+            other = int(self._before[run])
+            if now <= start or other < 0 or self._at("stop", other) <= self._at("ready", run):
+                return now, run
+            back = max(start, min(now, self._at("stop", other)))
+            now = self._window(out, back, now, self._hop("starting", run), run)
+            run = other
+
+    @cached_property
+    def _before(self) -> Ints:
+        """For each run the one before it on the same thread, or -1."""
+        runs = self._runs
+        before = np.full(len(runs["run"]), -1, np.int64)
+        order = _by_thread(runs)
+        a, b = order[:-1], order[1:]
+        same = (runs["seen"][a] == 1) & (runs["seen"][b] == 1) & (runs["thread"][a] != 0)
+        for name in ("wplace", "thread"):
+            same &= runs[name][a] == runs[name][b]
+        same &= runs["stop"][a] <= runs["start"][b]
+        before[b[same]] = a[same]
+        return before
+
+    def _compute(self, out: list[Step], run: int, start: int, now: int, depth: int) -> int:
+        """A task's function: what its thread did, and what it waited for if it used a client."""
+        if now <= start:
+            return now
+        place, thread = self._at("wplace", run), self._at("thread", run)
+        lane, rest = self._lanes.exact(place, thread), What(STEP["compute"], place)
+        inner = self._waits_within(place, thread, start, now, depth)
+        if not inner:
+            return self._window(out, start, now, ([lane], rest), run)
+        waits = [(s.start, s.stop, s) for s in inner]
+        own = [(a, b, Step(a, b, what, run)) for a, b, what in clip(lane, start, now)]
+        whole = paint(start, now, [waits, own], Step(start, now, rest, run))
+        out += [Step(a, b, step.what, step.run) for a, b, step in whole]
+        return start
+
+    def _waits_within(
+        self, place: int, thread: int, start: int, now: int, depth: int
+    ) -> list[Step]:
+        """What a task's own blocking calls waited for."""
+        blocks = self.blocks.get((place, thread), ()) if depth < DEPTH else ()
+        return [
+            step
+            for block in blocks
+            if block.start < now and block.stop > start and block.call != "local"
+            for step in self.resolve(
+                block, max(start, block.start), min(now, block.stop), depth + 1
+            )
+        ]
+
+    def _decision(
+        self, out: list[Step], run: int, start: int, now: int, depth: int
+    ) -> tuple[int, int]:
+        """What led the scheduler to place the run: another run's end, or a graph."""
+        place, cause = self._at("place", run), self._at("cause", run)
+        if now <= start:
+            return now, -1
+        if NO_CAUSE < cause < 0:
+            return self._from_graph(out, place, -1 - cause, start, now, depth)
+        other = self._t.run_of(cause, place) if cause >= 0 else -1
+        if other < 0 or self._at("finished", other) > now:
+            # The cause was not recorded: the last run that ended before is the best guess.
+            other = self._blocks.ended_before(now)
+        if other < 0 or other == run:
+            return now, -1
+        ended = max(start, self._at("finished", other))
+        return self._window(out, ended, now, self._hop("placing", run), run), other
+
+    # -- graphs -----------------------------------------------------------------------------
+
+    def _from_graph(
+        self, out: list[Step], place: int, number: int, start: int, now: int, depth: int
+    ) -> tuple[int, int]:
+        graph = self._graphs.get((place, number))
+        if graph is None:
+            return now, -1
+        taking = (
+            self._hops.taking_in(place) if self._is_scheduler(place) else self._hops.local(place)
+        )
+        now = self._window(out, max(start, min(now, graph.arrived)), now, taking)
+        if graph.submit:
+            handing = self._hops.handing_over(graph.submit.place, place)
+            now = self._window(out, max(start, min(now, graph.submitted)), now, handing)
+        run = self._t.run_of(graph.parent, place) if graph.parent >= 0 else -1
+        if run < 0 or now <= start:
+            return now, -1
+        begun = max(start, min(now, self._at("start", run)))
+        return self._compute(out, run, begun, now, depth), run
+
+    def _is_scheduler(self, place: int) -> bool:
+        return self._t.store.places[place].role == "scheduler"
+
+    def _from_any_graph(self, out: list[Step], block: Block, start: int, now: int) -> int:
+        """No run is known: if a graph was being taken in, that is what was waited for."""
+        graphs = sorted(self._graphs.items(), key=lambda item: -item[1].arrived)
+        for (place, number), graph in graphs:
+            if start < graph.arrived < now and place != block.place:
+                return self._from_graph(out, place, number, start, now, 0)[0]
+        return now
+
+    @cached_property
+    def _graphs(self) -> dict[tuple[int, int], Graph]:
+        """Graphs by scheduler's place and number."""
+        return {(graph.place, graph.number): graph for graph in self._t.graphs}
+
+    # -- windows ----------------------------------------------------------------------------
+
+    def _hop(self, name: str, run: int) -> Hop:
+        worker, scheduler = self._at("wplace", run), self._at("place", run)
+        if self._at("run", run) >= LOCAL:
+            return self._hops.local(scheduler)
+        more = (self._at("worker", run),) if name == "fetching" else ()
+        hop: Hop = getattr(self._hops, name)(worker, scheduler, *more)
+        return hop
+
+    def _notified(self, block: Block, run: int) -> Hop:
+        if self._at("run", run) >= LOCAL:
+            return self._hops.local(block.place)
+        return self._hops.notified(self._at("place", run), block.place)
+
+    def _window(self, out: list[Step], start: int, stop: int, hop: Hop, run: int = -1) -> int:
+        """Cover [start, stop) and return its start; an empty window leaves `stop`."""
+        if start >= stop:
+            return stop
+        layers, rest = hop
+        out += [Step(a, b, what, run) for a, b, what in paint(start, stop, layers, rest)]
+        return start
+
+
+def lanes(runs: Columns) -> Ints:
+    """A number for the thread of each run; threads of different places differ in it."""
+    number: Ints = runs["thread"] ^ (runs["wplace"] << 48)
+    return number
+
+
+def _by_thread(runs: Columns) -> Ints:
+    """The runs thread by thread, in the order in which they started; sorts by radix."""
+    lane = pd.factorize(lanes(runs))[0]
+    order = np.argsort(runs["start"], kind="stable")
+    small = lane[order].astype(np.uint16 if lane.max(initial=0) < 2**16 else np.int64)
+    found: Ints = order[np.argsort(small, kind="stable")]
+    return found

@@ -1,0 +1,94 @@
+"""The region's own time line: each instant of it labelled, blocking calls resolved.
+
+What goes before what: an optimization and all that it runs; blocking calls, by the walk; exact
+spans on the region's thread; tasks that ran on it (the synchronous scheduler); what the sampler
+saw; and the rest is the user's own code.
+"""
+
+from __future__ import annotations
+
+from stageprof_collectors.account.block import Block
+from stageprof_collectors.account.intervals import clip, innermost, paint
+from stageprof_collectors.account.lane import Lane, Lanes, What
+from stageprof_collectors.account.path import Step, Walk
+from stageprof_collectors.account.timeline import LOCAL, Timeline
+from stageprof_runtime.stage import IMPORT, OUTSIDE, STEP, Stage
+
+_EXPR = STEP["expr"]
+_OPTIMIZATION = frozenset({_EXPR, IMPORT[Stage.OPTIMIZATION]})
+
+
+def critical_path(timeline: Timeline, lanes: Lanes, walk: Walk) -> list[Step]:
+    """The segments of the blocking account in order; they cover the region without a gap."""
+    region = timeline.region
+    own: list[Lane] = [] if region.attached else _own(timeline, lanes)
+    waited = [
+        (s.start, s.stop, s)
+        for block in waits(timeline, lanes, walk)
+        for s in walk.resolve(block, block.start, block.stop)
+    ]
+    first, *rest = [[(a, b, Step(a, b, what, -1)) for a, b, what in lane] for lane in own] or [[]]
+    outside = Step(region.start, region.stop, What(OUTSIDE, region.place), -1)
+    painted = paint(region.start, region.stop, [first, waited, *rest], outside)
+    return [Step(start, stop, step.what, step.run) for start, stop, step in painted]
+
+
+def waits(timeline: Timeline, lanes: Lanes, walk: Walk) -> list[Block]:
+    """The region's own blocking calls in order, without what of them lies within another.
+
+    Those within an optimization are left out: they are a part of it.
+    """
+    region = timeline.region
+    if region.attached:
+        blocks, covered = _computations(timeline), []
+    else:
+        blocks = walk.blocks.get((region.place, region.lane), [])
+        covered = _optimizing(timeline, lanes)
+    out: list[Block] = []
+    now = 0
+    for block in blocks:
+        start = max(block.start, now)
+        if start >= block.stop or clip(covered, start, start + 1):
+            continue
+        out.append(block._replace(start=start))
+        now = block.stop
+    return out
+
+
+def _own(timeline: Timeline, lanes: Lanes) -> list[Lane]:
+    """Optimizations; other exact spans and tasks; what the sampler saw."""
+    place, thread = timeline.region.place, timeline.region.thread
+    spans = lanes.spans(place, thread) + _tasks_here(timeline)
+    return [_optimizing(timeline, lanes), innermost(spans), lanes.sampled(place, thread)]
+
+
+def _optimizing(timeline: Timeline, lanes: Lanes) -> Lane:
+    place, thread = timeline.region.place, timeline.region.thread
+    whole = lanes.whole(place, thread, _EXPR)
+    imports = [s for s in lanes.exact(place, thread) if s[2].step in _OPTIMIZATION - {_EXPR}]
+    return innermost([*whole, *imports])
+
+
+def _tasks_here(timeline: Timeline) -> Lane:
+    """Runs on the region's own thread."""
+    runs, region = timeline.runs, timeline.region
+    mine = (runs["thread"] == region.thread) & (runs["wplace"] == region.place)
+    what = What(STEP["compute"], region.place)
+    pairs = zip(runs["start"][mine].tolist(), runs["stop"][mine].tolist(), strict=True)
+    return [(start, stop, what) for start, stop in pairs]
+
+
+def _computations(timeline: Timeline) -> list[Block]:
+    """Of a cluster recorded from outside: from each graph's arrival to its last wanted result."""
+    graphs = timeline.read("graph", "start", "stop")
+    wants = timeline.read("want", "t")
+    starts = sorted(graphs["start"][graphs["graph"] < LOCAL].tolist())
+    ends = sorted(wants["t"].tolist())
+    blocks = []
+    for i, start in enumerate(starts):
+        until = starts[i + 1] if i + 1 < len(starts) else timeline.region.stop
+        done = [t for t in ends if start <= t <= until]
+        stop = done[-1] if done else until
+        place = timeline.region.place
+        blocks.append(Block(start, stop, place, 0, "attached", stop, 0, 0, ""))
+    return blocks

@@ -1,0 +1,1 @@
+"""What rules stand on: findings, their costs and what shows them; the diagnosis that ranks them."""

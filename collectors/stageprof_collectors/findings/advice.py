@@ -1,0 +1,46 @@
+"""Code that several rules print: calls in batches, and many operations in one function."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from stageprof_collectors.tables.site import Collection
+
+_STEPS: Final = """\
+def all_steps(piece):  # your operations, on a plain {plain}
+    for step in steps:
+        piece = step(piece)
+    return piece
+
+"""
+
+_APPLIED: Final = {
+    Collection.ARRAY: "x = x.map_blocks(all_steps, dtype=x.dtype)",
+    Collection.FRAME: "ddf = ddf.map_partitions(all_steps)",
+    Collection.CALLS: "import dask\n\nresult = dask.delayed(all_steps)(start)",
+}
+_PLAIN: Final = {
+    Collection.ARRAY: "NumPy array",
+    Collection.FRAME: "pandas data frame",
+    Collection.CALLS: "value",
+}
+
+_BATCHES: Final = """\
+import dask
+
+def {name}_batch(inputs):
+    return [{name}(x) for x in inputs]  # the plain function, not a delayed one
+
+batches = [inputs[i : i + {k}] for i in range(0, len(inputs), {k})]
+parts = dask.compute(*[dask.delayed({name}_batch)(batch) for batch in batches])
+results = [result for part in parts for result in part]"""
+
+
+def in_batches(name: str, k: int) -> str:
+    """Code that gives each task `k` calls of a function of the user's instead of one."""
+    return _BATCHES.format(name=name, k=k)
+
+
+def one_function(collection: Collection) -> str:
+    """Code that does many operations in one: `steps` are the user's functions."""
+    return _STEPS.format(plain=_PLAIN[collection]) + _APPLIED[collection]

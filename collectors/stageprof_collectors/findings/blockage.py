@@ -1,0 +1,93 @@
+"""Event loops that could not run because something else held their process, not their own work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from stageprof_collectors.account.intervals import clip, innermost, length
+from stageprof_collectors.findings.standing import Standing, seconds_of, series, shared, stood
+from stageprof_collectors.replay.relief import Interval
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: Shorter stalls, s, are the turns that threads take in a healthy process, ten of 5 ms at most.
+STALL_S: Final = 0.05
+#: Stalled seconds of one loop by wall seconds: less delays nobody much.
+SHARE: Final = 0.05
+#: Of the time that the GIL was taken, or the collector ran: below, the processor was short.
+HELD: Final = 0.5
+#: A stall of which more than this part is the loop's own work was not a stall by others.
+OWN: Final = 0.5
+#: A loop that is only short of a processor gets one sooner than this, ns.
+LONG_NS: Final = 100_000_000
+#: How much of such a stall a task is there, and the part of its time that it had a processor.
+COVERED: Final = 0.8
+BUSY: Final = 0.3
+#: The GIL is told of every half second: what is told so long after a stall, ns, is told of it.
+TOLD_NS: Final = 1_000_000_000
+
+
+def collections(recording: Recording) -> Standing:
+    """When the garbage collector stopped each place."""
+    return shared(recording, stood(recording, "gc.pause_s"))
+
+
+def blocked(
+    recording: Recording, *, stall_s: float = STALL_S, share: float = SHARE, held: float = HELD
+) -> dict[int, list[Interval]]:
+    """When each place's loop was held up by others; see the constants for the arguments."""
+    told = stood(recording, "loop.stall_s")
+    long = {p: [(a, b) for a, b in s if b - a >= stall_s * 1e9] for p, s in told.items()}
+    stalls = {p: s for p, s in long.items() if seconds_of(s) >= share * recording.wall}
+    if not stalls:
+        return {}
+    pauses = collections(recording)
+    found = {p: _by_others(recording, p, s, pauses, held) for p, s in stalls.items()}
+    return {p: s for p, s in found.items() if s}
+
+
+def _by_others(
+    recording: Recording, place: int, spans: list[Interval], pauses: Standing, held: float
+) -> list[Interval]:
+    own = recording.lanes.loop(place)
+    collected = innermost((a, b, None) for a, b in pauses.get(place, ()))
+    for_gil = _waiting if place in recording.timeline.gil.loops else _taken
+    kept = []
+    for start, stop in spans:
+        if length(clip(own, start, stop)) > OWN * (stop - start):
+            continue
+        gc = length(clip(collected, start, stop)) / (stop - start)
+        if max(gc, for_gil(recording, place, start, stop)) >= held:
+            kept.append((start, stop))
+    return kept
+
+
+def _waiting(recording: Recording, place: int, start: int, stop: int) -> float:
+    """The part of a stall in which the loop was seen to wait for the GIL."""
+    waits = innermost((a, b, None) for a, b in recording.timeline.gil.loops[place])
+    return length(clip(waits, start, stop)) / (stop - start)
+
+
+def _taken(recording: Recording, place: int, start: int, stop: int) -> float:
+    """Where nobody watched: the part of the time in which the GIL was taken then."""
+    t, contention = series(recording, "gil.contention").get(place, (np.zeros(0), np.zeros(0)))
+    soon = (t >= start) & (t <= stop + TOLD_NS)
+    taken = float(contention[soon].max(initial=0.0))
+    return 1.0 if _by_a_task(recording, place, start, stop) else taken
+
+
+def _by_a_task(recording: Recording, place: int, start: int, stop: int) -> bool:
+    """Whether a task had the processor in a long stall, as a loop that may run would have had.
+
+    A thread that has slept goes before one that computes: what kept it waiting so long was the GIL.
+    """
+    if stop - start < LONG_NS:
+        return False
+    runs = recording.timeline.runs
+    met = np.minimum(runs["stop"], stop) - np.maximum(runs["start"], start)
+    mine = (runs["wplace"] == place) & (met >= COVERED * (stop - start))
+    busy = runs["cpu"] >= BUSY * np.maximum(runs["stop"] - runs["start"], 1)
+    return bool((mine & busy).any())

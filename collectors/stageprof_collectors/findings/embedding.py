@@ -1,0 +1,215 @@
+"""Embedded objects as causes: each with the runs that carried it, and the run without it.
+
+An object costs three times: on the graph's way, in the message of each task that holds it, and for
+the others, which wait behind those messages. Without it the messages would be like those of tasks
+that hold none; where all hold one, what pickling took of them is taken away.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stageprof_collectors.account.path import Step
+from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.findings.crowd import Bools
+from stageprof_collectors.replay.relief import relief, run_windows
+from stageprof_collectors.replay.replay import Change
+from stageprof_runtime.stage import STEP
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_DUMP, _LOAD, _SEND = STEP["graph.dump"], STEP["graph.load"], STEP["graph.send"]
+#: Steps in which a task's message is made and read.
+_MESSAGES: Final = (STEP["task.dump"], STEP["task.load"])
+#: A message with this share of an object's bytes or more carries it.
+_MOST_OF_IT: Final = 0.5
+#: So many runs that hold no object tell how long a message takes without one.
+_ENOUGH: Final = 5
+#: The percentile of what others take that stands for all without it.
+_QUICK: Final = 25
+
+#: Bytes a second below which it is not the bytes that take the time: arrays are copied at some
+#: thousand million a second, texts pickled at some hundred million.
+SLOW_BYTES_S: Final = 100e6
+#: Seconds of pickling one copy, below which nobody minds.
+SLOW_S: Final = 0.01
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """An object, over all graphs and layers that it was in. Seconds are busy ones, of all hops."""
+
+    number: int
+    type: str
+    variable: str
+    file: str
+    line: int
+    how: str
+    used_file: str
+    used_line: int
+    layers: frozenset[str]
+    nbytes: int
+    copies: int
+    tasks: int
+    graph_bytes: int
+    sent_bytes: int
+    dump_s: float
+    load_s: float
+    total_s: float
+
+    @property
+    def cause(self) -> str:
+        """One cause for all rules that see the same object."""
+        return f"object:{self.number}"
+
+    @property
+    def slow_for_its_bytes(self) -> bool:
+        """Whether its pickling takes longer than its bytes explain."""
+        slow = self.dump_s / max(self.copies, 1) >= SLOW_S
+        return slow and self.dump_s * SLOW_BYTES_S > max(self.graph_bytes, self.nbytes)
+
+    @property
+    def each_bytes(self) -> float:
+        """Bytes of it in one task."""
+        return self.sent_bytes / max(self.tasks, 1)
+
+
+def embedded(recording: Recording) -> Iterator[Embedded]:
+    """The objects of a recording, costliest first; costs nothing where there is none."""
+    if not recording.store.rows("object"):
+        return
+    table = recording.objects()
+    names = [name for name in Embedded.__dataclass_fields__ if name in table]
+    rows = zip(*(table[name] for name in names), strict=True)
+    grouped: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        values = dict(zip(names, row, strict=True))
+        grouped[int(values["number"])].append(values)
+    yield from sorted((_one(some) for some in grouped.values()), key=lambda e: -e.total_s)
+
+
+def _one(rows: list[dict[str, Any]]) -> Embedded:
+    """One object of its rows: one for each graph."""
+    sums = {name: sum(row[name] for row in rows) for name in _SUMS}
+    layers = frozenset(name for row in rows for name in row["layers"])
+    return Embedded(**{**rows[0], **sums, "layers": layers})
+
+
+_SUMS: Final = (
+    "copies", "tasks", "graph_bytes", "sent_bytes", "dump_s", "load_s", "total_s",
+)  # fmt: skip
+
+
+class Without:
+    """The run without an object."""
+
+    def __init__(self, recording: Recording, thing: Embedded) -> None:
+        self._recording = recording
+        self._thing = thing
+        self._runs = recording.timeline.runs
+
+    @cached_property
+    def _windows(self) -> dict[str, tuple[Ints, Ints]]:
+        return run_windows(self._recording, self._runs)
+
+    @cached_property
+    def holders(self) -> Bools:
+        """Which runs held it."""
+        groups = self._recording.crowds.groups
+        rows = {row for layer in self._thing.layers for row in groups.named(layer)}
+        if not any(groups.tasks(row) for row in rows):  # fused: what was made at its line
+            rows = set(groups.at(f"{self._thing.used_file}:{self._thing.used_line}"))
+        found: Bools = np.isin(groups.of_run, [row for row in rows if row])
+        return found
+
+    def everywhere(self) -> Change:
+        """It does not travel at all."""
+        return self._change(np.ones(len(self._runs["run"]), np.bool_), left=0.0)
+
+    def once(self) -> Change:
+        """It travels once with the graph, and once to each worker."""
+        first = np.zeros(len(self._runs["run"]), np.bool_)
+        rows = np.flatnonzero(self.holders)
+        rows = rows[np.argsort(self._runs["received"][rows], kind="stable")]
+        first[rows[np.unique(self._runs["worker"][rows], return_index=True)[1]]] = True
+        return self._change(~first, left=1.0 / max(self._thing.copies, 1))
+
+    def _change(self, which: Bools, left: float) -> Change:
+        """Of the runs that held it only those in `which` are without it."""
+        mine = self.holders & which
+        rest = relief(self._recording, self._trouble(mine))
+        least = {part: self._as_others(part) for part in ("lead", "lag")}
+        return replace(
+            rest,
+            lead=np.where(mine, least["lead"], np.maximum(rest.lead, least["lead"])),
+            lag=np.maximum(rest.lag, least["lag"]),
+            serial=self._serial(left),
+        )
+
+    def _as_others(self, part: str) -> NDArray[np.float64]:
+        """What is left of a part of each run where it takes no longer than that of others.
+
+        Of the others the quicker ones: some of them waited behind messages that carried it.
+        """
+        took = self._took(part).astype(float)
+        others = took[~self.holders & (self._runs["seen"] == 1)]
+        if len(others) < _ENOUGH:
+            return self._pickling_apart if part == "lead" else np.zeros(len(took))
+        quick = float(np.percentile(others, _QUICK))
+        found: NDArray[np.float64] = np.minimum(1.0, quick / np.maximum(took, 1.0))
+        return found
+
+    @cached_property
+    def _pickling_apart(self) -> NDArray[np.float64]:
+        """What is left of each lead when the pickling of heavy messages is taken away."""
+        lead = relief(self._recording, self._pickled).lead
+        return lead if isinstance(lead, np.ndarray) else np.ones(len(self._runs["run"]))
+
+    def _took(self, part: str) -> Ints:
+        start, stop = self._windows[part]
+        took: Ints = np.maximum(stop - start, 0)
+        return took
+
+    def _trouble(self, mine: Bools) -> dict[int, list[tuple[int, int]]]:
+        """When messages with it were on their way to each worker: others waited behind them."""
+        found = defaultdict(list, {place: list(spans) for place, spans in self._pickled.items()})
+        start, stop = self._windows["lead"]
+        columns = (column[mine].tolist() for column in (self._runs["wplace"], start, stop))
+        for place, a, b in zip(*columns, strict=True):
+            if place >= 0 and b > a:
+                found[place].append((a, b))
+        return found
+
+    @cached_property
+    def _pickled(self) -> dict[int, list[tuple[int, int]]]:
+        """When messages with it were pickled by the scheduler or unpickled, by worker."""
+        spans, store = self._recording.timeline.spans, self._recording.store
+        heavy = np.isin(spans["step"], _MESSAGES)
+        heavy &= spans["nbytes"] >= _MOST_OF_IT * self._thing.each_bytes
+        found: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        workers = [i for i, place in enumerate(store.places) if place.role == "worker"]
+        columns = (spans[name][heavy].tolist() for name in ("place", "start", "stop"))
+        for place, start, stop in zip(*columns, strict=True):
+            for worker in [place] if place in workers else workers:
+                found[worker].append((start, stop))
+        return found
+
+    def _serial(self, left: float) -> Callable[[Step], float]:
+        """What is left of the graph's way."""
+        thing, entries = self._thing, self._recording.account.entries
+        busy = {s: sum(e.busy for (x, _), e in entries.items() if x == s) for s in (_DUMP, _LOAD)}
+        sent = sum(e.nbytes for (step, _), e in entries.items() if step == _DUMP)
+        part = {
+            _DUMP: thing.dump_s * 1e9 / max(busy[_DUMP], 1),
+            _LOAD: thing.load_s * 1e9 / max(busy[_LOAD], 1),
+            _SEND: thing.graph_bytes / max(sent, 1),
+        }
+        return lambda step: 1.0 - min(1.0, part.get(step.what.step, 0.0)) * (1.0 - left)

@@ -1,0 +1,218 @@
+"""Threads without work while others had some, and why: no task was left, or it waited elsewhere.
+
+At each instant: how many runs were on threads, how many could have been (what they needed was
+there), and how many threads there were. A thread is idle *for want of tasks* if none could have
+been on it; if one could, but stood in line for another worker's thread, it is idle because of
+*where* tasks were put. Instants at which tasks are on their way are neither: that is overhead.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stageprof_collectors.account.timeline import LOCAL, Ints
+from stageprof_collectors.tables.crew import Crew
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+Floats = NDArray[np.float64]
+
+#: Of the time: a thread that works less than it waits is idle.
+HALF = 0.5
+
+
+class Idleness:
+    """The threads of a recording's workers over time."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._t = recording.timeline
+        self.crew = Crew(recording)
+
+    def __bool__(self) -> bool:
+        return len(self.crew.rows) > 0 and self.crew.threads > 1
+
+    # -- thread by thread ---------------------------------------------------------------------
+
+    @cached_property
+    def busy(self) -> Floats:
+        """Seconds that the threads of each worker worked."""
+        runs, rows = self._t.runs, self.crew.rows
+        took = (runs["stop"] - runs["start"])[rows] / 1e9
+        member = self.crew.member_of[rows]
+        found = np.bincount(member, weights=took, minlength=len(self.crew.members))
+        return found.astype(float)
+
+    @cached_property
+    def share(self) -> float:
+        """Part of the threads' time, while any of them worked, in which they had nothing to do."""
+        whole = float((self._length * self._threads)[self._running > 0].sum())
+        return 1 - float((self._length * self._working).sum()) / whole if whole > 0 else 0.0
+
+    @cached_property
+    def idle(self) -> list[int]:
+        """Members that had nothing to do for more than half of the time in which any worked."""
+        return [i for i, part in enumerate(self._parts) if part > HALF]
+
+    @cached_property
+    def _parts(self) -> list[float]:
+        """For each member the part of the time in which any thread worked that it was idle."""
+        if not len(self._edges):
+            return []
+        worked = np.concatenate([[0.0], np.cumsum(self._length * (self._running > 0))])
+        found = []
+        for member, busy in zip(self.crew.members, self.busy.tolist(), strict=True):
+            a, b = np.interp([member.since, member.until], self._edges.astype(float), worked)
+            there = float(b - a) / 1e9 * member.threads
+            found.append(max(0.0, 1 - busy / there) if there > 0 else 0.0)
+        return found
+
+    # -- instant by instant -------------------------------------------------------------------
+
+    @cached_property
+    def _edges(self) -> Ints:
+        runs, rows = self._t.runs, self.crew.rows
+        times = [runs["start"][rows], runs["stop"][rows], self._able, self._queued_from]
+        times += [np.array([t for m in self.crew.members for t in (m.since, m.until)], np.int64)]
+        return np.unique(np.concatenate(times))
+
+    @cached_property
+    def _length(self) -> Floats:
+        """Ns from each edge to the next."""
+        found: Floats = np.diff(self._edges).astype(float)
+        return found
+
+    @cached_property
+    def _running(self) -> Ints:
+        runs, rows = self._t.runs, self.crew.rows
+        return self._count(runs["start"][rows], runs["stop"][rows])
+
+    @property
+    def _working(self) -> Ints:
+        return np.minimum(self._running, self._threads)
+
+    @cached_property
+    def _threads(self) -> Ints:
+        members = self.crew.members
+        total = np.zeros(len(self._length), np.int64)
+        for m in members:
+            total += m.threads * self._count(np.array([m.since]), np.array([m.until]))
+        return total
+
+    @cached_property
+    def _able(self) -> Ints:
+        """When all that each run needed had happened, ns: its graph, and the ends of other runs."""
+        runs, rows = self._t.runs, self.crew.rows
+        needs = self._t.depends
+        ended = np.where(runs["finished"] > 0, runs["finished"], runs["stop"])
+        when = np.where(runs["cause"] >= 0, 0, runs["assigned"])
+        some = np.flatnonzero(np.diff(needs.first) > 0)
+        if len(some):
+            last = np.maximum.reduceat(ended[needs.on], needs.first[some])
+            when[some] = np.where(when[some] > 0, when[some], last)
+        # A run that stood in line for a thread could have begun when its graph was taken in.
+        lined = needs.queued & (np.diff(needs.first) == 0)
+        when = np.where(lined, self._graph_of_line(lined), when)
+        when = np.where(when > 0, when, runs["assigned"])
+        found: Ints = np.minimum(when, runs["start"])[rows]
+        return found
+
+    def _graph_of_line(self, lined: NDArray[np.bool_]) -> Ints:
+        """For runs that stood in line: when the run that led to the line had been assigned."""
+        runs, cause = self._t.runs, self._t.depends.cause
+        first = np.where(lined, cause, np.arange(len(cause)))
+        while not np.array_equal(earlier := first[first], first):
+            first = earlier
+        found: Ints = runs["assigned"][first]
+        return found
+
+    @cached_property
+    def _queued_from(self) -> Ints:
+        """When each run was at its worker with all its data, ns."""
+        return self._t.runs["ready"][self.crew.rows]
+
+    @cached_property
+    def _waiting(self) -> Ints:
+        """Runs that could have been on a thread and were not."""
+        return self._count(self._able, self._t.runs["start"][self.crew.rows])
+
+    @cached_property
+    def _in_line(self) -> Ints:
+        """Runs that waited at a worker for one of its threads."""
+        return self._count(self._queued_from, self._t.runs["start"][self.crew.rows])
+
+    def _count(self, start: Ints, stop: Ints) -> Ints:
+        """How many of some intervals cover each stretch between two edges."""
+        if not len(self._edges):
+            return np.zeros(0, np.int64)
+        change = np.zeros(len(self._edges), np.int64)
+        np.add.at(change, np.searchsorted(self._edges, start), 1)
+        np.add.at(change, np.searchsorted(self._edges, stop), -1)
+        return np.cumsum(change)[:-1]
+
+    # -- why ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _lacking(self) -> NDArray[np.bool_]:
+        some = (self._running > 0) & (self._running < self._threads)
+        found: NDArray[np.bool_] = some & (self._waiting == 0)
+        return found
+
+    @cached_property
+    def want_s(self) -> float:
+        """Thread seconds idle while others worked, because no further task could begin."""
+        spare = self._threads - self._running
+        return float((self._length * spare * self._lacking).sum()) / 1e9
+
+    @cached_property
+    def misplaced_s(self) -> float:
+        """Thread seconds idle while tasks stood in line for the threads of other workers."""
+        spare = np.minimum(self._threads - self._running, self._in_line)
+        some = (self._running > 0) & (spare > 0)
+        return float((self._length * spare * some).sum()) / 1e9
+
+    def split(self, efficiency: float) -> Floats:
+        """For each run what would be left of its time if idle threads had parts of the work.
+
+        Args:
+            efficiency: what a further thread does of one's work.
+        """
+        runs = self._t.runs
+        most = max(1, self.crew.useful)
+        used = np.minimum(self._running, most)
+        more = np.minimum(self._threads, most) - used
+        left = np.where(self._lacking & (more > 0), used / (used + efficiency * more), 1.0)
+        left_ns = np.concatenate([[0.0], np.cumsum(left * self._length)])
+        factor = np.ones(len(runs["run"]))
+        rows = self.crew.rows
+        a, b = (np.searchsorted(self._edges, runs[n][rows]) for n in ("start", "stop"))
+        took = np.maximum(runs["stop"][rows] - runs["start"][rows], 1)
+        factor[rows] = np.clip((left_ns[b] - left_ns[a]) / took, 0.0, 1.0)
+        factor[runs["run"] >= LOCAL] = 1.0
+        return factor
+
+    @cached_property
+    def alone(self) -> Ints:
+        """Rows of the runs that were at work while threads lacked tasks, longest so first."""
+        runs, rows = self._t.runs, self.crew.rows
+        lack = np.concatenate([[0.0], np.cumsum(self._length * self._lacking)])
+        a, b = (np.searchsorted(self._edges, runs[n][rows]) for n in ("start", "stop"))
+        spent = lack[b] - lack[a]
+        order = np.argsort(-spent, kind="stable")
+        found: Ints = rows[order][spent[order] > 0]
+        return found
+
+    @cached_property
+    def alone_ns(self) -> Floats:
+        """How long each run was at work while threads lacked tasks, ns, by its row."""
+        runs, rows = self._t.runs, self.crew.rows
+        lack = np.concatenate([[0.0], np.cumsum(self._length * self._lacking)])
+        a, b = (np.searchsorted(self._edges, runs[n][rows]) for n in ("start", "stop"))
+        found = np.zeros(len(runs["run"]))
+        found[rows] = lack[b] - lack[a]
+        return found

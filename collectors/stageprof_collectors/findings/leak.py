@@ -1,0 +1,85 @@
+"""Memory that is not given back from one computation to the next.
+
+What remains of a worker's memory between computations is the least that was seen in each. A leak
+grows by as much late as early; what an allocator keeps for later, caches that are bounded and
+modules level off. Kept results (`managed`) are told from what nobody knows of (`unmanaged`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.findings.trend import Floats, Trend, trend
+from stageprof_collectors.tables.memory import Taken
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: The first computation imports modules and fills pools: it is not compared.
+WARM: Final = 1
+#: Of more computations neighbours are taken together: enough for a trend.
+MOST: Final = 60
+#: What levels off has less than this part of its mean growth left in the second half.
+STEADY: Final = 0.5
+
+
+class Leak(NamedTuple):
+    """What one worker does not give back."""
+
+    place: int
+    #: "managed": results that the program holds; "unmanaged": all else
+    kind: str
+    #: bytes for each computation
+    trend: Trend
+    #: computations that were compared
+    times: int
+
+    @property
+    def grown(self) -> float:
+        """Bytes that it grew by over all of them."""
+        return self.trend.slope * (self.times - 1)
+
+
+def leaks(recording: Recording, chance: float, least: float) -> list[Leak]:
+    """Workers whose memory grows from computation to computation.
+
+    Args:
+        recording: of what.
+        chance: how improbable growth without a trend has to be.
+        least: bytes that it has to grow by over all computations.
+    """
+    bounds, step = _bounds(recording)
+    found = []
+    for place, taken in recording.memory.taken.items():
+        at, remaining = _remaining(taken, bounds)
+        times = int(at[-1] - at[0]) * step + 1 if len(at) else 0
+        for kind, values in remaining.items():
+            one = Leak(place, kind, trend(values, at * step), times)
+            if _steady(one.trend, chance) and one.grown >= least:
+                found.append(one)
+    return found
+
+
+def _steady(found: Trend, chance: float) -> bool:
+    return found.chance <= chance and found.late >= STEADY * found.slope > 0
+
+
+def _bounds(recording: Recording) -> tuple[Ints, int]:
+    """When each n-th computation began, at most `MOST` of them, and the end of the last; and n."""
+    timeline = recording.timeline
+    start, stop = timeline.region.start, timeline.region.stop
+    begun = np.array(sorted(g.arrived for g in timeline.graphs if g.arrived >= start), np.int64)
+    step = max(1, -(-len(begun) // MOST))
+    return np.append(begun[WARM::step], stop), step
+
+
+def _remaining(taken: Taken, bounds: Ints) -> tuple[Ints, dict[str, Floats]]:
+    """The least of each kind within each computation that has a reading, and which those are."""
+    ends = np.searchsorted(taken.t, bounds)
+    at = np.flatnonzero(np.diff(ends) > 0)
+    parts = [slice(a, b) for a, b in zip(ends[at].tolist(), ends[at + 1].tolist(), strict=True)]
+    series = {"unmanaged": taken.process - taken.managed, "managed": taken.managed}
+    return at, {k: np.array([v[p].min() for p in parts], float) for k, v in series.items()}

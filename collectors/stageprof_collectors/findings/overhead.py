@@ -1,0 +1,134 @@
+"""What tasks cost beside their work: on the blocking account, all that grows with their number.
+
+The scheduler's decisions, messages and their pickling, the way to a thread; and of a graph's way
+what is done task by task. Where several tasks became one, each of these would be needed once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from stageprof_collectors.account.path import Step, lanes
+from stageprof_collectors.findings.crowd import Bools, Crowd
+from stageprof_collectors.replay.relief import run_windows
+from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.replay.toll import toll
+from stageprof_runtime.stage import STEP
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: Steps that are taken once for each task, in its run or on its graph's way.
+EACH: Final = frozenset(
+    STEP[name]
+    for name in (
+        "build", "materialize", "expr", "lowlevel", "graph.dump", "graph.load", "graph.send",
+        "order", "state", "transition", "place", "local.loop", "task.dump", "task.load",
+        "task.send", "compress", "decompress", "wait.thread",
+    )
+)  # fmt: skip
+#: Workers tell of so many times more runs than the scheduler only if that did not tell of all.
+_ALL: Final = 1.05
+#: Of these the user's line is known.
+_LINED: Final = STEP["build"]
+
+
+class Overhead:
+    """What the runs of a crowd cost beside their work."""
+
+    def __init__(self, recording: Recording, crowd: Crowd) -> None:
+        self._recording = recording
+        self._crowd = crowd
+        self._runs = recording.timeline.runs
+        self._mine = np.zeros(len(self._runs["run"]), np.bool_)
+        self._mine[crowd.rows] = True
+        #: of what is done for a whole graph, how much is for the crowd
+        self._part = len(crowd.rows) / max(len(self._mine), 1)
+
+    @cached_property
+    def seconds(self) -> float:
+        """Seconds of the blocking account."""
+        return toll(self._recording, self.merged(math.inf))
+
+    @property
+    def each_s(self) -> float:
+        """The same for one task."""
+        return self.seconds / len(self._crowd.rows)
+
+    @cached_property
+    def work_s(self) -> float:
+        """Seconds that the function of the middle one of the tasks took on its thread."""
+        rows = self._crowd.rows
+        return float(np.median(self._runs["stop"][rows] - self._runs["start"][rows])) / 1e9
+
+    @cached_property
+    def threads(self) -> int:
+        """Threads that the tasks ran on."""
+        rows = self._crowd.rows[self._runs["seen"][self._crowd.rows] == 1]
+        return max(1, len(pd.unique(lanes(self._runs)[rows])))
+
+    def merged(self, k: float, *, fetch: float = 1.0) -> Change:
+        """The change that makes one task of every `k`, which then does the work of all of them.
+
+        `fetch`: what is left of what it takes to fetch what they need.
+        """
+        gone = 1.0 - 1.0 / k
+        return Change(
+            lead=1.0 - gone * self._usual["lead"],
+            begin=1.0 - gone * self._usual["begin"],
+            lag=1.0 - gone * self._usual["lag"],
+            fetch=np.where(self._mine, fetch, 1.0),
+            serial=self._serial(1.0 - gone),
+        )
+
+    def saving(self, k: float) -> tuple[float, float]:
+        """Seconds that this change would save, at least and at most.
+
+        Where the scheduler had no time to tell of all runs, a replay lacks most of what they
+        waited for: then it may be anything up to what the change takes from the account.
+        """
+        change = self.merged(k)
+        low, high = self._recording.replay.saving(change)
+        if self._recording.store.rows("run") <= _ALL * len(self._mine):
+            return low, high
+        return low, max(high, toll(self._recording, change))
+
+    @cached_property
+    def _usual(self) -> dict[str, NDArray[np.float64]]:
+        """How much of each part of a run is what such a run takes usually; 0 of other runs.
+
+        The first on each thread may wait for a process to start, and will do so in any case.
+        """
+        found = {}
+        for part, (start, stop) in run_windows(self._recording, self._runs).items():
+            took = np.maximum(stop - start, 0).astype(float)
+            usual = np.minimum(took, np.median(took[self._mine])) / np.maximum(took, 1.0)
+            found[part] = np.where(self._first, usual, 1.0) * self._mine
+        return found
+
+    @cached_property
+    def _first(self) -> Bools:
+        """Which runs are the first on their threads."""
+        order = np.argsort(self._runs["start"], kind="stable")
+        first = np.zeros(len(order), np.bool_)
+        first[order] = ~pd.Series(lanes(self._runs)[order]).duplicated()
+        return first
+
+    def _serial(self, left: float) -> Callable[[Step], float]:
+        def stays(step: Step) -> float:
+            return 1.0 - (1.0 - left) * self._share(step) if step.what.step in EACH else 1.0
+
+        return stays
+
+    def _share(self, step: Step) -> float:
+        """How much of a piece of the critical path that is for no run is for the crowd."""
+        if step.what.step == _LINED and step.what.label:
+            return float(self._recording.store.strings[step.what.label] in self._crowd.lines)
+        return self._part

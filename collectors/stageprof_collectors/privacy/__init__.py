@@ -1,0 +1,1 @@
+"""A recording without the user's names."""

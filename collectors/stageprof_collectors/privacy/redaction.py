@@ -1,0 +1,281 @@
+"""A copy of a recording to hand to somebody: its numbers, and none of the user's names.
+
+Every text and key of every batch is replaced as `pseudonym` says, one table for the whole file, so
+that accounts, counts and findings stay. What stays readable: the words of Python, Dask and the
+public libraries, functions and files of those libraries in stacks, and all numbers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from stageprof_collectors.privacy.pseudonym import Pseudonyms
+from stageprof_collectors.privacy.vocabulary import public, vocabulary
+from stageprof_collectors.storage import frame
+from stageprof_collectors.storage.columns import Ints, narrowed, widen
+from stageprof_collectors.storage.file import Writer
+from stageprof_collectors.storage.frame import BATCH, END, META, Frame
+from stageprof_collectors.storage.frames import read_frames
+from stageprof_collectors.storage.key import pack_keys, printable, unpack_keys
+from stageprof_collectors.storage.shipment import Column, Part, Shipment, decode
+from stageprof_collectors.storage.words import decode_texts
+from stageprof_runtime.batch import safe_key
+from stageprof_runtime.errors import DamagedRecording, RecordingNotWritable
+from stageprof_runtime.event import KEYS, TEXT
+
+#: What a header says of versions and the machine's kind.
+_SAID: Final = frozenset(
+    {
+        "stageprof", "dask", "distributed", "python", "platform", "machine", "cpus", "started",
+        "began", "until",
+    }
+)  # fmt: skip
+
+#: Marks whose label is what an exception said: only its kind stays.
+_SENTENCES: Final = frozenset({"cluster not joined", "cluster lost", "hook disabled"})
+#: Text fields that hold nothing but the user's own names.
+_OWN: Final = frozenset({("column", "label"), ("unused", "label")})
+#: Fields that name a function, by table, with the one that says which file it is in.
+_FUNCTIONS: Final = {
+    ("node", "name"): "file", ("called", "name"): "file", ("called", "by_name"): "by_file",
+}  # fmt: skip
+
+_encode = msgspec.msgpack.encode
+
+
+def redact(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Write a redacted copy of the recording at `path`.
+
+    A recording that is damaged or unfinished is copied as far as it can be read, and its copy is
+    unfinished as well.
+
+    Raises:
+        NotARecording, NewerRecording, DamagedRecording: it cannot be read.
+        RecordingNotWritable: the copy cannot be written there.
+    """
+    redaction, totals = Redaction(), {}
+    with read_frames(path) as frames:
+        writer = Writer(target, redaction.header(next(frames)))
+        try:
+            for found in frames:
+                if found.type == END:
+                    totals = redaction.totals(found)
+                writer.write(*redaction.batches(found))
+        finally:
+            if frames.complete:
+                writer.close(totals)
+            writer.abandon()
+    if writer.failed:
+        raise RecordingNotWritable(
+            f"{target} could not be written ({writer.failed})", do="free some space"
+        )
+
+
+class Redaction:
+    """Batches without the user's names; one for a whole file."""
+
+    def __init__(self) -> None:
+        self._names = Pseudonyms(vocabulary())
+        self._text = self._names.text
+
+    def header(self, found: Frame) -> dict[str, Any]:
+        """What the copy's header says."""
+        header: dict[str, Any] = self._values(_header(found))
+        return header | {"redacted": True}
+
+    def totals(self, found: Frame) -> dict[str, Any]:
+        """What the copy's END frame says beside its own counts."""
+        totals: dict[str, Any] = self._values(frame.decode_json(found.raw))
+        return totals
+
+    def _values(self, value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return {self._text(str(k)): self._values(v, str(k)) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self._values(each) for each in value]
+        return self._text(value) if isinstance(value, str) and name not in _SAID else value
+
+    def batches(self, found: Frame) -> Iterator[bytes]:
+        """The batches of a frame; those that are damaged are left out."""
+        for batch in _split(found.raw) if found.type == BATCH else ():
+            yield from self._batch(batch)
+
+    def _batch(self, batch: memoryview) -> Iterator[bytes]:
+        try:
+            shipment = decode(batch)
+            texts = decode_texts(shipment.strings) or [""]
+        except (DamagedRecording, ValueError):
+            return
+        strings: dict[str, int] = {"": 0}
+        parts = {
+            name: Part(part.rows, self._columns(name, part, texts, strings))
+            for name, part in shipment.parts.items()
+        }
+        packed = _encode(list(strings))
+        whole = self._about(shipment)
+        yield narrowed(whole._replace(parts=parts, strings=packed, string_count=len(strings)))
+
+    def _about(self, shipment: Shipment) -> Shipment:
+        """The same batch of a place by another name, counted under other names."""
+        place = shipment.place
+        place = place._replace(
+            role=self._text(place.role),
+            host=self._names.host(place.host),
+            name=self._text(place.name),
+        )
+        drops, cost = self._named(shipment.drops), self._named(shipment.cost)
+        return shipment._replace(place=place, drops=drops, cost=cost)
+
+    def _named(self, packed: bytes) -> bytes:
+        try:
+            counts = msgspec.msgpack.decode(packed, type=dict[str, Any])
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return _encode({})
+        return _encode({self._text(name): _numbers(count) for name, count in counts.items()})
+
+    # -- tables ---------------------------------------------------------------------------------
+
+    def _columns(
+        self, table: str, part: Part, texts: list[str], strings: dict[str, int]
+    ) -> dict[str, Column]:
+        wide = widen(table, [part])
+        columns: dict[str, Column] = {}
+        for field, column in part.columns.items():
+            if field in KEYS:
+                columns[field] = "K", 0, self._keys(column[2], part.rows)
+            elif field in TEXT:
+                said = self._said(table, field, wide, texts)
+                columns[field] = _packed([strings.setdefault(t, len(strings)) for t in said])
+            elif column[0] == "d":
+                columns[field] = column
+            else:
+                columns[field] = _packed(wide[field])
+        return columns
+
+    def _said(
+        self, table: str, field: str, wide: dict[str, Ints], texts: list[str]
+    ) -> Iterator[str]:
+        """The texts of a column, replaced."""
+        mine = _read(wide[field], texts)
+        beside = _FUNCTIONS.get((table, field)) or ("name" if (table, field) == _MARKED else "")
+        if not beside:
+            strict = (table, field) in _OWN
+            return (self._path(t) if not strict else self._text(t, strict=True) for t in mine)
+        replace = self._label if beside == "name" else self._function
+        return map(replace, mine, _read(wide[beside], texts))
+
+    def _path(self, text: str) -> str:
+        """A text, of which the part within a public package stays if it is a path."""
+        at = public(text)
+        return self._text(text[:at]) + text[at:] if at >= 0 else self._text(text)
+
+    def _function(self, name: str, file: str) -> str:
+        return name if public(file) >= 0 else self._text(name)
+
+    def _label(self, label: str, mark: str) -> str:
+        """The label of a mark."""
+        if mark in _SENTENCES:
+            kind, colon, _ = label.partition(":")
+            return f"{self._text(kind)}{colon} (redacted)" if colon else self._text(label)
+        if mark in _MARKS:
+            return _MARKS[mark](self, label)
+        return self._text(label)
+
+    def _facts(self, label: str, facts: int) -> str:
+        """An address, numbers, and the rest of the label, which is a name."""
+        address, *rest = label.split(" ", facts + 1)
+        return " ".join([self._text(address), *rest[:facts], *map(self._own, rest[facts:])])
+
+    def _own(self, name: str) -> str:
+        return self._text(name, strict=True)
+
+    def _thread(self, label: str) -> str:
+        """A thread's number and name."""
+        number, blank, name = label.partition(" ")
+        return f"{number}{blank}{self._text(name)}"
+
+    def _reason(self, label: str) -> str:
+        """An address, and what an exception said there."""
+        address, blank, reason = label.partition(" ")
+        return f"{self._text(address)}{blank}{self._label(reason, 'cluster lost')}"
+
+    def _keys(self, packed: bytes, rows: int) -> bytes:
+        try:
+            keys = unpack_keys(packed)
+        except ValueError:
+            keys = [""] * rows
+        return pack_keys([_encode(self._key(key)) for key in keys])
+
+    def _key(self, key: object) -> object:
+        """A key with other names; whole numbers in a tuple say which block it is."""
+        if isinstance(key, str):
+            return self._text(printable(key))
+        if isinstance(key, list | tuple):
+            return [self._key(each) for each in key]
+        if isinstance(key, bytes):
+            return self._text(key.decode("utf-8", "backslashreplace")).encode()
+        if key is None or isinstance(key, int | float):
+            return key
+        return self._text(printable(str(safe_key(key))))
+
+
+_MARKED: Final = ("mark", "label")
+
+#: How labels are made up that hold numbers, which stay, or what an exception said.
+_MARKS: Final[dict[str, Callable[[Redaction, str], str]]] = {
+    "region start": lambda _, label: _only_numbers(label),
+    "region stop": lambda _, label: _only_numbers(label),
+    "loop thread": lambda _, label: _only_numbers(label),
+    "gil dropped": lambda _, label: _only_numbers(label),
+    "optimized": lambda redaction, label: redaction._facts(label, 2),
+    "worker seen": lambda redaction, label: redaction._facts(label, 2),
+    "worker killed": lambda redaction, label: redaction._facts(label, 1),
+    "worker lost": lambda redaction, label: redaction._facts(label, 3),
+    "worker name": lambda redaction, label: redaction._own(label),
+    "thread": lambda redaction, label: redaction._thread(label),
+    "not instrumented": lambda redaction, label: redaction._reason(label),
+}
+
+
+def _split(raw: bytes) -> Iterator[memoryview]:
+    """The batches of a frame, up to one that is damaged."""
+    try:
+        yield from frame.split(raw)
+    except ValueError:
+        return
+
+
+def _header(found: Frame) -> dict[str, Any]:
+    try:
+        if found.type == META:
+            return frame.decode_json(found.raw)
+    except ValueError as error:
+        raise DamagedRecording(
+            f"the header of the recording cannot be read ({error})", expected="a JSON object"
+        ) from error
+    raise DamagedRecording("the recording has no header", expected="a META frame first")
+
+
+def _numbers(value: Any) -> Any:
+    """A count, or a list of counts."""
+    counts = value if isinstance(value, list) else [value]
+    kept = [n if isinstance(n, int | float) else 0 for n in counts]
+    return kept if isinstance(value, list) else kept[0]
+
+
+def _only_numbers(label: str) -> str:
+    return " ".join(word for word in label.split() if word.lstrip("-").isdecimal())
+
+
+def _read(indices: Ints, texts: list[str]) -> list[str]:
+    """Texts by their indices; "" for what is none."""
+    return [texts[i] if 0 <= i < len(texts) else "" for i in indices.tolist()]
+
+
+def _packed(values: Any) -> Column:
+    return "q", 0, np.asarray(values, "<i8").tobytes()

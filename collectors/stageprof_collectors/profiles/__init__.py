@@ -1,0 +1,1 @@
+"""Stacks with their time, and the GIL: who held it, who waited."""

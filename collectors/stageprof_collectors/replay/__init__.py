@@ -1,0 +1,1 @@
+"""The run once more, without a cause of slowness."""

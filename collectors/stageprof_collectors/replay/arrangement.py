@@ -1,0 +1,85 @@
+"""Programs in another order: graphs that were handed over one by one, handed over together.
+
+What a thread does between one call and the next (it makes a graph, it looks at a result) it still
+does; but all graphs are made first, go in one message, and are waited for once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from stageprof_collectors.account.path import Step
+from stageprof_collectors.account.program import Kind, Op, Program
+
+#: What a message to the scheduler or the fetching of a result takes however little is in it, at
+#: most, ns: several hops between event loops. What is longer is so for what it carries.
+ONCE: Final = 20_000_000
+
+
+def together(programs: Iterable[Program], groups: Iterable[Iterable[int]]) -> list[Program]:
+    """The programs with the graphs of each group handed over as one.
+
+    Args:
+        programs: of the region and of tasks.
+        groups: indices of graphs that one thread handed over one after another; graphs of that
+            thread between them go along.
+    """
+    wanted = [frozenset(group) for group in groups]
+    return [_arranged(program, wanted) for program in programs]
+
+
+def _arranged(program: Program, groups: list[frozenset[int]]) -> Program:
+    ops = program.ops
+    for group in groups:
+        ops = _joined(ops, group)
+    return Program(program.run, ops)
+
+
+def _joined(ops: list[Op], group: frozenset[int]) -> list[Op]:
+    mine = [i for i, op in enumerate(ops) if op.kind == Kind.GRAPH and op.on[0] in group]
+    if len(mine) < 2:
+        return ops
+    first, end = mine[0], mine[-1] + 1
+    while end < len(ops) and ops[end].kind == Kind.WAIT:
+        end += 1
+    stretch = ops[first:end]
+    if any(op.kind not in (Kind.GRAPH, Kind.WAIT) for op in stretch):
+        return ops
+    return [*ops[:first], *_one(stretch), *ops[end:]]
+
+
+def _one(stretch: list[Op]) -> list[Op]:
+    """All graphs of a stretch at the instant of its first, and one wait at that of its last."""
+    graphs = [op for op in stretch if op.kind == Kind.GRAPH]
+    waits = [op for op in stretch if op.kind == Kind.WAIT]
+    at, way = graphs[0].at, _shared([op.after for op in graphs])
+    made = [step for op in graphs for step in op.before]
+    found = [Op(Kind.GRAPH, at, graphs[0].on, made, way)]
+    found += [Op(Kind.GRAPH, at, op.on, [], way) for op in graphs[1:]]
+    if waits:
+        on = sorted({run for op in waits for run in op.on})
+        before = [step for op in waits for step in op.before]
+        found.append(Op(Kind.WAIT, waits[-1].at, on, before, _shared([op.after for op in waits])))
+    return found
+
+
+def _shared(ways: list[list[Step]]) -> list[Step]:
+    """Ways as one: what each takes at least is there once."""
+    once = min([ONCE, *(_length(way) for way in ways)])
+    return [*ways[0], *(step for way in ways[1:] for step in _without(way, once))]
+
+
+def _length(way: list[Step]) -> int:
+    return sum(step.stop - step.start for step in way)
+
+
+def _without(way: list[Step], ns: int) -> list[Step]:
+    """What is left of a way without its first so many ns."""
+    left = []
+    for step in way:
+        gone = min(ns, step.stop - step.start)
+        ns -= gone
+        if step.start + gone < step.stop:
+            left.append(step._replace(start=step.start + gone))
+    return left

@@ -1,0 +1,175 @@
+"""The run without some times of trouble: what a worker could not do then, it would have done.
+
+Trouble is when a worker's loop was busy with something that should not be (moving results to disk
+and back) or held its tasks up (paused). Of each part of a run, what lies in its worker's trouble is
+taken away; the task's own function goes on meanwhile on its thread, more slowly perhaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stageprof_collectors.account.intervals import innermost
+from stageprof_collectors.account.path import Step
+from stageprof_collectors.account.timeline import Columns, Ints
+from stageprof_collectors.replay.replay import Change
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: Of each kind so many runs are compared, each with each.
+ALIKE: Final = 100
+#: Two runs tell something if what they met of trouble differs by this part of their time.
+APART: Final = 0.3
+#: So many pairs of runs have to tell.
+PAIRS: Final = 20
+#: Shorter runs say more of the clock than of trouble.
+LONG_NS: Final = 5_000_000
+
+Interval = tuple[int, int]
+Floats = NDArray[np.float64]
+
+
+class Covered:
+    """How much of any interval some others cover, ns."""
+
+    def __init__(self, spans: Iterable[Interval]) -> None:
+        merged = innermost((a, b, None) for a, b in spans)
+        ends = np.array([(a, b) for a, b, _ in merged], np.int64).reshape(-1, 2)
+        lengths = ends[:, 1] - ends[:, 0]
+        before = np.concatenate([[0], np.cumsum(lengths)[:-1]]) if len(ends) else lengths
+        self._at = ends.reshape(-1)
+        self._sum = np.stack([before, before + lengths], axis=1).reshape(-1)
+
+    def of(self, start: Ints, stop: Ints) -> Floats:
+        """The length of what is covered of each [start, stop)."""
+        if not len(self._at):
+            return np.zeros(len(start))
+        until = [
+            np.interp(t.astype(float), self._at.astype(float), self._sum) for t in (start, stop)
+        ]
+        found: Floats = np.maximum(until[1] - until[0], 0.0)
+        return found
+
+
+def relief(
+    recording: Recording,
+    trouble: Mapping[int, Sequence[Interval]],
+    *,
+    steps: frozenset[int] = frozenset(),
+    gone: Ints | None = None,
+    slowed: bool = False,
+) -> Change:
+    """The change that takes trouble away.
+
+    Args:
+        recording: of what.
+        trouble: by a worker's place, when it was in trouble (ns).
+        steps: step codes that are trouble where they belong to no run.
+        gone: rows of runs that would not have happened at all.
+        slowed: whether runs during trouble would have taken no longer than others of their kind.
+    """
+    runs = recording.timeline.runs
+    parts = {name: np.ones(len(runs["run"])) for name in ("lead", "fetch", "begin", "lag")}
+    ends = run_windows(recording, runs)
+    for place, spans in trouble.items():
+        mine = recording.timeline.at.of(place)
+        covered = Covered(spans)
+        for name, (start, stop) in ends.items():
+            parts[name][mine] = _left(covered, start[mine], stop[mine])
+    # What is fetched comes from a worker whose loop may be the one in trouble.
+    everybodys = Covered(span for spans in trouble.values() for span in spans)
+    parts["fetch"] = _left(everybodys, *ends["fetch"])
+    compute = _unslowed(recording, trouble) if slowed else np.ones(len(runs["run"]))
+    if gone is not None:
+        for factor in (compute, *parts.values()):
+            factor[gone] = 0.0
+    return Change(
+        compute=compute,
+        lead=parts["lead"],
+        fetch=parts["fetch"],
+        begin=parts["begin"],
+        lag=parts["lag"],
+        serial=_serial(steps),
+    )
+
+
+def _unslowed(recording: Recording, trouble: Mapping[int, Sequence[Interval]]) -> Floats:
+    """What is left of each run's time without what trouble on its host added to it.
+
+    Runs of one kind that met more of it are compared with those that met less; by how much that
+    made them longer is the same for all kinds, or too few runs would tell.
+    """
+    runs, met = recording.timeline.runs, _met(recording, trouble)
+    took = np.log(np.maximum(runs["stop"] - runs["start"], 1).astype(float))
+    slopes: list[Floats] = []
+    kinds = recording.prefixes
+    told = (runs["seen"] == 1) & (runs["stop"] - runs["start"] >= LONG_NS)
+    for kind in set(kinds[told & (met > 0)].tolist()):
+        mine = np.flatnonzero(told & (kinds == kind))[:ALIKE]
+        i, j = np.triu_indices(len(mine), k=1)
+        more = met[mine[j]] - met[mine[i]]
+        far = np.abs(more) >= APART
+        slopes.append((took[mine[j]] - took[mine[i]])[far] / more[far])
+    every = np.concatenate(slopes) if slopes else np.zeros(0)
+    rate = max(0.0, float(np.median(every))) if len(every) >= PAIRS else 0.0
+    left: Floats = np.exp(-rate * met)
+    return left
+
+
+def _met(recording: Recording, trouble: Mapping[int, Sequence[Interval]]) -> Floats:
+    """The part of each run during which a worker on its host was in trouble."""
+    runs, places = recording.timeline.runs, recording.store.places
+    met = np.zeros(len(runs["run"]))
+    hosts = [place.host for place in places]
+    for host in {hosts[place] for place in trouble}:
+        covered = Covered(
+            span for p, spans in trouble.items() if hosts[p] == host for span in spans
+        )
+        mine = [i for i, name in enumerate(hosts) if name == host]
+        rows = np.flatnonzero(np.isin(runs["wplace"], mine))
+        start, stop = runs["start"][rows], runs["stop"][rows]
+        met[rows] = 1.0 - _left(covered, start, stop)
+    return met
+
+
+def _left(covered: Covered, start: Ints, stop: Ints) -> Floats:
+    """The fraction of each interval that is left."""
+    whole = np.maximum(stop - start, 1).astype(float)
+    left: Floats = np.clip(1.0 - covered.of(start, stop) / whole, 0.0, 1.0)
+    return left
+
+
+def run_windows(recording: Recording, runs: Columns) -> dict[str, tuple[Ints, Ints]]:
+    """From when to when each part of each run was, as the replay means them."""
+    cause = recording.timeline.depends.cause
+    led = np.where(cause >= 0, runs["finished"][np.maximum(cause, 0)], runs["assigned"])
+    known = np.where(runs["finished"] > 0, runs["finished"], runs["stop"])
+    free = np.maximum(runs["ready"], thread_free(runs))
+    return {
+        "lead": (np.minimum(led, runs["received"]), runs["received"]),
+        "fetch": (runs["received"], runs["ready"]),
+        "begin": (np.minimum(free, runs["start"]), runs["start"]),
+        "lag": (runs["stop"], np.maximum(known, runs["stop"])),
+    }
+
+
+def thread_free(runs: Columns) -> Ints:
+    """When the run before on the same thread had stopped, ns; 0 where there is none."""
+    found = np.zeros(len(runs["run"]), np.int64)
+    order = np.lexsort((runs["start"], runs["thread"], runs["wplace"]))
+    a, b = order[:-1], order[1:]
+    same = (runs["wplace"][a] == runs["wplace"][b]) & (runs["thread"][a] == runs["thread"][b])
+    same &= (runs["wplace"][a] >= 0) & (runs["stop"][a] <= runs["start"][b])
+    found[b[same]] = runs["stop"][a[same]]
+    return found
+
+
+def _serial(steps: frozenset[int]) -> Callable[[Step], float] | None:
+    if not steps:
+        return None
+    return lambda step: 0.0 if step.what.step in steps else 1.0

@@ -1,0 +1,41 @@
+"""What a change would take from the blocking account: the cost of what it takes away.
+
+Not what it saves: that is a replay's to say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from stageprof_collectors.account.path import Step
+from stageprof_collectors.account.timeline import Columns
+from stageprof_collectors.replay.replay import Change
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: Parts of a run in their order, each with the instant that ends it.
+_PARTS: Final = (
+    ("lead", "received"),
+    ("fetch", "ready"),
+    ("begin", "start"),
+    ("compute", "stop"),
+)
+
+
+def toll(recording: Recording, change: Change) -> float:
+    """Seconds of the blocking account that a change takes away."""
+    runs = recording.timeline.runs
+    gone = sum((s.stop - s.start) * (1 - _left(runs, s, change)) for s in recording.path_steps)
+    return max(0.0, gone / 1e9)
+
+
+def _left(runs: Columns, step: Step, change: Change) -> float:
+    """The fraction that is left of a piece of the critical path."""
+    if step.run < 0:
+        return change.serial(step) if change.serial and step.run == -1 else 1.0
+    part = next((p for p, end in _PARTS if step.start < runs[end][step.run]), "lag")
+    factor = getattr(change, part)
+    return float(factor[step.run]) if isinstance(factor, np.ndarray) else float(factor)

@@ -1,0 +1,154 @@
+"""Clocks: from each place's own to the client's, with the error of the estimate.
+
+Places measured many small round trips to the scheduler's clock. Of those within a window the one
+with the smallest round trip tells the offset best, and half of it bounds the error (Cristian,
+1989; the filter is NTP's). Drift is followed from window to window. What causality says more
+(a task cannot start before it was assigned, nor be reported before it ended) is applied by the
+caller through `shift`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stageprof_collectors.storage.rows import Rows
+from stageprof_collectors.storage.store import Store
+
+Ints = NDArray[np.int64]
+
+#: Round trips are compared within windows of this length.
+WINDOW_NS = 5_000_000_000
+
+
+@dataclass
+class Clock:
+    """How to read one place's stamps: `t + offset(t)` is the reference's clock."""
+
+    #: instants of the place's own clock, and the offset there; constant beyond the ends
+    knots: Ints = field(default_factory=lambda: np.zeros(1, np.int64))
+    offsets: Ints = field(default_factory=lambda: np.zeros(1, np.int64))
+    #: bound of the error of the offset, ns; -1 if nothing is known
+    error: int = 0
+    #: added by causality, ns
+    shift: int = 0
+
+    def read(self, t: Ints) -> Ints:
+        """Stamps of the place -> the reference's clock, ns."""
+        if len(self.knots) == 1:
+            constant: Ints = t + (int(self.offsets[0]) + self.shift)
+            return constant
+        base = self.knots[0]
+        drift = np.interp((t - base).astype(float), (self.knots - base).astype(float), self.offsets)
+        drifting: Ints = t + np.rint(drift).astype(np.int64) + self.shift
+        return drifting
+
+    @property
+    def offset(self) -> int:
+        """The offset in the middle of what is known, ns."""
+        return int(self.offsets[len(self.offsets) // 2]) + self.shift
+
+
+def align(store: Store, reference: int) -> list[Clock]:
+    """A clock for each place of a recording, to the clock of place `reference`."""
+    if not store.places:
+        return []
+    rows = Rows(store.table("ping")["place"])
+    links = {p: _link(store, rows.of(p)) for p in range(len(store.places))}
+    hub = {p: _hub(store, p, rows.of(p)) for p in links}
+    home = _to_hub(links, reference, hub[reference])
+    return [_compose(store, p, links, hub, home, reference) for p in links]
+
+
+@dataclass
+class _Link:
+    """Knots of `scheduler clock - own clock`."""
+
+    knots: Ints
+    offsets: Ints
+    error: int
+
+
+def _link(store: Store, mine: Ints) -> _Link | None:
+    """From the rows of a place's round trips."""
+    if not len(mine):
+        return None
+    table = store.table("ping")
+    sent, received = table["sent"][mine], table["received"][mine]
+    trip = received - sent
+    theta = table["peer_clock"][mine] - (sent + trip // 2)
+    best = _best(sent, trip)
+    return _Link(sent[best] + trip[best] // 2, theta[best], int(trip[best].max()) // 2)
+
+
+def _best(sent: Ints, trip: Ints) -> Ints:
+    """Index of the smallest round trip in each window."""
+    window = (sent - sent.min()) // WINDOW_NS
+    order = np.lexsort((trip, window))
+    ordered = window[order]
+    first = np.append(True, ordered[1:] != ordered[:-1])
+    found: Ints = order[first]
+    return found
+
+
+def _hub(store: Store, p: int, mine: Ints) -> int:
+    """The scheduler that a place's round trips went to: by address, or the only one."""
+    schedulers = [i for i, place in enumerate(store.places) if place.role == "scheduler"]
+    if p in schedulers:
+        return p
+    table = store.table("ping")
+    peers = {store.strings[i] for i in np.unique(table["peer"][mine])}
+    named = [i for i in schedulers if store.places[i].name in peers]
+    return (named or schedulers or [-1])[0]
+
+
+def _to_hub(links: dict[int, _Link | None], p: int, hub: int) -> _Link:
+    link = links.get(p)
+    if p == hub or link is None:
+        zero = np.zeros(1, np.int64)
+        return _Link(zero, zero.copy(), 0 if p == hub else -1)
+    return link
+
+
+def _compose(
+    store: Store,
+    p: int,
+    links: dict[int, _Link | None],
+    hub: dict[int, int],
+    home: _Link,
+    reference: int,
+) -> Clock:
+    if _same_process(store, p, reference):
+        return Clock()
+    up = _to_hub(links, p, hub[p])
+    if up.error < 0 or home.error < 0:
+        return Clock(error=0 if _same_process(store, hub[p], reference) and p == hub[p] else -1)
+    if _same_process(store, hub[p], reference):
+        home = _Link(np.zeros(1, np.int64), np.zeros(1, np.int64), 0)
+    knots = up.knots if p != hub[p] else home.knots + home.offsets
+    at_hub = knots + (up.offsets if p != hub[p] else 0)
+    back = np.interp(
+        (at_hub - at_hub[0]).astype(float),
+        (home.knots + home.offsets - at_hub[0]).astype(float),
+        home.offsets.astype(float),
+    )
+    offsets = (at_hub - knots) - np.rint(back).astype(np.int64)
+    clock = Clock(knots, offsets, up.error + home.error)
+    return _snap(store, p, reference, clock)
+
+
+def _snap(store: Store, p: int, reference: int, clock: Clock) -> Clock:
+    """On one machine the monotonic clock is shared: an offset that may be zero is zero."""
+    same_host = store.places[p].host == store.places[reference].host
+    if same_host and bool((np.abs(clock.offsets) <= clock.error).all()):
+        return Clock(error=clock.error)
+    return clock
+
+
+def _same_process(store: Store, p: int, q: int) -> bool:
+    if p < 0 or q < 0:
+        return False
+    a, b = store.places[p], store.places[q]
+    return (a.host, a.pid) == (b.host, b.pid)

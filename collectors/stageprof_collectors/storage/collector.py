@@ -1,0 +1,259 @@
+"""Where a session's batches go: into the file (or memory) as they come, and into the live view.
+
+Batches arrive on event loops, which must not wait; a thread of the collector narrows and writes
+them. What the live view shows is read off the batches' heads.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import queue
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.storage.file import Writer
+from stageprof_collectors.storage.merge import merge
+from stageprof_collectors.storage.store import Store
+from stageprof_runtime.errors import RecordingNotWritable, StageprofError, UsageError
+from stageprof_runtime.stage import Stage, stage_of
+from stageprof_runtime.system import surroundings
+
+logger = logging.getLogger("stageprof")
+
+#: Seconds that batches are gathered before those of one place are written as one; what is lost
+#: if this process is killed.
+GATHER_S = 0.5
+#: So many batches in that time come from many places, each of which tells of little; the more of
+#: it is written as one, the less room it takes. So a file's are gathered for longer then.
+CROWD = 100
+CROWD_S = 2.0
+
+
+class _Head(msgspec.Struct):
+    """What of a batch the live view needs."""
+
+    place: tuple[str, str, int, str, int]
+    now: int = 0
+    counts: tuple[int, int, int] = (0, 0, 0)
+
+
+@dataclass
+class Live:
+    """How far the run is: per place, its latest step and counts."""
+
+    #: place's name -> step code; 0 if between steps
+    now: dict[str, int] = field(default_factory=dict)
+    #: place's name -> (tasks, assigned, finished)
+    counts: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+
+    @property
+    def tasks(self) -> tuple[int, int, int]:
+        """Tasks known, assigned and finished, over all schedulers."""
+        counts = list(self.counts.values())  # another thread may add a place meanwhile
+        sums = [sum(column) for column in zip(*counts, strict=True)] or [0, 0, 0]
+        return sums[0], sums[1], sums[2]
+
+    @property
+    def stage(self) -> Stage:
+        """The stage that most likely holds the caller up now."""
+        now = {place.partition(" ")[0]: step for place, step in dict(self.now).items() if step}
+        known, assigned, done = self.tasks
+        if "client" in now:
+            return stage_of(now["client"])
+        if assigned > done:
+            return Stage.EXECUTION
+        if "scheduler" in now:
+            return stage_of(now["scheduler"])
+        return Stage.SCHEDULING if known > done else Stage.OUTSIDE
+
+
+class Collector:
+    """Takes batches until it is closed; `recording` is what they make.
+
+    Args:
+        path: the file to write; None keeps the recording in memory.
+        label: what was recorded, for the recording's header.
+        savable: keep in memory what `save` needs, too; only where there is no file.
+
+    Raises:
+        RecordingNotWritable: the file cannot be begun.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None, label: str = "", *, savable: bool = False
+    ) -> None:
+        header = describe(label)
+        self.path = None if path is None else os.fspath(path)
+        self.live = Live()
+        self._writer = None if path is None else Writer(path, header)
+        #: the recording itself where there is no file
+        self._store = Store(header)
+        #: the batches as a file would hold them, if somebody may ask for one
+        self._kept: list[bytes] | None = [] if savable and path is None else None
+        #: held while the store grows, and by those who look at it meanwhile
+        self.lock = threading.Lock()
+        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._told = False
+        self._thread = threading.Thread(target=self._run, name="stageprof-collector", daemon=True)
+        self._thread.start()
+
+    def take(self, batch: bytes) -> None:
+        """Hand over one batch; returns at once."""
+        self._queue.put(batch)
+
+    @property
+    def growing(self) -> Store:
+        """The recording itself where there is no file; look at it with `lock` held."""
+        return self._store
+
+    def snapshot(self) -> Recording:
+        """What is in memory now, as a recording that grows no more."""
+        with self.lock:
+            return Recording(self._store.copy())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what is in memory now to a file that is not there yet.
+
+        Raises:
+            RecordingNotWritable: it cannot be written there, or a file is there.
+            UsageError: nothing was kept for it.
+        """
+        if self._kept is None:
+            raise UsageError("what was recorded was not kept for saving")
+        with self.lock:
+            batches = self._kept.copy()
+        save(path, self._store.header, batches)
+
+    def close(self) -> Recording:
+        """Take no more; everything handed over is in the recording that this returns.
+
+        It raises nothing, for the user's block ends here: where the file is gone or was overwritten
+        the recording is empty, and says so.
+        """
+        self._queue.put(None)
+        self._thread.join()
+        if self._writer is not None:
+            self._writer.close()
+            self._tell(self._writer.failed)
+            return self._reopened(self._writer.path)
+        self._store.complete, self._store.incomplete_reason = True, ""
+        return Recording(self._store)
+
+    def _reopened(self, path: Path) -> Recording:
+        try:
+            return Recording.open(path)
+        except (StageprofError, OSError) as error:
+            self._store.incomplete_reason = f"the file cannot be read: {error}"
+            logger.warning("stageprof: nothing was recorded: %s", error)
+            return Recording(self._store, self.path)
+
+    def _run(self) -> None:
+        more = True
+        while more:
+            more = self._gather()
+
+    def _gather(self) -> bool:
+        """Keep what comes within a while after the next batch; False once there is no more."""
+        batches: list[bytes] = []
+        deadline = math.inf
+        while (rest := deadline - time.monotonic()) > 0:
+            try:
+                batch = self._queue.get(timeout=None if math.isinf(rest) else rest)
+            except queue.Empty:
+                break
+            if batch is None:
+                self._keep(batches)
+                return False
+            self._look(batch)
+            batches.append(batch)
+            if len(batches) == 1:
+                deadline = time.monotonic() + GATHER_S
+            elif len(batches) == CROWD and self._writer is not None:  # in memory nothing is gained
+                deadline += CROWD_S - GATHER_S
+        self._keep(batches)
+        return True
+
+    def _keep(self, batches: list[bytes]) -> None:
+        if self._writer is None:
+            batches = batches if self._kept is None else merge(batches)
+            with self.lock:
+                taken = [batch for batch in batches if self._store.add(batch)]
+                if self._kept is not None:
+                    self._kept += taken
+        elif batches:
+            self._writer.write(*merge(batches))
+            self._tell(self._writer.failed)
+
+    def _tell(self, failed: str) -> None:
+        if failed and not self._told:
+            self._told = True
+            logger.warning(
+                "stageprof: recording to %s stopped: %s. What was recorded until now is kept and "
+                "the run goes on. Free some space or record elsewhere; to silence this, set the "
+                "level of the logger 'stageprof'.",
+                self.path,
+                failed,
+            )
+
+    def _look(self, batch: bytes) -> None:
+        try:
+            head = msgspec.msgpack.decode(batch, type=_Head)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return
+        role, name = head.place[0], head.place[3]
+        self.live.now[f"{role} {name}"] = head.now
+        if any(head.counts):
+            self.live.counts[name] = head.counts
+
+
+def save(path: str | os.PathLike[str], header: dict[str, Any], batches: list[bytes]) -> None:
+    """Write a whole recording to a file that is not there yet.
+
+    Raises:
+        RecordingNotWritable: it cannot be written there, or a file is there.
+    """
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except (OSError, ValueError) as error:
+        raise RecordingNotWritable(
+            f"cannot save to {path} ({getattr(error, 'strerror', None) or error})",
+            expected="a name that no file has yet, in a folder that you may write to",
+            do="choose another name",
+        ) from error
+    failed = _written(path, header, batches)
+    if failed:
+        Path(path).unlink(missing_ok=True)
+        raise RecordingNotWritable(
+            f"{path} could not be written ({failed})",
+            expected="room for the recording",
+            do="free some space, and save again",
+        )
+
+
+def _written(path: str | os.PathLike[str], header: dict[str, Any], batches: list[bytes]) -> str:
+    """Why it could not be written; "" if it was."""
+    try:
+        with Writer(path, header) as writer:
+            writer.write(*batches)
+    except RecordingNotWritable as error:  # there is no room for its header
+        return str(error)
+    return writer.failed
+
+
+def describe(label: str) -> dict[str, Any]:
+    """The header of a recording made here: versions and machine, nothing that may be secret."""
+    return {
+        "label": label,
+        **surroundings(),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "program": Path(sys.argv[0]).name if sys.argv else "",
+    }

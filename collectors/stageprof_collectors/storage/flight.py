@@ -1,0 +1,260 @@
+"""A flight recorder's segments, made into a recording like any other.
+
+The oldest segment that is there says what had been told before it; everything is counted from
+there: batches, what was dropped, and what stageprof cost.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from stageprof_collectors.storage.file import Writer
+from stageprof_collectors.storage.merge import merge
+from stageprof_runtime.errors import NotARecording, RecordingNotWritable
+from stageprof_runtime.event import Place
+from stageprof_runtime.flight import record as layout
+from stageprof_runtime.flight.folder import CURRENT
+from stageprof_runtime.flight.record import ABOUT, BASIS, BATCHES, Record
+from stageprof_runtime.flight.segments import SUFFIX
+
+#: Raw bytes of the batches that are put together at once.
+LOT: Final = 32 << 20
+
+_decode = msgspec.msgpack.decode
+_encode = msgspec.msgpack.encode
+#: A batch, field by field, each still packed.
+_Batch = dict[str, msgspec.Raw]
+#: What a recorder says of its machine that a recording's header holds.
+_ABOUT: Final = (
+    "stageprof", "dask", "distributed", "python", "platform", "machine", "cpus", "program",
+)  # fmt: skip
+#: The year 2100 in ms, for what anybody may have written.
+_LATEST: Final = 4_102_444_800_000
+_ERRORS: Final = (
+    msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError, OverflowError
+)  # fmt: skip
+
+
+@dataclass
+class Window:
+    """What of a cluster's life a flight recording covers; times as ISO texts."""
+
+    address: str = ""
+    began: str = ""
+    until: str = ""
+    seconds: float = 0.0
+    #: what was asked of the recorder
+    minutes: float = 0.0
+    size: int = 0
+    #: whether there was something before, which is overwritten
+    overwritten: bool = False
+    #: batches that the recorder could not keep since the cluster began, by reason
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def cut(self) -> bool:
+        """Whether the limit in bytes left less than the minutes asked for."""
+        return self.overwritten and self.seconds < 60 * self.minutes
+
+
+def assemble(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> Window:
+    """Write the recording at `path` that the segments in a folder hold.
+
+    Args:
+        folder: of segments; or one that a recorder was given, whose latest are taken.
+        path: the recording; one that is there is replaced.
+
+    Raises:
+        NotARecording: there is no segment.
+        RecordingNotWritable: `path` cannot be written, or there is no room.
+    """
+    reel = Reel(_segments(Path(folder)))
+    if not reel.records:
+        raise _nothing(folder, f"*{SUFFIX} files in which nothing can be read")
+    with Writer(path, reel.header) as writer:
+        for lot in _lots(reel):
+            writer.write(*merge(lot))
+    if writer.failed:
+        raise RecordingNotWritable(
+            f"{path} could not be written to the end ({writer.failed})",
+            expected="room for the recording",
+            do="free some space, and dump again",
+        )
+    return reel.window
+
+
+def _segments(folder: Path) -> list[Path]:
+    """In the order in which they were written."""
+    for place in (folder / CURRENT, folder):
+        found = sorted(place.glob(f"*{SUFFIX}")) if place.is_dir() else []
+        if found:
+            return found
+    raise _nothing(folder, "no flight recording")
+
+
+def _nothing(folder: str | os.PathLike[str], what: str) -> NotARecording:
+    return NotARecording(
+        f"{os.fspath(folder)} holds {what}",
+        expected=f"*{SUFFIX} files, as a recorder with --stageprof-dir leaves them",
+        do="name the folder that was given to it",
+    )
+
+
+class Reel:
+    """The segments one after the other: iterating gives their batches, counted from the first."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self._paths = paths
+        self._starts: dict[Place, _Start] = {}
+        #: how many can be read
+        self.records = 0
+        self.window = self._seen()
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What the recording's header shall hold."""
+        window = self.window
+        label = f"Flight recording {_span(window)} of {window.address}"
+        return {
+            **{name: self._about.get(name, "") for name in _ABOUT},
+            "label": label,
+            "started": window.began,
+            "flight": asdict(window),
+        }
+
+    def _seen(self) -> Window:
+        """One pass over all records, which are many megabytes, without keeping them."""
+        first = last = 0
+        self._about: dict[str, Any] = {}
+        latest: dict[str, Any] = {}
+        for record in self._records():
+            if record.kind == ABOUT:
+                latest = layout.decode_json(record.raw)
+                self._about = self._about or latest
+            first, last = first or record.written, max(last, record.written)
+            self.records += 1
+        about, first, last = self._about, min(first, _LATEST), min(last, _LATEST)
+        return Window(
+            str(about.get("address", "")), _moment(first), _moment(last),
+            (last - first) / 1e3, _number(about.get("minutes")),
+            int(_number(about.get("size"))), _number(about.get("number")) > 1,
+            _counts(latest.get("dropped")),
+        )  # fmt: skip
+
+    def _records(self) -> Iterator[Record]:
+        for path in self._paths:
+            try:
+                with path.open("rb") as file:
+                    yield from layout.records(file)
+            except FileNotFoundError:  # it was overwritten just now
+                continue
+
+    def __iter__(self) -> Iterator[bytes]:
+        based = False
+        for record in self._records():
+            if record.kind == BASIS and not based:
+                for batch in layout.split(record.raw):
+                    yield from self._begun(batch)
+            elif record.kind == BATCHES:
+                based = True
+                for batch in layout.split(record.raw):
+                    yield from self._counted(batch)
+
+    def _begun(self, batch: bytes) -> Iterator[bytes]:
+        """What a place had told before, as its first batch."""
+        try:
+            raw = _decode(batch, type=_Batch)
+            start = _Start(raw)
+            found = start.first(raw)
+            self._starts[_place(raw)] = start
+        except _ERRORS:
+            return
+        yield found
+
+    def _counted(self, batch: bytes) -> Iterator[bytes]:
+        """A batch with all that is counted from the beginning of its place counted from there."""
+        try:
+            raw = _decode(batch, type=_Batch)
+            start = self._starts.get(_place(raw))
+            found = batch if start is None else start.since(raw)
+        except _ERRORS:
+            return
+        if found:
+            yield found
+
+
+class _Start:
+    """How far a place had counted when the recording begins."""
+
+    def __init__(self, raw: _Batch) -> None:
+        self._seq = _decode(raw["seq"], type=int)
+        self._drops = _decode(raw["drops"], type=dict[str, int])
+        self._cost = _decode(raw["cost"], type=dict[str, tuple[int, int]])
+
+    def first(self, raw: _Batch) -> bytes:
+        """The place's first batch: nothing is counted yet."""
+        return _changed(raw, 0, {}, {})
+
+    def since(self, raw: _Batch) -> bytes:
+        """A later batch, counted from here; b"" if it is none."""
+        seq = _decode(raw["seq"], type=int) - self._seq
+        drops = _decode(raw["drops"], type=dict[str, int])
+        cost = _decode(raw["cost"], type=dict[str, tuple[int, int]])
+        more = {why: n - self._drops.get(why, 0) for why, n in drops.items()}
+        spent = {hook: self._spent(hook, *now) for hook, now in cost.items()}
+        return _changed(raw, seq, {why: n for why, n in more.items() if n > 0}, spent) * (seq > 0)
+
+    def _spent(self, hook: str, calls: int, ns: int) -> tuple[int, int]:
+        before = self._cost.get(hook, (0, 0))
+        return max(0, calls - before[0]), max(0, ns - before[1])
+
+
+def _changed(raw: _Batch, seq: int, drops: dict[str, int], cost: dict[str, Any]) -> bytes:
+    new = {"seq": seq, "drops": drops, "cost": cost}
+    return _encode(raw | {name: msgspec.Raw(_encode(value)) for name, value in new.items()})
+
+
+def _place(raw: _Batch) -> Place:
+    return Place(*_decode(raw["place"], type=tuple[str, str, int, str, int]))
+
+
+def _lots(batches: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """As many batches as memory is spared for."""
+    lot: list[bytes] = []
+    size = 0
+    for batch in batches:
+        lot.append(batch)
+        size += len(batch)
+        if size >= LOT:
+            yield lot
+            lot, size = [], 0
+    if lot:
+        yield lot
+
+
+def _span(window: Window) -> str:
+    """`2026-11-21 20:55:13 to 21:05:13`, or with both days."""
+    began, until = (datetime.fromisoformat(text) for text in (window.began, window.until))
+    end = f"{until:%H:%M:%S}" if began.date() == until.date() else f"{until:%Y-%m-%d %H:%M:%S}"
+    return f"{began:%Y-%m-%d %H:%M:%S} to {end}"
+
+
+def _moment(ms: int) -> str:
+    return datetime.fromtimestamp(ms // 1000).astimezone().isoformat()
+
+
+def _number(value: object) -> float:
+    sound = isinstance(value, int | float) and 0 <= value < _LATEST
+    return value if sound and isinstance(value, int | float) else 0
+
+
+def _counts(value: object) -> dict[str, int]:
+    found = value.items() if isinstance(value, dict) else ()
+    return {str(why)[:200]: int(_number(n)) for why, n in found}

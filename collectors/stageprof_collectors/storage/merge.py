@@ -1,0 +1,100 @@
+"""Many small batches of one place as one: ten a second from every worker would be slow to open.
+
+Batches as they are shipped: int64 or float64 columns, keys one by one. Merged they say in
+`merged` how many they were, so that what is missing between them is still counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import msgspec
+import numpy as np
+
+from stageprof_collectors.storage.columns import Ints, narrowed
+from stageprof_collectors.storage.key import join_arrays
+from stageprof_collectors.storage.shipment import Column, Part, Shipment, decode
+from stageprof_collectors.storage.words import decode_texts
+from stageprof_runtime.errors import DamagedRecording
+from stageprof_runtime.event import KEYS, TEXT, Place
+
+#: Rows of a merged batch; a batch with more stays by itself.
+MOST = 20_000
+
+
+def merge(batches: Iterable[bytes]) -> list[bytes]:
+    """Batches as shipped, in order -> fewer as the file holds them; damaged ones are left out."""
+    lots: dict[Place, list[Shipment]] = {}
+    rows: Counter[Place] = Counter()
+    out: list[bytes] = []
+    for shipment in _decoded(batches):
+        place, more = shipment.place, sum(part.rows for part in shipment.parts.values())
+        lot = lots.setdefault(place, [])
+        if lot and not _fits(lot[-1], shipment, rows[place] + more):
+            out.append(_joined(lot))
+            lot.clear()
+            rows[place] = 0
+        lot.append(shipment)
+        rows[place] += more
+    return out + [_joined(lot) for lot in lots.values() if lot]
+
+
+def _decoded(batches: Iterable[bytes]) -> Iterator[Shipment]:
+    for batch in batches:
+        try:
+            shipment = decode(batch)
+            decode_texts(shipment.strings)
+        except (DamagedRecording, ValueError):
+            continue
+        yield shipment
+
+
+def _fits(last: Shipment, s: Shipment, rows: int) -> bool:
+    """Whether a batch follows others without a gap, whole and as shipped; they have `rows` then."""
+    plain = all(column[0] in "qdK" for part in s.parts.values() for column in part.columns.values())
+    return s.seq == last.seq + 1 and rows <= MOST and plain and not s.skipped and not last.skipped
+
+
+def _joined(lot: list[Shipment]) -> bytes:
+    if len(lot) == 1:
+        return narrowed(lot[0])
+    strings: dict[str, int] = {"": 0}
+    meanings = [_meaning(shipment, strings) for shipment in lot]
+    parts: dict[str, Part] = {}
+    for name in dict.fromkeys(name for shipment in lot for name in shipment.parts):
+        mine = [(s.parts[name], m) for s, m in zip(lot, meanings, strict=True) if name in s.parts]
+        parts[name] = _part(mine)
+    text = msgspec.msgpack.encode(list(strings))
+    last, merged = lot[-1], sum(s.merged for s in lot)
+    whole = last._replace(
+        strings=text, string_count=len(strings), parts=parts, merged=merged, first=lot[0].first
+    )
+    return narrowed(whole)
+
+
+def _meaning(shipment: Shipment, strings: dict[str, int]) -> Ints:
+    """For each text of a batch its index among those of all, and last -1 for what is none."""
+    texts = decode_texts(shipment.strings)
+    return np.array([*(strings.setdefault(t, len(strings)) for t in texts), -1], np.int64)
+
+
+def _part(mine: list[tuple[Part, Ints]]) -> Part:
+    fields = mine[0][0].columns
+    columns = {field: _column(field, mine) for field in fields}
+    return Part(sum(part.rows for part, _ in mine), columns)
+
+
+def _column(field: str, mine: list[tuple[Part, Ints]]) -> Column:
+    data = [part.columns[field][2] for part, _ in mine]
+    if field in KEYS:
+        return "K", 0, join_arrays(data)
+    if field in TEXT:
+        data = [_reindexed(each, m) for each, (_, m) in zip(data, mine, strict=True)]
+    return mine[0][0].columns[field][0], 0, b"".join(data)
+
+
+def _reindexed(data: bytes, meaning: Ints) -> bytes:
+    indices = np.frombuffer(data, "<i8")
+    valid = (indices >= 0) & (indices < len(meaning) - 1)
+    return meaning[np.where(valid, indices, -1)].tobytes()

@@ -1,0 +1,148 @@
+"""The workers of a run as a crew: who was there when, with how many threads, on which host."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stageprof_collectors.account.thread import MOST
+from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.tables.fact import told
+from stageprof_runtime.event import STATUS
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: Workers that were seen within this long of the first were there when recording began, ns: the
+#: scheduler names all that it has in one go.
+TOGETHER = 50_000_000
+_DONE = STATUS.index("memory")
+
+
+class Member(NamedTuple):
+    """A worker: its address, host, threads, CPUs that it may use (0: unknown).
+
+    `since` and `until`: when it came and went, aligned ns, cut to the region.
+    """
+
+    address: str
+    host: str
+    threads: int
+    cpus: int
+    since: int
+    until: int
+
+
+class Crew:
+    """All workers of a recording, and what their runs took."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._t = recording.timeline
+
+    @cached_property
+    def members(self) -> list[Member]:
+        """In the order in which they came."""
+        stop = self._t.region.stop
+        left = {label: t for t, _, label in self._t.marks("worker left")}
+        facts = self._facts
+        found: dict[str, Member] = {}
+        for t, _, label in self._t.marks("worker seen"):
+            address, _, rest = label.partition(" ")
+            number = rest.partition(" ")[0]
+            if number.isdecimal() and 0 < int(number) < MOST and address not in found:
+                host, cpus = facts.get(address, (host_of(address), 0))
+                until = min(stop, left.get(address, stop))
+                found[address] = Member(address, host, int(number), cpus, t, until)
+        return [m for m in found.values() if m.since < stop and m.until > self._t.region.start]
+
+    @cached_property
+    def fullest(self) -> list[Member]:
+        """The workers that were there at the instant at which most were."""
+        best: list[Member] = []
+        for one in self.members:
+            there = [m for m in self.members if m.since <= one.since < m.until]
+            best = max(best, there, key=len)
+        return best
+
+    @property
+    def threads(self) -> int:
+        """Threads of all workers that were there at once."""
+        return sum(member.threads for member in self.fullest)
+
+    def on_host(self, host: str) -> list[Member]:
+        """The workers of a host that were there at once."""
+        return [member for member in self.fullest if member.host == host]
+
+    @property
+    def useful(self) -> int:
+        """Threads that can run at once: on no host more than it has CPUs."""
+        total = 0
+        for host in {member.host for member in self.fullest}:
+            mine = self.on_host(host)
+            cpus = max(member.cpus for member in mine)
+            threads = sum(member.threads for member in mine)
+            total += min(threads, cpus) if cpus else threads
+        return total
+
+    @cached_property
+    def begun(self) -> int:
+        """When the first task of the region's began, ns; -1 if none did."""
+        start = self._t.runs["start"][self.rows]
+        return int(start.min()) if len(start) else -1
+
+    @cached_property
+    def rows(self) -> Ints:
+        """Rows of the runs that workers did within the region.
+
+        Of one that its worker did not tell of (it was killed before) only the time that the
+        scheduler saw is known.
+        """
+        runs, region = self._t.runs, self._t.region
+        done = (runs["seen"] == 1) | (runs["status"] == _DONE)
+        done &= (runs["stop"] > region.start) & (runs["start"] < region.stop)
+        words = self._t.store.strings
+        known = {member.address for member in self.members}
+        here = [i for i in np.unique(runs["worker"]).tolist() if words[i] in known]
+        return np.flatnonzero(done & np.isin(runs["worker"], here))
+
+    @cached_property
+    def member_of(self) -> Ints:
+        """The index in `members` of the worker of each run; -1 for others."""
+        words = self._t.store.strings
+        index = {member.address: i for i, member in enumerate(self.members)}
+        table = {w: index.get(words[w], -1) for w in np.unique(self._t.runs["worker"]).tolist()}
+        return np.array([table[w] for w in self._t.runs["worker"].tolist()], np.int64)
+
+    @cached_property
+    def late(self) -> list[Member]:
+        """Workers that came after the first task had begun, and not in place of one that went."""
+        first = min((member.since for member in self.members), default=0)
+        since = max(self.begun, first + TOGETHER)
+        came = [m for m in self.members if m.since > since] if self.begun >= 0 else []
+        went = sorted(m.until for m in self.members)
+        found = []
+        for member in came:
+            if went and went[0] <= member.since:
+                went.pop(0)
+            else:
+                found.append(member)
+        return found
+
+    @cached_property
+    def _facts(self) -> dict[str, tuple[str, int]]:
+        """Host of each worker that was observed, and the CPUs that it may use."""
+        store = self._t.store
+        found: dict[str, tuple[str, int]] = {}
+        usable, every = told(store, "worker.cpus_usable"), told(store, "worker.cpus")
+        for i, place in enumerate(store.places):
+            if place.role == "worker":
+                found[place.name] = place.host, int(usable.get(i) or every.get(i, 0))
+        return found
+
+
+def host_of(address: str) -> str:
+    """The host in a worker's address."""
+    return address.rpartition("://")[2].rpartition(":")[0]

@@ -1,0 +1,93 @@
+"""The tables of places: samples over time, and workers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from stageprof_collectors.account.timeline import Timeline, present
+from stageprof_collectors.tables.fact import told
+from stageprof_collectors.text import number
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+
+def samples(recording: Recording) -> pd.DataFrame:
+    """See `Recording.samples`."""
+    table = recording.timeline.read("sample", "t")
+    store, origin = recording.store, recording.timeline.region.start
+    words = np.array(store.strings, dtype=object)
+    roles = np.array([place.role for place in store.places] or [""], dtype=object)
+    names = np.array([place.name for place in store.places] or [""], dtype=object)
+    frame = pd.DataFrame(
+        {
+            "t_s": (table["t"] - origin) / 1e9,
+            "role": roles[table["place"]],
+            "place": names[table["place"]],
+            "name": words[table["name"]],
+            "value": table["value"],
+        }
+    )
+    facts = frame["name"].str.startswith("worker.")
+    return frame[~facts].sort_values("t_s", ignore_index=True)
+
+
+def workers(recording: Recording) -> pd.DataFrame:
+    """See `Recording.workers`."""
+    store, timeline = recording.store, recording.timeline
+    known = _seen(timeline)
+    instrumented = {p.name: i for i, p in enumerate(store.places) if p.role == "worker"}
+    for name in instrumented:
+        known.setdefault(name, {"threads": 0, "memory_limit": 0, "name": ""})
+    reasons = dict(label.partition(" ")[::2] for _, _, label in timeline.marks("not instrumented"))
+    left = {label for _, _, label in timeline.marks("worker left")}
+    rows, cpus = [], told(store, "worker.cpus")
+    for address, facts in known.items():
+        reason = reasons.get(address) or ("" if address in instrumented else "sent nothing")
+        row = {"worker": address, **facts, "instrumented": not reason, "reason": reason}
+        row["left"] = address in left
+        rows.append(row | _place_facts(timeline, instrumented.get(address, -1), address, cpus))
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+_COLUMNS = [
+    "worker", "name", "host", "pid", "threads", "cpus", "memory_limit", "instrumented", "reason",
+    "left", "tasks", "busy_s", "batches_lost", "offset_s", "offset_error_s",
+]  # fmt: skip
+
+
+def _seen(timeline: Timeline) -> dict[str, dict[str, Any]]:
+    """Workers as the scheduler knew them: address -> threads, memory limit, name."""
+    found: dict[str, dict[str, Any]] = {}
+    for _, _, label in timeline.marks("worker seen"):
+        address, threads, limit, name = [*label.split(" ", 3), "", "", ""][:4]
+        facts = {"threads": number(threads), "memory_limit": number(limit)}
+        if min(facts.values()) >= 0:
+            found[address] = {**facts, "name": name}
+    return found
+
+
+def _place_facts(
+    timeline: Timeline, index: int, address: str, cpus: dict[int, float]
+) -> dict[str, Any]:
+    runs, store = timeline.runs, timeline.store
+    words = [i for i in present(runs["worker"]) if store.strings[i] == address]
+    mine = np.isin(runs["worker"], words)
+    facts: dict[str, Any] = {
+        "tasks": int(mine.sum()),
+        "busy_s": float((runs["stop"] - runs["start"])[mine].sum() / 1e9),
+    }
+    if index < 0:
+        return facts
+    place, clock = store.places[index], timeline.clocks[index]
+    return facts | {
+        "host": place.host,
+        "pid": place.pid,
+        "cpus": int(cpus.get(index, 0)),
+        "batches_lost": store.origins[index].lost,
+        "offset_s": clock.offset / 1e9,
+        "offset_error_s": clock.error / 1e9 if clock.error >= 0 else float("nan"),
+    }

@@ -1,0 +1,78 @@
+"""A line of the user's program and what it made: layers, tasks, and of which kind of collection."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stageprof_collectors.account.groups import Groups
+from stageprof_collectors.findings.crowd import Bools, is_piece
+from stageprof_collectors.text import number
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+
+class Collection(StrEnum):
+    """What kind of Dask collection something is."""
+
+    ARRAY = "array"
+    FRAME = "data frame"
+    CALLS = "calls"
+
+
+class Site:
+    """A line, as "file:line"; one that made nothing that ran is known by its name alone."""
+
+    def __init__(self, recording: Recording, groups: Groups, label: str) -> None:
+        self._recording = recording
+        self._groups = groups
+        self.label = label
+        file, _, line = label.rpartition(":")
+        self.file = file if number(line) >= 0 else ""
+        self.line = number(line) if self.file else 0
+        #: rows of the table of layers
+        self._made = [row for row in groups.at(label) if row]
+
+    @property
+    def layers(self) -> int:
+        """Layers that ran."""
+        return sum(self._groups.tasks(row) > 0 for row in self._made)
+
+    @property
+    def layer(self) -> str:
+        """The layer with most tasks; "" if none is known."""
+        return self._groups.rows[self._main].layer if self._made else ""
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of its tasks' keys: often the function's name."""
+        return self._groups.rows[self._main].prefix if self._made else ""
+
+    @property
+    def _main(self) -> int:
+        return max(self._made, key=self._groups.tasks)
+
+    @cached_property
+    def runs(self) -> Bools:
+        """Which runs it made."""
+        found: Bools = np.isin(self._groups.of_run, self._made)
+        return found
+
+    @cached_property
+    def collection(self) -> Collection:
+        """By the results of its tasks; if none ran, by those of all."""
+        everything = np.ones(len(self.runs), np.bool_)
+        return self._kind(self.runs) or self._kind(everything) or Collection.CALLS
+
+    def _kind(self, mine: Bools) -> Collection | None:
+        texts = self._recording.store.strings
+        types = Counter(self._recording.timeline.runs["type"][mine].tolist())
+        pieces = [texts[i] for i, _ in types.most_common() if is_piece(texts[i])]
+        if not pieces:
+            return None
+        return Collection.ARRAY if "ndarray" in pieces[0] else Collection.FRAME
