@@ -1,10 +1,10 @@
 """What has to be added to the predicted intervals for them to hold what is measured.
 
 `stageprof_collectors.findings.margin` has the margins in force. Here they are taken from a
-calibration: by how much each measured difference lies outside the interval that the rule gives by itself, less the
-noise of runs, as a part of the interval's middle. A margin is what nine of ten pairs of its ground
-need, at each end. A margin that was taken from the pairs that it is tried on would look too good:
-so each pair is also tried with margins that were taken from the others.
+calibration: by how much each measured difference lies outside the interval that the rule gives by
+itself, less the noise of runs, as a part of the interval's middle. A margin is what nine of ten
+pairs of its ground need, at each end. A margin that was taken from the pairs that it is tried on
+would look too good: so each pair is also tried with margins that were taken from the others.
 """
 
 from __future__ import annotations
