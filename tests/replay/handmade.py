@@ -17,6 +17,7 @@ from stageprof_runtime.event import (
     MARK,
     RUN,
     SPAN,
+    STATUS,
     SUBMIT,
     WANT,
     Place,
@@ -93,6 +94,15 @@ class HandMade:
             rows.append((WANT, run, ns(finished), key))
         times = (ns(received), ns(ready), ns(start), ns(stop))
         self._rows[place].append((RUN, run, *times, 100 * worker + thread + 1, 0, place.name))
+        return run
+
+    def taken_back(self, worker: int, assigned: float, released: float, *, cause: int) -> int:
+        """A run that never was: its task was stolen, or cancelled, before a thread was free."""
+        run, self._runs = self._runs, self._runs + 1
+        rows = self._rows[SCHEDULER]
+        name = self._workers[worker].name
+        rows.append((ASSIGN, run, ns(assigned), name, cause, f"task-{run}"))
+        rows.append((FINISH, run, ns(released), STATUS.index("released"), 0, ""))
         return run
 
     def wait(

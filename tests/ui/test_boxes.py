@@ -8,9 +8,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replay.handmade import HandMade
+from stageprof_collectors.recording import Recording
 from stageprof_ui.columns.boxes import SUBROWS, Pile, Row, levels, picture
 from stageprof_ui.columns.packing import ROUGH, rough, steps
-from stageprof_ui.columns.timeline import union
+from stageprof_ui.columns.timeline import boxes, lines, union
 
 SPANS = st.lists(
     st.tuples(st.integers(0, 10_000), st.integers(0, 500)).map(lambda p: (p[0], p[0] + p[1])),
@@ -111,3 +113,24 @@ def test_a_rough_number_is_within_a_fifth_of_a_percent(numbers: list[int]) -> No
     column = np.array(numbers, np.uint32)
     back = 2 ** (rough(column).astype(float) / ROUGH) - 1
     assert np.allclose(back, column, rtol=0.002, atol=0.01)
+
+
+def stolen() -> Recording:
+    """One task that was taken from the first worker, and ran on the second."""
+    made = HandMade()
+    graph = -1 - made.graph(0, 0, 0)
+    there = made.run(0, 0, 100, cause=graph)
+    waited = made.taken_back(0, 0, 40, cause=graph)
+    ran = made.run(1, 40, 90, cause=waited, wanted=True)
+    made.wait(0, 100, ran, 90)
+    assert there >= 0
+    return made.recording(100)
+
+
+def test_a_task_that_was_taken_back_before_it_ran_has_no_line_of_its_own() -> None:
+    labels = [line.label for line in lines(boxes(stolen()))]
+    assert not [label for label in labels if "scheduler only" in label]
+
+
+def test_a_task_that_was_taken_back_is_none_of_the_workers_that_had_it() -> None:
+    assert stolen().workers()["tasks"].tolist() == [1, 1]

@@ -10,9 +10,12 @@ import pandas as pd
 from stageprof_collectors.account.timeline import Timeline, present
 from stageprof_collectors.tables.fact import told
 from stageprof_collectors.text import number
+from stageprof_runtime.event import STATUS
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
+
+_RELEASED = STATUS.index("released")
 
 
 def samples(recording: Recording) -> pd.DataFrame:
@@ -76,8 +79,10 @@ def _place_facts(
     runs, store = timeline.runs, timeline.store
     words = [i for i in present(runs["worker"]) if store.strings[i] == address]
     mine = np.isin(runs["worker"], words)
+    # what was taken back from a worker that has not told of it never ran there
+    ran = mine & ((runs["seen"] > 0) | (runs["status"] != _RELEASED))
     facts: dict[str, Any] = {
-        "tasks": int(mine.sum()),
+        "tasks": int(ran.sum()),
         "busy_s": float((runs["stop"] - runs["start"])[mine].sum() / 1e9),
     }
     if index < 0:

@@ -161,10 +161,11 @@ def _unseen(pile: Pile, recording: Recording) -> None:
     """Tasks that no worker told of, by what the scheduler saw of them.
 
     Of workers that were not instrumented; of others those that still run, or were lost with them.
+    What was taken back before it ran took no time there.
     """
     runs = recording.timeline.runs
     told = {place.name for place in recording.store.places if place.role == "worker"}
-    unseen = np.flatnonzero(runs["wplace"] < 0)
+    unseen = np.flatnonzero((runs["wplace"] < 0) & (runs["stop"] > runs["start"]))
     for worker in present(runs["worker"][unseen]):
         mine = unseen[runs["worker"][unseen] == worker]
         address = recording.store.strings[worker]
