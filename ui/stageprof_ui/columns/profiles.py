@@ -103,7 +103,8 @@ def threads(recording: Recording) -> Threads:
     frame["other_s"] = (frame["run_s"] - frame["cpu_s"] - frame["gil_s"]).clip(lower=0)
     frame = frame.sort_values("run_s", ascending=False, ignore_index=True)
     exact = bool(recording.timeline.gil.watched(runs["wplace"][seen]).all())
-    return Threads(frame, len(runs["seen"]) - len(seen), gil is not None, exact)
+    unseen = (runs["seen"] == 0) & (runs["stop"] > runs["start"])  # else it was taken back before
+    return Threads(frame, int(unseen.sum()), gil is not None, exact)
 
 
 def _named(prefix: str) -> str:

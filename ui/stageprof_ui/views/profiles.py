@@ -30,7 +30,7 @@ _PARTS: Final = (
     ("gil_s", "waiting for the GIL", "#d73027"),
     ("other_s", "neither: disk, network, locks, a busy machine", "#a8a8a8"),
 )
-_SEEN: Final = "About 20 times a second the stacks of the threads that ran tasks were looked at:"
+_SEEN: Final = "Up to 20 times a second the stacks of the threads that ran tasks were looked at:"
 
 
 def view(store: Store, stock: Stock) -> pn.Column:
