@@ -7,6 +7,7 @@ is told, by way of the clock that they ask, to keep theirs.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -43,6 +44,7 @@ class Relay:
         #: batches sent through the owner's stream; whether it has what it waited for
         self.passed = 0
         self.over = False
+        self._outbox: deque[bytes] = deque()
         #: tasks of ours on the scheduler's loop; the loop itself keeps no reference to them
         self._doing: set[asyncio.Task[Any]] = set()
         self._telling: asyncio.Task[Any] | None = None
@@ -68,11 +70,17 @@ class Relay:
 
     def send(self, batch: bytes) -> None:
         """Send a batch to the owner, from any thread."""
-        self._scheduler.loop.add_callback(self.send_now, batch)
+        self._outbox.append(batch)
+        self._scheduler.loop.add_callback(self.send_all)
+
+    def send_all(self) -> None:
+        """Send what other threads wanted sent, in its order; on the loop's thread."""
+        while self._outbox:
+            self.send_now(self._outbox.popleft())
 
     @hook
     def send_now(self, batch: bytes) -> None:
-        """The same on the loop's thread."""
+        """Send one now, on the loop's thread."""
         comm = self._scheduler.client_comms.get(self._owner)
         if comm is None or comm.closed() or self.over:  # gone, or it has what it waited for
             return

@@ -275,6 +275,7 @@ class SchedulerProbe(SchedulerPlugin):
         self._undo()
         self._relay.stop_listening()
         self._shipper.stop()
+        self._relay.send_all()
         for batch in self._shipper.drain():
             self._relay.send_now(batch)
 
@@ -306,6 +307,7 @@ class SchedulerProbe(SchedulerPlugin):
         await quietly(gil.ended(), self.watches["end"])
         attempt(self.watches["end"], self._undo)
         self._shipper.stop()
+        attempt(self.watches["end"], self._relay.send_all)
         attempt(self.watches["end"], lambda: batches.extend(self._shipper.drain()))
         self._relay.over = True
         passed = self._relay.passed

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import socket
+from collections import deque
 from threading import get_ident
 from typing import Any
 
@@ -87,16 +88,15 @@ class WorkerProbe(WorkerPlugin):
         self._session = session
         self._op = f"{session}-batch"
         self._undo: Undo = lambda: None
-        #: batches sent through the stream; batches that came to it too late
+        #: batches sent through the stream; those that wait for the loop to send them
         self._sent = 0
-        self._unsent: list[bytes] = []
+        self._outbox: deque[bytes] = deque()
         self._drained = False
         self._times = execution.pending
         self.watches = Watches("worker")
         self._transition = self.watches["transition"]
         self._hook = guard(self._note, self._transition)
-        #: batches handed to the loop and taken by it; whether the scheduler wants none for now
-        self._posted = self._taken = 0
+        #: whether the scheduler wants none for now
         self._stalled = False
         self._pinging: asyncio.Task[Any] | None = None
 
@@ -142,8 +142,8 @@ class WorkerProbe(WorkerPlugin):
         attempt(self.watches["teardown"], self._undo)
         self._shipper.stop()
         self._ring.emit((MARK, now_ns(), "told all", ""))
-        for batch in self._shipper.drain():
-            self._send_now(batch)
+        self._pack_all()
+        self._send_all()
 
     @hook
     def _say(self, reason: str) -> None:
@@ -238,19 +238,19 @@ class WorkerProbe(WorkerPlugin):
 
     def _ready(self) -> bool:
         """Whether what is sent now would leave; streams and loops have no bounds of their own."""
-        posted = self._posted - self._taken
-        stream = batched_stream(self._worker)
-        return not self._stalled and max(posted, waiting_in(stream, self._op)) < BACKLOG
+        waiting = waiting_in(batched_stream(self._worker), self._op)
+        return not self._stalled and max(len(self._outbox), waiting) < BACKLOG
 
     def _send(self, batch: bytes) -> None:
-        self._posted += 1
-        self._worker.loop.add_callback(self._send_now, batch)
+        self._outbox.append(batch)
+        self._worker.loop.add_callback(self._send_all)
+
+    def _send_all(self) -> None:
+        """Send what waits, in its order; once drained, nothing is sent."""
+        while self._outbox and not self._drained:
+            self._send_now(self._outbox.popleft())
 
     def _send_now(self, batch: bytes) -> None:
-        self._taken += 1
-        if self._drained:
-            self._unsent.append(batch)
-            return
         try:
             batched_stream(self._worker).send({"op": self._op, "batch": batch})
             self._sent += 1
@@ -261,7 +261,11 @@ class WorkerProbe(WorkerPlugin):
         """How many batches went through the stream, and what is left; nothing is sent after."""
         await quietly(gil.ended(), self.watches["drain"])
         self._drained = True
-        left: list[bytes] = []
-        for step in (self._undo, self._shipper.stop, lambda: left.extend(self._shipper.drain())):
+        for step in (self._undo, self._shipper.stop, self._pack_all):
             attempt(self.watches["drain"], step)
-        return [self._sent, *self._unsent, *left]
+        left = [*self._outbox]
+        self._outbox.clear()
+        return [self._sent, *left]
+
+    def _pack_all(self) -> None:
+        self._outbox += self._shipper.drain()

@@ -1,0 +1,64 @@
+"""Batches that wait for a loop when a recording ends are neither lost nor late."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from stageprof_runtime.guard import Watches
+from stageprof_runtime.relay import Relay
+from stageprof_runtime.ring import Ring
+from stageprof_runtime.worker_plugin import WorkerProbe
+
+
+class Stream:
+    """Keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.buffer: list[Any] = []
+        self.sent: list[bytes] = []
+
+    def closed(self) -> bool:
+        return False
+
+    def send(self, message: dict[str, Any]) -> None:
+        self.sent.append(message["batch"])
+
+
+#: A loop that runs nothing any more.
+LOOP = SimpleNamespace(add_callback=lambda *_: None)
+
+
+def ending(stream: Stream) -> Any:
+    """A probe on a worker: its thread has posted batch 1, and batch 2 is still to be packed."""
+    made: Any = WorkerProbe("s")
+    made._worker = SimpleNamespace(loop=LOOP, batched_stream=stream)
+    made._shipper = SimpleNamespace(stop=lambda: None, drain=lambda: [b"2"])
+    made._ring = Ring()
+    made._send(b"1")
+    return made
+
+
+def test_a_worker_that_closes_sends_what_was_posted_before_what_is_left() -> None:
+    stream = Stream()
+    ending(stream).teardown(None)
+    assert stream.sent == [b"1", b"2"]
+
+
+def test_a_worker_that_is_drained_gives_what_was_posted_and_sends_nothing_after() -> None:
+    stream = Stream()
+    made = ending(stream)
+    assert asyncio.run(made._drain()) == [0, b"1", b"2"]
+    made._send_all()
+    assert stream.sent == []
+
+
+def test_the_scheduler_sends_what_was_posted_in_its_order() -> None:
+    stream = Stream()
+    scheduler = SimpleNamespace(loop=LOOP, client_comms={"owner": stream})
+    relay = Relay(scheduler, "s", "owner", Watches("scheduler"))
+    relay.send(b"1")
+    relay.send(b"2")
+    relay.send_all()
+    assert (stream.sent, relay.passed) == ([b"1", b"2"], 2)
