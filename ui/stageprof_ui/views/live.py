@@ -15,6 +15,7 @@ import numpy as np
 import panel as pn
 from bokeh.models import ColumnDataSource
 from bokeh.models.widgets import Toggle
+from panel.io.document import hold
 
 from stageprof_runtime.errors import StageprofError
 from stageprof_ui import browser
@@ -186,7 +187,10 @@ class Viewer:
             stock = latest.store.stock(served=True)
             self._stock, sent = (latest, stock), _bytes(stock)
         head = html("live_age", {"at": latest.at, "running": self._run.running})
-        column[:] = [head, self._makers[name](latest.store, self._stock[1])]
+        # What pages share is in the document already: what is hung on it goes in one message with
+        # the page, or it would refer to what the browser does not know yet.
+        with hold():
+            column[:] = [head, self._makers[name](latest.store, self._stock[1])]
         self._made[name] = latest
         return sent
 
