@@ -166,6 +166,7 @@ class Session:
             del handlers[op]
         self._got.pop(client, None)
         self._streams.pop(client, None)
+        self._pings.pop(client, None)
 
     def _forgotten(self, client: Any) -> bool:
         """Whether a client lost its connection, with which a session on the scheduler ends."""
