@@ -108,12 +108,12 @@ $(VENV)/.bench: $(VENV)/.dev
 	@$(VENV)/bin/python $(INSTALL) -e '.[dev,ui]'
 	@touch $@
 
-# The release is the lower bound in pyproject.toml, with the pandas that its users have.
+# The release is the lower bound in pyproject.toml, with the pandas and click that its users have.
 $(OLDEST)/.smoke: $(METADATA)
 	$(call environment,$(OLDEST))
 	@release=$$(sed -n 's/^ *"distributed>=\([0-9.]*\).*/\1/p' pyproject.toml); \
 	$(OLDEST)/bin/python $(INSTALL) -e '.[test]' pytest-xdist \
-	    "dask==$$release" "distributed==$$release" 'pandas<3'
+	    "dask==$$release" "distributed==$$release" 'pandas<3' 'click<8.2'
 	@touch $@
 
 # $(call environment,DIR): a virtual environment in DIR, unless a working one is there. Asking

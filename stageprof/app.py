@@ -192,6 +192,9 @@ def following(address: str, *, port: int = 0) -> Iterator[App]:
             yield App(lambda: pages(run), port)
         if not run.saved:
             click.echo("stageprof: what was recorded was not saved", err=True)
+        elif run.unsaved_s >= 1:
+            late = f"the last {run.unsaved_s:.0f} s were recorded after it and are lost"
+            click.echo(f"stageprof: saved as {run.saved}; {late}", err=True)
 
 
 def show(app: App, *, browser: bool) -> None:

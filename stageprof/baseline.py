@@ -33,6 +33,8 @@ SCHEMA: Final = "stageprof.baseline/1"
 LONGEST: Final = 4096
 #: Bytes of a note that are looked at.
 _MOST: Final = 100_000
+#: Names of files and folders that `save` gives: none that a shell or a terminal acts on.
+_OURS: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]*")
 #: Hexadecimal digits of a recording's digest in its name.
 _DIGITS: Final = 16
 
@@ -199,10 +201,13 @@ def kept(folder: Path, branch: str | None = None) -> list[Kept]:
 
 
 def _noted(folder: Path) -> Iterator[Kept]:
+    """Those that lie where `save` puts them; a cache may hold other files, of any name."""
     for place, _, names in os.walk(folder):  # which follows no links
+        if not all(map(_OURS.fullmatch, Path(place).relative_to(folder).parts)):
+            continue
         for name in names:
             path = Path(place, name)
-            if path.suffix != SUFFIX or path.is_symlink():
+            if path.suffix != SUFFIX or path.is_symlink() or not _OURS.fullmatch(name):
                 continue
             note = _read(path.with_suffix(".json"))
             if note is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,9 +16,9 @@ from stageprof_collectors.text import safe
 from stageprof_runtime.errors import StageprofError
 from stageprof_runtime.version import __version__
 
-#: Exit statuses beside a script's own: bad input, and what shells give a program stopped by
-#: Ctrl-C or by a closed pipe.
-BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
+#: Exit statuses beside a script's own: bad input, a defect of ours (as in sysexits.h), and what
+#: shells give a program stopped by Ctrl-C or by a closed pipe.
+BAD_INPUT, DEFECT, INTERRUPTED, PIPE_CLOSED = 2, 70, 130, 141
 
 
 @click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
@@ -34,18 +35,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit status. Bad input is one line on stderr and status 2."""
     try:
         return _status(stageprof.main(argv, prog_name="stageprof", standalone_mode=False))
-    except StageprofError as error:
-        return _complain(str(error), error.status)
-    except click.ClickException as error:
-        return _complain(_usage(error), BAD_INPUT)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; flushing the rest at exit must not complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
-    except OSError as error:  # a full disk behind stdout, say
-        return _complain(str(error), BAD_INPUT)
+    except StageprofError as error:
+        return _complain(str(error), error.status)
+    except (click.ClickException, OSError) as error:  # as of a full disk behind stdout
+        said = _usage(error) if isinstance(error, click.ClickException) else str(error)
+        return _complain(said, BAD_INPUT)
+    except Exception:  # Python's own status would be 1, which says "regression" of a comparison
+        traceback.print_exc()
+        return _complain("that is a defect of stageprof: please report it", DEFECT)
 
 
 def _status(result: Any) -> int:

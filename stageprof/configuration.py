@@ -28,7 +28,7 @@ _TABLES: Final = ("rules", "severity")
 PREFLIGHT: Final = {check.id: check.limits for check in CHECKS}
 #: In a rule's own table the switch beside its limits.
 _SWITCH: Final = "enabled"
-_DO: Final = "see docs/settings.md"
+_DO: Final = "see https://github.com/stageprof/stageprof/blob/main/docs/settings.md"
 
 
 def settings_of(given: Given = None) -> Settings:

@@ -29,6 +29,11 @@ class Face(Flag):
     ALL = API | COMMAND | MAGIC
 
 
+_RULE: Final = "Leave a rule out, or RULE.LIMIT=0.1."
+#: The option of commands that ask the rules of what was recorded before.
+ruled: Final = click.option("--rule", "rules", multiple=True, metavar="RULE=off", help=_RULE)
+
+
 def choice(flags: str, text: str, face: Face, *, default: Any = None, **how: Any) -> Any:
     """A field of `Options`.
 
@@ -65,7 +70,12 @@ class Options:
         "--gil/--no-gil", "Watch who holds the GIL; docs/gil.md.", Face.ALL, default=True
     )
     rules: tuple[str, ...] = choice(
-        "--rule", "docs/settings.md.", Face.TYPED, default=(), metavar="RULE=off", multiple=True
+        "--rule",
+        _RULE,
+        Face.TYPED,
+        default=(),
+        metavar="RULE=off",
+        multiple=True,
     )
     quiet: bool = choice("-q --quiet", "Record, and show nothing.", Face.TYPED, default=False)
 

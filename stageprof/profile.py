@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar, cast
 
 from stageprof.options import Options
 from stageprof.recording import Recording
@@ -173,18 +174,26 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
     # -- decorator ----------------------------------------------------------------------------
 
     def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
-        """The same function, each call recorded; `recording` is that of the latest call."""
+        """The same function, each call recorded; `recording` is that of the latest call.
+
+        Of a coroutine function what it awaits is recorded.
+
+        Raises:
+            UsageError: it is a generator function, of which a call does nothing yet.
+        """
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise UsageError(
+                f"{function.__qualname__} gives its results one by one",
+                expected="a function or coroutine function to decorate",
+                do="use `with stageprof.profile():` where its results are used",
+            )
         label = self._label or f"Function {getattr(function, '__qualname__', function)}"
+        if inspect.iscoroutinefunction(function):
+            return cast("Callable[P, T]", self._awaited(function, label))
 
         @functools.wraps(function)
         def recorded(*args: P.args, **kwargs: P.kwargs) -> T:
-            region = profile(
-                self._path,
-                client=self._client,
-                label=label,
-                deterministic=self._deterministic,
-                gil=self._gil,
-            )
+            region = self._again(label)
             try:
                 with region:
                     return function(*args, **kwargs)
@@ -192,6 +201,28 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
                 self._recording = region._recording
 
         return recorded
+
+    def _awaited(self, function: Callable[..., Any], label: str) -> Callable[..., Any]:
+        @functools.wraps(function)
+        async def recorded(*args: Any, **kwargs: Any) -> Any:
+            region = self._again(label)
+            try:
+                async with region:
+                    return await function(*args, **kwargs)
+            finally:
+                self._recording = region._recording
+
+        return recorded
+
+    def _again(self, label: str) -> profile:
+        """A region of its own for one call."""
+        return profile(
+            self._path,
+            client=self._client,
+            label=label,
+            deterministic=self._deterministic,
+            gil=self._gil,
+        )
 
 
 def _label(caller: FrameType) -> str:

@@ -15,6 +15,7 @@ from stageprof.reading import reading
 from stageprof_collectors.comparison.measured import Measured, measure
 from stageprof_collectors.findings.quantity import count
 from stageprof_collectors.findings.settings import Settings
+from stageprof_collectors.text import safe
 from stageprof_runtime import installed
 from stageprof_runtime.session import active_client
 
@@ -58,10 +59,14 @@ def spread(
     client = _cluster() if len(sources) >= MANY else None
     if client is None:
         return {}
-    if client.run_on_scheduler(_recorded()):
-        said("the cluster is being recorded, so recordings are read in this process")
+    try:
+        if client.run_on_scheduler(_recorded()):
+            said("the cluster is being recorded, so recordings are read in this process")
+            return {}
+        found = _measured(client, sources, settings, progress)
+    except Exception as error:  # of another Python, or going away
+        said(f"the cluster reads no recordings ({safe(repr(error))}); this process does")
         return {}
-    found = _measured(client, sources, settings, progress)
     missing = len(sources) - len(found)
     if missing:
         said(f"{count(missing, 'recording')} could not be read on the cluster, but here")

@@ -29,7 +29,7 @@ TESTS = Path(__file__).parent
 PYTHONS_OWN = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 #: Seconds that a thread or process already told to stop may take to be gone.
-GRACE_S = 5
+GRACE_S = 15
 
 
 #: Tests that read planted delays back or watch real clusters: on a busy machine one may see a delay

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.account import region, work
 from stageprof_collectors.account.account import Account
-from stageprof_collectors.account.computations import computations, graph_of_runs
+from stageprof_collectors.account.computations import computations
 from stageprof_collectors.account.groups import Groups
 from stageprof_collectors.account.lane import Lanes
 from stageprof_collectors.account.path import Step, Walk
@@ -41,8 +41,9 @@ from stageprof_collectors.tables.incidents import Incidents
 from stageprof_collectors.tables.layers import layers, lines
 from stageprof_collectors.tables.memory import Memory
 from stageprof_collectors.tables.objects import objects
+from stageprof_collectors.tables.path import path
 from stageprof_collectors.tables.tasks import tasks
-from stageprof_runtime.stage import Stage, stage_of, step_name
+from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
     from pyinstrument.session import Session
@@ -132,10 +133,10 @@ class Recording:
         """The stacks that were looked at, of all places as one tree."""
         return Nodes(self.store)
 
-    @cached_property
+    @property
     def owners(self) -> Ints:
         """Number of the graph that led to each run, at its scheduler; -1 if unknown."""
-        return graph_of_runs(self.timeline)
+        return self.timeline.owners
 
     @cached_property
     def worker_names(self) -> dict[str, str]:
@@ -189,7 +190,7 @@ class Recording:
 
         Columns: start_s, stop_s, seconds, stage, step, place, key.
         """
-        return _path_frame(self)
+        return path(self)
 
     def tasks(self) -> pd.DataFrame:
         """One row per run of a task, in the order in which they were assigned.
@@ -337,31 +338,3 @@ class Recording:
         seen, own overhead in seconds.
         """
         return coverage(self)
-
-
-def _path_frame(recording: Recording) -> pd.DataFrame:
-    origin = recording.timeline.region.start
-    store, runs = recording.store, recording.timeline.runs
-    with_run = sorted({s.run for s in recording.path_steps if s.run >= 0})
-    keys = dict(zip(with_run, store.keys(runs["key"][with_run]), strict=True)) if with_run else {}
-    rows = [
-        {
-            "start_s": (s.start - origin) / 1e9,
-            "stop_s": (s.stop - origin) / 1e9,
-            "seconds": (s.stop - s.start) / 1e9,
-            "stage": str(stage_of(s.what.step)),
-            "step": step_name(s.what.step),
-            "place": _place_name(store, s.what.place),
-            "key": keys.get(s.run, ""),
-        }
-        for s in recording.path_steps
-    ]
-    columns = ["start_s", "stop_s", "seconds", "stage", "step", "place", "key"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _place_name(store: Store, index: int) -> str:
-    if not 0 <= index < len(store.places):
-        return ""
-    place = store.places[index]
-    return place.name if place.role == "worker" else place.role

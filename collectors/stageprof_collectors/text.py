@@ -57,12 +57,17 @@ def visible(text: str) -> str:
 
 
 def _visible(char: str) -> str:
-    if unicodedata.category(char) not in _ACTIVE:
-        return char
     code = ord(char)
+    if unicodedata.category(char) not in _ACTIVE and not _no_character(code):
+        return char
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _no_character(code: int) -> bool:
+    """Whether it is one of the codes that are never characters; XML forbids some of them."""
+    return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
 
 
 def _code_span(text: str) -> str:

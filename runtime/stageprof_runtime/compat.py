@@ -196,6 +196,15 @@ def waiting_in(stream: Any, op: str) -> int:
     return sum(type(message) is dict and message.get("op") == op for message in stream.buffer[:])
 
 
+def unwritten(stream: Any) -> int:
+    """Bytes that a stream has written and the other side has not taken; 0 where nobody can tell.
+
+    Dask hands all to Tornado, which keeps whatever the network does not take, without a bound.
+    """
+    buffer = getattr(getattr(stream.comm, "stream", None), "_write_buffer", None)
+    return 0 if buffer is None else len(buffer)
+
+
 def wanted(client: Any) -> dict[Any, Any]:
     """What a client holds futures of: key -> its state, whose `status` is "pending" at first."""
     futures: dict[Any, Any] = client.futures

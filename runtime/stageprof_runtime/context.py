@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from contextvars import ContextVar
 
+from stageprof_runtime.nap import Nap
 from stageprof_runtime.stage import Stage
 
 
@@ -27,16 +28,13 @@ inside = _Inside()
 #: role -> code of the long step that it is in now, for the live view
 phase: dict[str, int] = {}
 
-#: Seconds after which one who sleeps until a thread comes back looks for himself.
-ASK_S = 0.25
-
 
 class _Waiting:
     """Threads that wait inside Dask: what they do is known, nobody needs to look at them."""
 
     def __init__(self) -> None:
         self._threads: set[int] = set()
-        self._back = threading.Condition()
+        self._naps: list[Nap] = []
 
     def __contains__(self, thread: int) -> bool:
         return thread in self._threads
@@ -49,16 +47,17 @@ class _Waiting:
         self.tell()
 
     def tell(self) -> None:
-        """Have those in `until` ask again; never waits for a lock, which a fork may have left."""
-        if self._back.acquire(blocking=False):
-            self._back.notify_all()
-            self._back.release()
+        """Have those in `until` ask again; waits for nobody."""
+        for nap in tuple(self._naps):
+            nap.end()
 
     def until(self, over: Callable[[], bool], thread: int) -> None:
         """Sleep until the thread waits no more, or `over` says so after `tell`."""
-        with self._back:
-            while thread in self._threads and not over():
-                self._back.wait(ASK_S)  # for `tell` may have come between
+        nap = Nap()
+        self._naps.append(nap)
+        while thread in self._threads and not over():
+            nap.until(lambda: thread not in self._threads or over())
+        self._naps.remove(nap)
 
 
 waiting = _Waiting()

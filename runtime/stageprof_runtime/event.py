@@ -67,7 +67,7 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # The scheduler (or a local scheduler) took a graph: number, arrived, state ready, tasks in
     # it, keys wanted, who sent it, and the run of the task that submitted it (or -1).
     GRAPH: ("graph", "start", "stop", "tasks", "wanted", "client", "parent"),
-    # The client handed over a graph: its running number at that client, keys wanted, bytes.
+    # A client handed over a graph: its running number in that process, keys wanted, bytes.
     SUBMIT: ("graph", "t", "wanted", "nbytes", "thread", "file", "line"),
     # A layer or key (or, with `prefix` 1, every name "<name>-...") was made at file:line.
     LINE: ("name", "file", "line", "prefix"),

@@ -1,4 +1,8 @@
-"""A thread of ours that looks at other threads' stacks, some 20 times a second, then 10."""
+"""A thread of ours that looks at other threads' stacks, some 20 times a second, then 10.
+
+Where there has been nothing to look at for a while it sleeps until there is: to wake costs a
+process more than to look.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import Final
 
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.guard import Watch, attempt
+from stageprof_runtime.nap import Nap
 from stageprof_runtime.patch import wrapped
 
 #: Seconds between two looks, on average. Fifty looks say of a share of one half that it is between
@@ -19,6 +24,12 @@ OFTEN: Final = 100
 #: Looks follow one another in steps of these times the period, or they would beat with tasks that
 #: take as long as it.
 STEPS: Final = (0.8, 1.25, 0.95, 1.1, 0.7, 1.2)
+#: After so many looks that found nothing it sleeps.
+EMPTY: Final = 5
+#: Then the first look comes at any part of a period, each part as often: steps of the golden ratio.
+#: It stands for a whole period, as what is missed after the last look is for half of one, and half
+#: of one is missed before the first.
+GOLDEN: Final = 0.618033988749895
 #: The GIL was given up by somebody who ran bytecode if it took this many switch intervals to come;
 #: beyond, plus one for each thread, C code had held it.
 GIVEN, KEPT = 0.5, 2.5
@@ -29,13 +40,25 @@ Look = Callable[[int, int, float], bool]
 
 
 class Looker:
-    """The thread, from `start` to `stop`; its cost and failures are those of the watch `name`."""
+    """The thread, from `start` to `stop`; its cost and failures are those of the watch `name`.
 
-    def __init__(self, name: str, look: Look) -> None:
+    With `there` and `nap` it sleeps while there is nothing; who sees something come ends the nap.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        look: Look,
+        there: Callable[[], bool] = lambda: True,
+        nap: Nap | None = None,
+    ) -> None:
         self._look = look
+        self._there = there
+        self._nap = nap or Nap()
         self._over = threading.Event()
         self._watch = wrapped[name] = Watch(name)
-        self._seen = False
+        self._looks = self._empty = 0
+        self._last = now_ns()
         self._thread = threading.Thread(target=self._run, name=f"stageprof-{name}", daemon=True)
 
     def start(self) -> None:
@@ -45,28 +68,47 @@ class Looker:
     def stop(self) -> None:
         """Look no more; returns when the thread is gone."""
         self._over.set()
+        self._nap.end()
         if self._thread.is_alive():
             self._thread.join()
 
     def _run(self) -> None:
-        watch, looks, last = self._watch, 0, now_ns()
+        watch = self._watch
+        self._last = now_ns()
         while not watch.disabled:
-            looks += 1
-            pause = PERIOD_S * STEPS[looks % len(STEPS)] * (1 if looks <= OFTEN else 2)
+            self._looks += 1
+            pause = self._rested() if self._idle() else self._period()
             asked = now_ns()
             if self._over.wait(pause):
                 return
             start, used = now_ns(), thread_ns()
-            attempt(watch, self._once, start, start - last, (start - asked) / 1e9 - pause)
-            if self._seen:
+            late_s = (start - asked) / 1e9 - pause
+            attempt(watch, self._once, start, start - self._last, late_s)
+            if not self._empty:
                 watch.calls += 1
                 # Not what the clock on the wall says: waiting for the GIL delays nobody.
                 watch.measured(thread_ns() - used)
-            last = start
+            self._last = start
 
     def _once(self, now: int, ns: int, late_s: float) -> None:
-        self._seen = True  # a look that fails has its cost as well
-        self._seen = self._look(now, ns, late_s)
+        empty, self._empty = self._empty, 0  # a look that fails has its cost as well
+        self._empty = 0 if self._look(now, ns, late_s) else empty + 1
+
+    def _period(self) -> float:
+        step = STEPS[self._looks % len(STEPS)]
+        return PERIOD_S * step * (1 if self._looks <= OFTEN else 2)
+
+    def _idle(self) -> bool:
+        return self._empty >= EMPTY and not self._there()
+
+    def _rested(self) -> float:
+        """Sleep until there is something; seconds until the first look at it."""
+        self._empty = 0
+        self._nap.until(lambda: self._over.is_set() or self._there())
+        period = self._period()
+        pause = period * (self._looks * GOLDEN % 1)
+        self._last = now_ns() - round((period - pause) * 1e9)
+        return pause
 
 
 def watch(name: str) -> Watch:

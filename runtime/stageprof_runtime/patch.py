@@ -22,6 +22,9 @@ class Emit(Protocol):
     def row(self, role: str, row: Row) -> None:
         """Append one row."""
 
+    def row_of(self, role: str, name: str, row: Row) -> None:
+        """The same for one of several workers in this process, by its address."""
+
     def span(
         self, role: str, step: int, start: int, stop: int, label: object = "", nbytes: int = 0
     ) -> None:

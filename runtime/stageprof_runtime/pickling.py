@@ -85,15 +85,27 @@ class Dump:
 
     def dumps(self, base: Any, plain: Callable[..., Any], x: object, **options: Any) -> Any:
         """What a pickle module's `dumps` returns or raises, noted."""
+        buffers: list[Any] = []
+        wanted = options.get("buffer_callback") is not None
+        mine = options | {"buffer_callback": buffers.append} if wanted else options
         with io.BytesIO() as file:
             attempt = self._attempt()
             try:
-                watched(base, file, attempt, options).dump(x)
-            except (RecursionError, MemoryError):
+                watched(base, file, attempt, mine).dump(x)
+            except (RecursionError, MemoryError, pickle.PicklingError) as error:
+                if type(error) is pickle.PicklingError and not _too_deep(error):
+                    raise
                 # Ours takes a little more of either than theirs, which may yet do it.
                 attempt.notes.clear()
                 return plain(x, **options)
+            for buffer in buffers:  # now, for theirs would have handed on all of them again
+                options["buffer_callback"](buffer)
             return file.getvalue()
+
+
+def _too_deep(error: BaseException) -> bool:
+    """Whether it is what cloudpickle makes of a RecursionError."""
+    return isinstance(error.__cause__, RecursionError)
 
 
 class _Module:

@@ -8,12 +8,15 @@ out itself is not asked for.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 #: Expressions, and layers, looked at in one plan: some 2 us each.
 MOST: Final = 3_000
+#: Characters of the names of the columns that are used, as JSON; of more, none is told.
+LONGEST: Final = 10_000
 #: What a value of a column takes that is not of a fixed size: texts of a few words.
 _TEXT_BYTES: Final = 40
 #: Expressions that read by a function of the user's or a library's.
@@ -69,7 +72,8 @@ def _of_reader(reader: Any, nodes: dict[int, Any], group: Any) -> Iterator[Unuse
         used = {name for user in users for name in _chosen(user)}
         total, count = sum(columns.values()), sum(columns.get(name, 0) for name in used)
         if used and count < total:
-            label = ",".join(name for name in columns if name in used)[:500]
+            names = json.dumps([name for name in columns if name in used])
+            label = names if len(names) <= LONGEST else ""  # a part of them would mislead
             yield Unused(group._name, "columns", label, function, count, total)
     if any(type(node).__name__ == "Filter" for node in nodes.values() if _reads(node, reader)):
         yield Unused(group._name, "filter", "", function, 0, 0)

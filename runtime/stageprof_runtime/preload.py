@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from stageprof_runtime.parameter import ParamType
+
 try:
     from dask.utils import parse_bytes
     from distributed import Scheduler
@@ -22,7 +24,7 @@ except ImportError as error:  # Dask is too old, or only a part of stageprof is 
     ) from error
 
 
-class Bytes(click.ParamType[int]):
+class Bytes(ParamType[int]):
     """A size: `256 MB`, `1GiB`; in bytes."""
 
     name = "size"

@@ -10,13 +10,15 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from threading import get_ident
-from typing import Final
+from typing import Final, TypeVar
 
 from stageprof_runtime.batch import Row
 from stageprof_runtime.guard import logged
 from stageprof_runtime.patch import Install, Undo, journal
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.tree import Spot
+
+K = TypeVar("K")
 
 
 class _Emitter:
@@ -28,6 +30,11 @@ class _Emitter:
 
     def row(self, role: str, row: Row) -> None:
         for ring in _rings.get(role) or _fallback:
+            ring.emit(row)
+
+    def row_of(self, role: str, name: str, row: Row) -> None:
+        """The same for one of several of a role, by what it joined as."""
+        for ring in _named.get((role, name)) or _rings.get(role) or _fallback:
             ring.emit(row)
 
     def span(
@@ -71,27 +78,40 @@ class _Emitter:
 EMIT: Final = _Emitter()
 
 _lock = threading.RLock()
+#: role -> the first ring of each session: of several workers in one process one is told
 _rings: dict[str, list[Ring]] = {}
-#: what joined, in order: session (or the ring itself, of none) and ring
-_joined: list[tuple[object, Ring]] = []
+#: (role, name) -> the rings of those
+_named: dict[tuple[str, str], list[Ring]] = {}
+#: what joined, in order: session (or the ring itself, of none), role, name and ring
+_joined: list[tuple[object, str, str, Ring]] = []
 #: the first ring of each session
 _fallback: list[Ring] = []
 _probes: dict[Install, tuple[int, Undo]] = {}
-#: What a probe has to tell a session that begins while it is installed for others.
+#: What a probe has to tell a session that begins while it is installed for others; it goes with it.
 again: Final[dict[Install, Callable[[], None]]] = {}
 #: Probes that could not be installed here: name -> why.
 failed: Final[dict[str, str]] = {}
 
 
-def join(role: str, ring: Ring, probes: Sequence[Install], session: str = "") -> Undo:
-    """Send the events of a role to this ring, and keep these probes installed until undone."""
-    joined = session or ring, ring
+def join(
+    role: str, ring: Ring, probes: Sequence[Install], session: str = "", name: str = ""
+) -> Undo:
+    """Send the events of a role to this ring, and keep these probes installed until undone.
+
+    Args:
+        role: "client", "scheduler" or "worker".
+        ring: of what plays it.
+        probes: what is to be installed.
+        session: of which it is; another ring of the same session and role gets only what is
+            emitted by name.
+        name: the address of a worker.
+    """
+    joined = session or ring, role, name, ring
     with _lock:
         if not _joined:
             logged.clear()
-        _rings[role] = [*_rings.get(role, ()), ring]
         _joined.append(joined)
-        _first_of_each()
+        _sort()
         mine = [probe for probe in probes if _install(probe)]
     left = False
 
@@ -103,20 +123,33 @@ def join(role: str, ring: Ring, probes: Sequence[Install], session: str = "") ->
             left = True
             for probe in reversed(mine):  # with the ring still there: some tell their last now
                 _uninstall(probe)
-            _rings[role] = [r for r in _rings.get(role, ()) if r is not ring]
-            if not _rings[role]:
-                del _rings[role]
             _joined.remove(joined)
-            _first_of_each()
+            _sort()
 
     return leave
 
 
-def _first_of_each() -> None:
+def _sort() -> None:
+    """Who gets what, from who has joined. Lists are put in place whole: hooks read them."""
     firsts: dict[object, Ring] = {}
-    for session, ring in _joined:
+    by_role: dict[tuple[object, str], Ring] = {}
+    named: dict[tuple[str, str], list[Ring]] = {}
+    for session, role, name, ring in _joined:
         firsts.setdefault(session, ring)
+        by_role.setdefault((session, role), ring)
+        named.setdefault((role, name), []).append(ring)
+    roles: dict[str, list[Ring]] = {}
+    for (_, role), ring in by_role.items():
+        roles.setdefault(role, []).append(ring)
+    _put(_rings, roles)
+    _put(_named, named)
     _fallback[:] = firsts.values()
+
+
+def _put(kept: dict[K, list[Ring]], new: dict[K, list[Ring]]) -> None:
+    kept.update(new)
+    for gone in set(kept) - set(new):
+        del kept[gone]
 
 
 def share(probe: Install) -> Undo:
@@ -179,6 +212,7 @@ def _uninstall(probe: Install) -> None:
         _probes[probe] = (uses - 1, undo)
         return
     del _probes[probe]
+    again.pop(probe, None)
     try:
         undo()
     except Exception as error:
@@ -189,12 +223,13 @@ def _after_fork() -> None:
     """A forked child has none of the parent's shippers: its probes must not fill rings."""
     global _lock  # noqa: PLW0603 (another thread of the parent may have held it)
     _lock = threading.RLock()
-    for rings in list(_rings.values()):
-        for ring in rings:
-            ring.clear()
+    for *_, ring in _joined:
+        ring.clear()
     _rings.clear()
+    _named.clear()
     _joined.clear()
     _fallback.clear()
+    again.clear()
     for probe in list(_probes):
         _probes.pop(probe)[1]()
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import forgettable, waiting_in
+from stageprof_runtime.compat import forgettable, unwritten, waiting_in
 from stageprof_runtime.guard import Watches, hook, quietly
 
 #: Seconds that the drain of one worker may take before it counts as lost.
@@ -23,6 +23,8 @@ LINGER_S = 1.0
 #: Batches that may wait for the owner, or one from each worker if there are more of them; beyond,
 #: everybody keeps theirs in their bounded rings.
 BACKLOG = 50
+#: Bytes that may be on their way to somebody who does not take them; beyond, the same.
+UNTAKEN = 16_000_000
 #: What the clock says to workers then.
 STALLED = -1
 
@@ -48,16 +50,27 @@ class Relay:
         #: tasks of ours on the scheduler's loop; the loop itself keeps no reference to them
         self._doing: set[asyncio.Task[Any]] = set()
         self._telling: asyncio.Task[Any] | None = None
+        #: what answers the clock, and what takes batches
+        self._listening: tuple[Any, Any] = (None, None)
 
     def listen(self) -> None:
         """Take what workers send, and tell them the time."""
-        self._scheduler.handlers[f"{self._session}-clock"] = forgettable(self._clock)
-        self._scheduler.stream_handlers[f"{self._session}-batch"] = forgettable(self._relay)
+        self._listening = forgettable(self._clock), forgettable(self._relay)
+        for handlers, op, mine in self._handlers():
+            handlers[op] = mine
 
     def stop_listening(self) -> None:
-        """Forget what comes."""
-        self._scheduler.handlers.pop(f"{self._session}-clock", None)
-        self._scheduler.stream_handlers.pop(f"{self._session}-batch", None)
+        """Forget what comes; the session may have begun again meanwhile, by another client."""
+        for handlers, op, mine in self._handlers():
+            if handlers.get(op) is mine:
+                del handlers[op]
+
+    def _handlers(self) -> tuple[tuple[dict[str, Any], str, Any], ...]:
+        clock, batch = self._listening
+        return (
+            (self._scheduler.handlers, f"{self._session}-clock", clock),
+            (self._scheduler.stream_handlers, f"{self._session}-batch", batch),
+        )
 
     def later(self, doing: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Do something on the scheduler's loop."""
@@ -90,8 +103,10 @@ class Relay:
     def ready(self) -> bool:
         """Whether the owner takes what is sent to it."""
         comm = self._scheduler.client_comms.get(self._owner)
+        if comm is None:
+            return True
         most = max(BACKLOG, len(self._scheduler.workers))
-        return comm is None or waiting_in(comm, f"{self._session}-batch") < most
+        return waiting_in(comm, f"{self._session}-batch") < most and unwritten(comm) < UNTAKEN
 
     async def _clock(self) -> int:
         """Our time for those who measure round trips; STALLED if they should not send."""

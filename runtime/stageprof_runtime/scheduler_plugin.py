@@ -61,8 +61,8 @@ PROBES = [
     garbage.install,
     loops.install,
 ]
-#: [number, tasks, keys wanted] of the graph that the running coroutine is taking in
-_graph: ContextVar[list[int]] = ContextVar("stageprof_graph", default=[-1, 0, 0])  # noqa: B039
+#: [number, tasks, keys wanted] of the graph that the running coroutine is taking in, by session
+_graph: ContextVar[dict[str, list[int]]] = ContextVar("stageprof_graph", default={})  # noqa: B039
 
 
 class SchedulerProbe(SchedulerPlugin):
@@ -93,6 +93,9 @@ class SchedulerProbe(SchedulerPlugin):
 
     async def start(self, scheduler: Any) -> None:
         """Begin to observe the scheduler, and hand the worker plugin to all workers."""
+        before = scheduler.plugins.get(self._session)
+        if isinstance(before, SchedulerProbe):  # its owner has gone, or has forgotten it
+            await quietly(before.end(owner=False), self.watches["start"])
         self._relay = self._through(scheduler)
         self._relayed = self._relay.relayed
         try:
@@ -109,6 +112,8 @@ class SchedulerProbe(SchedulerPlugin):
         # It may have gone meanwhile: no hook will say so again.
         if self._owner and self._owner not in scheduler.clients:
             self._relay.later(self.end(owner=False))
+        if self._ended:
+            raise RuntimeError("the session ended while it began")
 
     def _through(self, scheduler: Any) -> Relay:
         return Relay(scheduler, self._session, self._owner, self.watches)
@@ -214,7 +219,7 @@ class SchedulerProbe(SchedulerPlugin):
             start = now_ns()
             number, self._graphs = self._graphs, self._graphs + 1
             facts = [number, 0, 0]
-            token = _graph.set(facts)
+            token = _graph.set(_graph.get() | {self._session: facts})
             parent = self._run_of(kwargs.get("submitting_task"))
             try:
                 return await update_graph(*args, **kwargs)
@@ -232,7 +237,7 @@ class SchedulerProbe(SchedulerPlugin):
     @hook
     def update_graph(self, scheduler: Any, **kwargs: Any) -> None:
         """The state of a graph's tasks has been made; what follows is because of it."""
-        facts = _graph.get()
+        facts = _graph.get().get(self._session, [-1, 0, 0])
         facts[1:] = [len(kwargs.get("tasks") or ()), len(kwargs.get("keys") or ())]
         self._shipper.counts[0] += facts[1]
         self._cause = -1 - facts[0]
@@ -316,7 +321,10 @@ class SchedulerProbe(SchedulerPlugin):
 
     async def _unregister(self) -> None:
         scheduler = self._scheduler
-        if self._session in scheduler.plugins:
+        there = scheduler.plugins.get(self._session)
+        if there not in (None, self):  # the session has begun again, by another client
+            return
+        if there is self:
             scheduler.remove_plugin(self._session)
         if scheduler.worker_plugins.pop(self._session, None) is not None:
             await self._relay.tell_workers("plugin-remove", LINGER_S)

@@ -8,26 +8,26 @@ the session is on.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import itertools
 import logging
 import os
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from threading import get_ident
 from typing import Any
 
 from distributed.utils import sync
 
 from stageprof_runtime import cells, looker, process, rounds
-from stageprof_runtime.bootstrap import carry
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import client_handlers, client_loop
+from stageprof_runtime.compat import client_loop
 from stageprof_runtime.context import lane
 from stageprof_runtime.event import MARK, SAMPLE, Place
 from stageprof_runtime.guard import Watches, attempt, hook, quietly
+from stageprof_runtime.membership import LEAVE_S, Membership, Sink
 from stageprof_runtime.patch import Undo
-from stageprof_runtime.pings import Pings
 from stageprof_runtime.probes import (
     clients,
     communication,
@@ -74,16 +74,15 @@ PROBES = [
 ]
 #: Seconds that joining a cluster may take before the run goes on without it.
 PATIENCE_S = 15.0
-#: Seconds that leaving may take: a scheduler may be busy making the state of a large graph.
-LEAVE_S = 60.0
 #: A client's spans are few and each may be the one that matters: kept from this length on.
 CLIENT_SHORT_NS = 20_000
 #: Why a cluster is lost whose scheduler was restarted, or could not be reached for a while.
 _CUT_OFF = "the client lost its connection to the scheduler; what came after is not recorded"
 
-_numbers = itertools.count(1)
+#: Why the end of a recording is missing that was ended without `async with`.
+_UNAWAITED = "stop() in the loop's own thread cannot wait for the cluster; use `async with`"
 
-Sink = Callable[[bytes], None]
+_numbers = itertools.count(1)
 
 
 class Session:
@@ -97,13 +96,10 @@ class Session:
         place = Place("client", socket.gethostname(), os.getpid(), "client", now_ns())
         self._shipper = Shipper(place, self.ring, sink)
         self._sampler: Sampler | None = None
-        self._joined: dict[Any, Undo] = {}
-        #: joined client -> batches that came through its stream
-        self._got: dict[Any, int] = {}
-        #: joined client -> its stream then: a new one is that of a scheduler that forgot us
-        self._streams: dict[Any, Any] = {}
-        self._pings: dict[Any, Pings] = {}
+        self._joined: dict[Any, Membership] = {}
         self._leave: Undo = lambda: None
+        #: whether it is ending: no cluster is joined any more
+        self._over = False
         self._lane: Any = None
         self._monitor: Any = None
         self.watches = Watches("client")
@@ -115,63 +111,68 @@ class Session:
     def start(self, client: Any = None, *, region: bool = True) -> None:
         """Install everything; with `region`, the calling thread's time is what is accounted."""
         attempt(self.watches["start"], self._install)
-        active = client or active_client()
-        if active is not None:
-            self._sync(active, self.started, active)
-        if region:
-            attempt(self.watches["start"], self._begin_region, None)
+        try:
+            active = client or active_client()
+            if active is not None:
+                self._sync(active, self.started, active)
+            if region:
+                attempt(self.watches["start"], self._begin_region, None)
+        except BaseException:
+            self._abort()
+            raise
 
     async def start_async(self, client: Any = None) -> None:
         """The same in a coroutine: the region is that of the calling task."""
         attempt(self.watches["start"], self._install)
-        active = client or active_client()
-        if active is not None:
-            await quietly(self.started(active), self.watches["start"])
-        attempt(self.watches["start"], self._begin_region, asyncio.current_task())
+        try:
+            active = client or active_client()
+            if active is not None:
+                await quietly(self.started(active), self.watches["start"])
+            attempt(self.watches["start"], self._begin_region, asyncio.current_task())
+        except BaseException:
+            self._abort()
+            raise
 
     def stop(self) -> None:
         """Take everything away again; all batches have gone to the sink when it returns."""
         if self._forked():
             return
-        attempt(self.watches["stop"], self._end_region)
-        for client in list(self._joined):
-            self._sync(client, self.closing, client)
-            self._abandon(client)
-        self._uninstall()
+        self._over = True
+        try:
+            attempt(self.watches["stop"], self._end_region)
+            for client in list(self._joined):
+                self._sync(client, self.closing, client)
+                self._abandon(client)
+        finally:
+            self._abort()
 
     async def stop_async(self) -> None:
         """The same in a coroutine."""
         if self._forked():
             return
-        attempt(self.watches["stop"], self._end_region)
-        for client in list(self._joined):
-            await quietly(self.closing(client), self.watches["stop"])
-            self._abandon(client)
-        self._uninstall()
+        self._over = True
+        try:
+            attempt(self.watches["stop"], self._end_region)
+            for client in list(self._joined):
+                await quietly(self.closing(client), self.watches["stop"])
+                self._abandon(client)
+        finally:
+            self._abort()
 
     def _abandon(self, client: Any) -> None:
-        """Let go of a client that could not be asked to leave: its cluster is gone or stuck."""
-        if not client.asynchronous:
+        """Let go of a client that could not be asked to leave: its cluster is gone or stuck.
+
+        One of a loop that runs in this thread is asked, but cannot be waited for.
+        """
+        if not client.asynchronous or not _in_loop():
             self._let_go(client, f"client is {client.status}")
+        elif client in self._joined:
+            self.ring.emit((MARK, now_ns(), "cluster lost", _UNAWAITED))
 
     def _let_go(self, client: Any, why: str) -> None:
-        undo = self._joined.pop(client, None)
-        if undo is None:
-            return
-        self.ring.emit((MARK, now_ns(), "cluster lost", why))
-        attempt(self.watches["stop"], undo)
-        handlers, op = client_handlers(client), f"{self.name}-batch"
-        handlers[op] = _ignore
-        if self._forgotten(client):  # and nothing can be late
-            del handlers[op]
-        self._got.pop(client, None)
-        self._streams.pop(client, None)
-        self._pings.pop(client, None)
-
-    def _forgotten(self, client: Any) -> bool:
-        """Whether a client lost its connection, with which a session on the scheduler ends."""
-        stream = self._streams.get(client)
-        return stream is not None and stream is not client.scheduler_comm
+        membership = self._joined.pop(client, None)
+        if membership is not None:
+            membership.abandon(why)
 
     def _forked(self) -> bool:
         """Whether this is a child of the process that began; the session is its parent's."""
@@ -188,6 +189,19 @@ class Session:
         self._shipper.every += [self._sample, self._ask_loops]
         self._shipper.start()
         self._monitor = own_monitor()
+
+    def _abort(self) -> None:
+        """Take everything away, and have clusters left of which nobody could wait for the end."""
+        self._over = True
+        for client in list(self._joined):
+            leaving = functools.partial(self._leave_later, client)
+            with contextlib.suppress(RuntimeError):  # its loop has ended
+                client_loop(client).call_soon_threadsafe(leaving)
+        self._uninstall()
+
+    @hook
+    def _leave_later(self, client: Any) -> None:
+        self._later(self.closing(client))
 
     def _uninstall(self) -> None:
         if self in clients.followers:
@@ -223,19 +237,20 @@ class Session:
         attempt(self.watches["stop"], self._tell_cells)
         stop = (MARK, now_ns(), "region stop", str(self._region))
         attempt(self.watches["stop"], self.ring.emit, stop)
-        if self._lane is not None:
-            lane.reset(self._lane)
-            self._lane = None
         sampler.stop()
         self.watches["sampler"] = sampler.watch
         self._shipper.cost["sampler"] = [sampler.looks, sampler.cost_ns]
+        if self._lane is not None:
+            token, self._lane = self._lane, None
+            lane.reset(token)  # which fails where the region ends in another context
 
     # -- clusters ---------------------------------------------------------------------------
 
     def _sync(self, client: Any, function: Any, *args: Any) -> None:
         if client.asynchronous:
-            # Its loop is this thread's: nothing can be awaited here.
-            self._later(function(*args))
+            # Its loop is this thread's: nothing can be awaited here; or it is that of no thread.
+            if _in_loop():
+                self._later(function(*args))
             return
         if client.status != "running":
             return
@@ -244,76 +259,42 @@ class Session:
             sync(
                 client.loop,
                 lambda: quietly(function(*args), watch),
-                callback_timeout=PATIENCE_S + LEAVE_S,
+                callback_timeout=PATIENCE_S + LEAVE_S * self._over,
             )
         except Exception as error:
             logger.warning("stageprof: %s of %r failed: %r", function.__name__, client, error)
 
     async def started(self, client: Any) -> None:
-        """Join a client's cluster; if that fails the run goes on, and only the client is seen."""
-        if client in self._joined or getattr(client, "scheduler", None) is None:
+        """Join a client's cluster."""
+        if self._over or client in self._joined or getattr(client, "scheduler", None) is None:
             return
-        handlers, op = client_handlers(client), f"{self.name}-batch"
-        handlers[op] = functools.partial(self._received, client)
-        self._joined[client] = process.share(waiting.Arrivals(client))
-        try:
-            gil = self._watch_gil
-            worker = carry("worker", self.name, gil)
-            plugin = carry("scheduler", self.name, client.id, worker, gil)
-            register = client.scheduler.register_scheduler_plugin
-            await register(plugin=plugin, name=self.name, idempotent=False)
-            self.ring.emit((MARK, now_ns(), "cluster joined", str(client.id)))
-            self._got.setdefault(client, 0)
-            self._streams[client] = client.scheduler_comm
-            await self._ping(client)
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"[:300]
-            self.ring.emit((MARK, now_ns(), "cluster not joined", reason))
-            logger.warning(
-                "stageprof: the cluster cannot be recorded (%s); the run goes on", reason
-            )
+        membership = Membership(client, self.name, self.ring, self._sink, self.watches)
+        there = self._members_at(membership.address)
+        self._joined[client] = membership
+        if there:
+            membership.visit()
+        else:
+            await membership.join(watch_gil=self._watch_gil)
+
+    def _members_at(self, address: str) -> list[Membership]:
+        return [each for each in self._joined.values() if each.address == address]
 
     async def closing(self, client: Any) -> None:
-        """Leave a client's cluster: fetch what is left there, and take everything away."""
-        if self._forgotten(client):
-            self._let_go(client, _CUT_OFF)
-        undo = self._joined.pop(client, None)
-        if undo is None:
+        """Leave a client's cluster."""
+        membership = self._joined.pop(client, None)
+        if membership is None:
             return
-        try:
-            end = getattr(client.scheduler, f"{self.name}-end")
-            passed, *batches = await asyncio.wait_for(end(), LEAVE_S)
-            for batch in batches:
-                self._sink(batch)
-            await self._wait_for(client, passed)
-        except Exception as error:
-            if client in self._got:  # else it was not joined, as was said then
-                reason = f"{type(error).__name__}: {error}"[:300]
-                self.ring.emit((MARK, now_ns(), "cluster lost", reason))
-                client_handlers(client)[f"{self.name}-batch"] = _ignore
-        finally:
-            undo()
-            self._got.pop(client, None)
-            self._streams.pop(client, None)
-            self._pings.pop(client, None)
-            handlers, op = client_handlers(client), f"{self.name}-batch"
-            if handlers.get(op) is not _ignore:
-                handlers.pop(op, None)
+        if membership.forgotten:
+            membership.abandon(_CUT_OFF)
+        else:
+            await membership.leave()
+        await self._stay(membership.address)
 
-    async def _wait_for(self, client: Any, passed: int) -> None:
-        """Batches that the scheduler sent before its answer may be behind in the stream."""
-        for _ in range(round(LEAVE_S * 200)):
-            if self._got.get(client, 0) >= passed or client.status != "running":
-                return
-            await asyncio.sleep(0.005)
-
-    def _received(self, client: Any, batch: bytes = b"", **kwargs: Any) -> None:
-        self._got[client] = self._got.get(client, 0) + 1  # also if it cannot be kept: it came
-        self._take(batch)
-
-    @hook
-    def _take(self, batch: bytes) -> None:
-        self._sink(batch)
+    async def _stay(self, address: str) -> None:
+        """If the client through which a cluster was recorded has left, go on through another."""
+        members = self._members_at(address)
+        if members and all(each.guest for each in members) and not self._over:
+            await members[0].join(watch_gil=self._watch_gil)
 
     def _later(self, doing: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.ensure_future(quietly(doing, self.watches["task"]))
@@ -334,16 +315,19 @@ class Session:
     @hook
     def _on_loop(self, client: Any, asked: int) -> None:
         self.ring.emit((SAMPLE, now_ns(), "loop.lag_s", (now_ns() - asked) / 1e9))
-        if self._forgotten(client):
+        membership = self._joined.get(client)
+        if membership is None:
+            return
+        if membership.forgotten:
             self._let_go(client, _CUT_OFF)
+            self._later(self._stay(membership.address))
         elif len(self._doing) <= len(self._joined):
-            self._later(self._ping(client))
+            self._later(membership.ping())
 
-    async def _ping(self, client: Any) -> None:
-        """A small round trip to the scheduler's clock."""
-        scheduler = client.scheduler
-        pings = self._pings.setdefault(client, Pings(self.ring))
-        await pings.ask(getattr(scheduler, f"{self.name}-clock"), scheduler.address)
+
+def _in_loop() -> bool:
+    """Whether an event loop runs in this thread."""
+    return asyncio._get_running_loop() is not None
 
 
 def active_client() -> Any:
@@ -355,10 +339,6 @@ def active_client() -> Any:
     except Exception:  # there is none; or the program's configuration lacks what Dask asks it for
         return None
     return client if client.status == "running" else None
-
-
-def _ignore(**kwargs: Any) -> None:
-    """Stands for a session that could not say goodbye; a late batch of it must not be an error."""
 
 
 __all__ = ["Session", "Sink", "active_client"]

@@ -78,12 +78,14 @@ def _synchronous(function: Any, make: Make, watch: Watch) -> Any:
         try:
             return ours(*args, **kwargs)
         except BaseException as error:
-            _judge(error, ended, watch)
+            if _theirs(error, ended):
+                raise
+            watch.failed(error)
             outcome = ended.copy()
         finally:
             _ended.set(before)
             ended.clear()
-        return _hand_on(*outcome) if outcome else function(*args, **kwargs)
+        return _hand_on(outcome) if outcome else function(*args, **kwargs)
 
     return shielded
 
@@ -116,26 +118,35 @@ def _asynchronous(function: Any, make: Make, watch: Watch) -> Any:
         try:
             return await ours(*args, **kwargs)
         except BaseException as error:
-            _judge(error, ended, watch)
+            if _theirs(error, ended):
+                raise
+            watch.failed(error)
             outcome = ended.copy()
         finally:
             _ended.set(before)
             ended.clear()
-        return _hand_on(*outcome) if outcome else await function(*args, **kwargs)
+        return _hand_on(outcome) if outcome else await function(*args, **kwargs)
 
     return shielded
 
 
-def _judge(error: BaseException, ended: list[Any], watch: Watch) -> None:
-    """Raise what is the user's to see; count what is our own failure."""
+def _theirs(error: BaseException, ended: list[Any]) -> bool:
+    """Whether it is the user's to see; else it is a failure of our own.
+
+    It is not raised here: a frame that raises what it has in a variable is part of a circle, which
+    would keep all callers' variables alive until the next garbage collection.
+    """
     if ended and ended[1] is error:
-        raise error
-    if isinstance(error, GeneratorExit) or interrupted(error) or cancelled(error):
-        raise error
-    watch.failed(error)
+        return True
+    return isinstance(error, GeneratorExit) or interrupted(error) or cancelled(error)
 
 
-def _hand_on(result: Any, error: BaseException | None) -> Any:
-    if error is not None:
+def _hand_on(outcome: list[Any]) -> Any:
+    result, error = outcome
+    outcome.clear()
+    if error is None:
+        return result
+    try:
         raise error
-    return result
+    finally:
+        del error  # see `_theirs`

@@ -2,8 +2,9 @@
 
 Hooks append and return; packing happens here, and what a batch is handed to is its only way
 out. A message costs its sender, the scheduler and its receiver about a millisecond together, so a
-few rows wait for more. Every half second what is there goes, the process is sampled and its
-server's loop asked for its lag and for a round trip to the next clock.
+few rows wait for more, and where few come this thread wakes more seldom. Every half second what is
+there goes, the process is sampled and its server's loop asked for its lag and for a round trip to
+the next clock.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ PERIOD_S = 0.1
 ROUNDS = round(EVERY_S / PERIOD_S)
 #: Rows that are worth a message before the half second is over.
 ENOUGH = 1_000
+#: So many new ones in a round are few: the next lasts twice as long, then the rest of the half
+#: second.
+FEW = 100
 #: Rows of one batch; more rows make more batches, so that none grows without bound.
 ROWS = 20_000
 
@@ -52,6 +56,8 @@ class Shipper:
         self._send = send
         self._watch = Watch(f"{place.role}.ship")
         self._seq = self._waited = 0
+        #: how many rounds the next one lasts; rows that were there after the last
+        self._lasts, self._left = 1, 0
         self._phase = 0
         self._unsent: dict[str, int] = {}
         self._told: set[str] = set()
@@ -82,7 +88,7 @@ class Shipper:
             return [batch for part in parts or [[]][:every] if (batch := self._pack(part))]
 
     def _run(self) -> None:
-        while not self._stop.wait(PERIOD_S):
+        while not self._stop.wait(PERIOD_S * self._lasts):
             used = thread_ns()
             attempt(self._watch, self._round)
             cost = self.cost["ship"]
@@ -90,15 +96,23 @@ class Shipper:
             cost[1] += thread_ns() - used
 
     def _round(self) -> None:
-        self._waited += 1
-        every = self._waited >= self.rounds()
+        self._waited += self._lasts
+        every, worth = self._waited >= self.rounds(), self._worth()
+        few = not worth and len(self.ring) - self._left < FEW
         if every:
             self._waited = 0
             for job in self.every:
                 attempt(self._watch, job)
-        if (every or self._worth()) and self.ready():
+        if (every or worth) and self.ready():
             for batch in self._batches(every=every):
                 self._send(batch)
+        self._left = len(self.ring)
+        self._lasts = self._longer() if few else 1
+
+    def _longer(self) -> int:
+        """How many rounds the next lasts where few rows come."""
+        rest = max(1, min(self.rounds() - self._waited, ROUNDS))
+        return rest if self._lasts > 1 else min(rest, 2)
 
     def _worth(self) -> bool:
         """Whether many rows wait, or something is to be told at once.

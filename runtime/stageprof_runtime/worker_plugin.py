@@ -25,6 +25,7 @@ from stageprof_runtime.compat import (
     forgettable,
     heartbeat_s,
     tick,
+    unwritten,
     waiting_in,
 )
 from stageprof_runtime.event import MARK, SAMPLE, Place
@@ -46,6 +47,7 @@ from stageprof_runtime.probes import (
     waiting,
 )
 from stageprof_runtime.process import EMIT
+from stageprof_runtime.relay import UNTAKEN
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import PERIOD_S, ROUNDS, Shipper
 from stageprof_runtime.system import memory_limits, monitored, sample, worker_memory
@@ -77,6 +79,7 @@ MANY_S, RAREST_S = 2.0, 5.0
 #: States that a task enters, or leaves, on its way to its run; the others are not looked at.
 _BEGINS = frozenset({"waiting", "ready", "constrained", "executing"})
 _ENDS = frozenset({*_BEGINS, "long-running"})
+_RUNNING = frozenset({"executing", "long-running"})
 
 
 class WorkerProbe(WorkerPlugin):
@@ -129,7 +132,7 @@ class WorkerProbe(WorkerPlugin):
         undos.append(shipper.stop)
         probes: list[Install] = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
         probes += [gil.install] * self._watch_gil
-        undos.append(process.join("worker", ring, probes, self._session))
+        undos.append(process.join("worker", ring, probes, self._session, place.name))
         ticks = Ticks(worker.loop.asyncio_loop, ring, self.watches["ticks"])
         undos.append(ticks.start(tick(worker)))
         self.watches |= {stacks.NAME: looker.watch(stacks.NAME)} | gil.watches()
@@ -177,8 +180,9 @@ class WorkerProbe(WorkerPlugin):
                 times[2] = t
             else:
                 times[1] = t
-        elif start == "executing" or start == "long-running":
-            self._ended(key)
+        elif start in _RUNNING:
+            if finish != "long-running":  # it has left its thread to others, and runs on
+                self._ended(key)
         elif finish == "released" or finish == "forgotten":
             self._times.pop(key, None)  # stolen or cancelled before it ran
 
@@ -238,8 +242,9 @@ class WorkerProbe(WorkerPlugin):
 
     def _ready(self) -> bool:
         """Whether what is sent now would leave; streams and loops have no bounds of their own."""
-        waiting = waiting_in(batched_stream(self._worker), self._op)
-        return not self._stalled and max(len(self._outbox), waiting) < BACKLOG
+        stream = batched_stream(self._worker)
+        waiting = max(len(self._outbox), waiting_in(stream, self._op))
+        return not self._stalled and waiting < BACKLOG and unwritten(stream) < UNTAKEN
 
     def _send(self, batch: bytes) -> None:
         self._outbox.append(batch)

@@ -33,7 +33,7 @@ def register(molecule: int, score: float, folder: str) -> None:
 def scored(molecule: int, folder: str) -> float:
     """The score of a molecule."""
     random = np.random.default_rng(molecule)
-    score = round(float(np.sort(random.random(2_500_000))[1_000_000]), 6)
+    score = round(float(np.sort(random.random(2_500_000), kind="stable")[1_000_000]), 6)
     register(molecule, score, folder)
     return score
 

@@ -46,7 +46,7 @@ def patient(call: Callable[..., Any], *args: Any, tries: int = 5, wait: float = 
 def scored(molecule: int, folder: str) -> float:
     """The score of a molecule."""
     random = np.random.default_rng(molecule)
-    score = round(float(np.sort(random.random(2_500_000))[1_000_000]), 6)
+    score = round(float(np.sort(random.random(2_500_000), kind="stable")[1_000_000]), 6)
     patient(register, molecule, score, folder)
     return score
 

@@ -24,7 +24,7 @@ def texts_of(part: int) -> pd.DataFrame:
 @functools.cache
 def ranks(order: int) -> np.ndarray:
     """The rank of each word in an order; each process makes it once."""
-    return np.random.default_rng(order).random(WORDS).argsort()
+    return np.random.default_rng(order).random(WORDS).argsort(kind="stable")
 
 
 def ranked(texts: pd.DataFrame, order: int) -> pd.DataFrame:

@@ -15,7 +15,7 @@ STEPS = 12
 @delayed
 def stepped(values: np.ndarray) -> np.ndarray:
     """The values after a step."""
-    return np.sort(np.cos(values * 3.7))[::-1].copy()
+    return np.sort(np.cos(values * 3.7), kind="stable")[::-1].copy()
 
 
 def main(workers: int = 8) -> None:

@@ -11,17 +11,19 @@ import click
 
 from stageprof import flight
 from stageprof.attach import Attachment, warning
+from stageprof.commands.written import wrote
 from stageprof.reading import reading
 from stageprof.recording import Recording
 from stageprof.renderers import terminal
 from stageprof.statusline import StatusLine
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import UsageError
+from stageprof_runtime.parameter import ParamType
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
-class Duration(click.ParamType[float]):
+class Duration(ParamType[float]):
     """A time span: `60`, `60s`, `1.5m`, `2h`; in seconds."""
 
     name = "duration"
@@ -70,12 +72,12 @@ def _conclude(recording: Recording, output: str, *, summary: bool) -> None:
     if summary:
         terminal.show(recording.summary, sys.stderr)
     else:
-        click.echo(f"Wrote {output}", err=True)
+        wrote(output, err=True)
 
 
 def _recorded(address: str, output: str, seconds: float | None) -> Recording:
     with Attachment(address, output) as attachment:
-        click.echo(f"stageprof: recording {address}; Ctrl-C ends it", err=True)
+        click.echo(f"stageprof: recording {safe(address)}; Ctrl-C ends it", err=True)
         with StatusLine(lambda: attachment.live):
             _wait(attachment, seconds)
     return attachment.recording

@@ -12,6 +12,7 @@ from stageprof.check import Checked, Preflight, looking_of
 from stageprof.commands.attach import Duration
 from stageprof.commands.run import Terminated, program_of
 from stageprof.configuration import settings_for
+from stageprof.options import ruled
 from stageprof.outcome import status_of
 from stageprof.program import Program
 from stageprof.renderers import check as renderer
@@ -41,7 +42,7 @@ class _Terminated(Terminated):
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; docs/check.md.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="For issues and CI comments.")
-@click.option("--rule", "rules", multiple=True, metavar="RULE=off", help="docs/settings.md.")
+@ruled
 @click.option(
     "--fail-above", type=click.Choice([str(s) for s in Severity][::-1]), metavar="SEVERITY",
     help="End with status 1 if a finding is graver: note, moderate or serious.",

@@ -15,6 +15,7 @@ import click
 from stageprof.chosen import chosen
 from stageprof.comparison import measured
 from stageprof.configuration import settings_for
+from stageprof.options import ruled
 from stageprof.private import write_text
 from stageprof.progress import Progress
 from stageprof.renderers import (
@@ -29,6 +30,7 @@ from stageprof_collectors.findings.quantity import count
 from stageprof_collectors.findings.settings import Settings
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import UsageError
+from stageprof_runtime.parameter import ParamType
 
 #: Status where something is worse.
 REGRESSION: Final = 1
@@ -73,7 +75,7 @@ def _words(args: Sequence[str]) -> Iterator[str]:
             yield word
 
 
-class Share(click.ParamType[float]):
+class Share(ParamType[float]):
     """A share: `5%`, `0.05`."""
 
     name = "share"
@@ -99,7 +101,7 @@ class Share(click.ParamType[float]):
 @click.option("--junit", metavar="[=FILE]", help="JUnit's XML.")
 @click.option("--html", metavar="FILE", help="A page with both runs side by side.")
 @click.option("--scheduler", metavar="ADDRESS", help="Have a cluster read them: tcp://..:8786.")
-@click.option("--rule", "rules", multiple=True, metavar="RULE=off", help="docs/settings.md.")
+@ruled
 def compare(
     *,
     words: tuple[str, ...],

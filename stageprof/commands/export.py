@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from stageprof.chosen import chosen
+from stageprof.commands.written import wrote
 from stageprof.export import FORMATS, parquet
 from stageprof.export.target import placed
 from stageprof.reading import reading
@@ -50,7 +51,7 @@ def export(
             placed(target, files, force=force) as part,
         ):
             kind.write(recording, part)
-    click.echo(f"Wrote {target}")
+    wrote(target)
 
 
 def _dataset(words: tuple[str, ...], target: Path, *, force: bool, redact: bool) -> None:

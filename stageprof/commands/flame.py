@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from stageprof.commands.written import wrote
 from stageprof.export.target import Format, exported
 from stageprof.reading import reading
 
@@ -36,7 +37,7 @@ def flame(
         text = page.text(recording, stage, prefix, worker)
         form = Format(lambda _, path: _written(path, text), ".flame.html")
         exported(form, recording, target, force=force)
-    click.echo(f"Wrote {target}")
+    wrote(target)
 
 
 def _written(path: Path, text: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from stageprof.app import written
+from stageprof.commands.written import wrote
 from stageprof.export.target import placed
 from stageprof.reading import reading
 from stageprof.redacted import redacted, redaction
@@ -28,4 +29,4 @@ def report(*, file: str, output: str | None, force: bool, redact: bool) -> None:
         if redact:  # where the copy lay while it was read may tell whose it is
             recording.path = Path(source).name
         written(recording, part)
-    click.echo(f"Wrote {target}")
+    wrote(target)

@@ -38,7 +38,7 @@ class Terminated(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does, with what begins the program marked."""
         end = _program_begins(args, self.valued)
-        if end <= len(args):
+        if end <= len(args) and args[end : end + 1] != ["--"]:
             args = [*args[:end], "--", *args[end:]]
         return super().parse_args(ctx, args)
 
@@ -52,7 +52,7 @@ def _program_begins(args: Sequence[str], valued: Sequence[str]) -> int:
             return i + 2
         if word.startswith(("-m", "-c")):
             return i + 1
-        if not word.startswith("-") or word == "-":
+        if not word.startswith("-") or word in ("-", "--"):
             return i
         i += 2 if word in valued else 1
     return i

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from stageprof.commands.written import wrote
 from stageprof.export.target import Format, exported
 from stageprof.reading import reading
 from stageprof_collectors.profiles.stats import counted, stats
@@ -32,7 +33,7 @@ def snakeviz(*, file: str, stage: str | None, output: str | None, force: bool) -
         text = page.text(stats(recording, stage), title)
         form = Format(lambda _, path: _written(path, text), ".html")
         exported(form, recording, target, force=force)
-    click.echo(f"Wrote {target}")
+    wrote(target)
 
 
 def _written(path: Path, text: str) -> None:

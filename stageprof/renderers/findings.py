@@ -52,14 +52,21 @@ def top(summary: Summary) -> Iterator[Text]:
     for finding, where, saving in zip(found, wheres, savings, strict=False):
         tail = f"  {column(where, wide)}" if wide else ""
         line = Text(f"  {finding.severity:<9}", style=SEVERITY_STYLES[finding.severity])
-        line.append(column(safe(_brief(finding), limit=WIDTH), room), style="default")
+        line.append(column(_brief(finding, room), room), style="default")
         yield line.append(f"{tail}  {saving:>{long}}", style="default")
 
 
-def _brief(found: Finding) -> str:
-    """The headline without its place, which has a column of its own."""
+def _brief(found: Finding, room: int) -> str:
+    """The headline without its place, which has a column of its own; else its rule and of what.
+
+    Half a sentence says less than a name that can be looked up.
+    """
     place = f" at {_line(found)}"
-    return found.headline.replace(f" made{place}", "").replace(place, "").replace(" ,", ",")
+    whole = found.headline.replace(f" made{place}", "").replace(place, "").replace(" ,", ",")
+    if cell_len(shown := safe(whole, limit=WIDTH)) <= room:
+        return shown
+    name = found.where.variable or found.where.prefix
+    return safe(f"{found.rule}: `{name}`" if name else found.rule, limit=WIDTH)
 
 
 def _line(found: Finding) -> str:

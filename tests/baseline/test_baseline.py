@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -366,3 +367,19 @@ def test_an_incomplete_recording_is_refused(make: Make, run: Run, tmp_path: Path
     assert (status, err.count("\n")) == (2, 1)
     assert "is incomplete" in err
     assert not (tmp_path / "kept").exists()
+
+
+def test_files_of_names_that_save_does_not_give_are_not_of_the_baseline(
+    make: Make, run: Run, tmp_path: Path
+) -> None:
+    """A cache may hold anything, and shells make words of what is listed."""
+    folder = tmp_path / "kept"
+    run("baseline", "save", make(), "--dir", folder, "--branch", "main")
+    [good] = map(Path, paths(run, folder))
+    for name in ("a --html=b", "-x", "a\nb", "\x1b]0;x\a", "a;b", "$(b)"):
+        place = good.with_name(f"{name}{good.suffix}")
+        shutil.copy(good, place)
+        shutil.copy(good.with_suffix(".json"), place.with_suffix(".json"))
+    shutil.copytree(good.parent, good.parent.parent / "a --html=b")
+
+    assert paths(run, folder) == [str(good)]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import stageprof
-from replay.handmade import HandMade
+from replay.handmade import CLIENT, SCHEDULER, HandMade, ns
+from stageprof_runtime.event import MARK, NO_CAUSE, RUN, Place
 
 HOUR = 3_600_000.0
 
@@ -68,3 +69,41 @@ def test_a_clock_that_went_backward_is_said() -> None:
 
 def test_of_times_that_can_be_nothing_is_said() -> None:
     assert a_day().coverage()["problems"] == []
+
+
+def test_runs_that_are_each_others_cause_end() -> None:
+    """No scheduler tells so; a file that somebody made may."""
+    made = HandMade(1)
+    made.run(0, 5, 5, cause=1)
+    last = made.run(0, 5, 5, cause=0)
+    made.wait(0, 10, last, 5)
+    recording = made.recording(10)
+    assert recording.stages()["wall_s"].sum() == pytest.approx(recording.wall)
+
+
+@pytest.mark.parametrize("label", ["x", "", "-", "--1", "9" * 30])
+def test_labels_that_are_no_numbers_are_read_all_the_same(label: str) -> None:
+    made = HandMade(1)
+    made._rows[CLIENT].append((MARK, ns(0), "region start", label))
+    made._rows[SCHEDULER].append((MARK, ns(0), "loop thread", label))
+    recording = made.recording(10)
+    assert recording.stages()["wall_s"].sum() == pytest.approx(recording.wall)
+
+
+def test_a_status_that_nobody_knows_is_another_one() -> None:
+    made = HandMade(1)
+    made.run(0, 1, 2, cause=NO_CAUSE, status=9)
+    assert made.recording(10).tasks()["status"].tolist() == ["other"]
+
+
+@pytest.mark.parametrize("first", [CLIENT, SCHEDULER])
+def test_what_a_worker_tells_of_a_run_goes_before_its_schedulers_guess(first: Place) -> None:
+    """In the first tenth of a second both tell; in which order they come is chance."""
+    made = HandMade(1)
+    run = made.run(0, 4, 9, cause=NO_CAUSE)
+    guess = (RUN, run, *[ns(6)] * 3, ns(9), 0, 0, "tcp://host:10")
+    made._rows[SCHEDULER].append(guess)
+    made._rows = {first: made._rows[first]} | made._rows
+    made._rows[SCHEDULER] = made._rows.pop(SCHEDULER)  # the worker's come before
+    (task,) = made.recording(10).tasks().to_dict("records")
+    assert (task["start_s"], task["thread"]) == (pytest.approx(0.004), 1)

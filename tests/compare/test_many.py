@@ -159,3 +159,19 @@ def test_a_task_does_not_wait_for_others(pool: Path, cluster: Client, asked: lis
     cluster.submit(measured, str(pool), "baseline", pure=False).result(timeout=60)
 
     assert len(asked) == NUMBER
+
+
+def test_a_cluster_that_fails_is_said_and_recordings_are_read_here(
+    pool: Path, cluster: Client, monkeypatch: pytest.MonkeyPatch, asked: list[str]
+) -> None:
+    """A scheduler of another Python cannot load what it is asked to run."""
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise TypeError("code() takes at most 16 arguments")
+
+    monkeypatch.setattr(cluster, "run_on_scheduler", fails)
+    said: list[str] = []
+    sources = [str(path) for path in sorted(pool.iterdir())]
+    assert spreading.spread(sources, DEFAULTS, None, said.append) == {}
+    assert "reads no recordings" in said[0]
+    assert "code() takes" in said[0]

@@ -26,6 +26,7 @@ HOSTILE = (
     "@team and [link](javascript:alert(1)) https://evil.example <!-- -->",
     "lone \ud800 surrogate",
     "=cmd|' /C calc'!A0",
+    "no \uffff character \ufdd0 at \U0010fffe all",
     "[red]markup[/red] :smile:",
     "x" * 5000,
 )

@@ -248,3 +248,17 @@ def test_closed_pipe_is_no_error_message(recorded: Path) -> None:
         ["sh", "-c", shell], env=environment, capture_output=True, text=True, check=False
     )
     assert done.stderr == ""
+
+
+def test_a_defect_of_ours_has_a_status_that_says_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python's own would be 1, which is "regression" of a comparison."""
+    from stageprof.commands.inspect import inspect
+
+    def fails(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(inspect, "callback", fails)
+    assert main(["inspect", __file__]) == 70
+    assert "report it" in capsys.readouterr().err

@@ -24,9 +24,13 @@ ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
 
 
 def active(text: str) -> set[str]:
-    """Characters that act: all controls but newline and tab, and those that reorder or hide."""
+    """Characters that act: all controls but newline and tab, and those that reorder or hide.
+
+    And codes that are no characters, of which XML forbids some.
+    """
     kinds = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-    return {c for c in text if unicodedata.category(c) in kinds and c not in "\n\t"}
+    acting = {c for c in text if unicodedata.category(c) in kinds and c not in "\n\t"}
+    return acting | {c for c in text if ord(c) & 0xFFFE == 0xFFFE or "\ufdd0" <= c <= "\ufdef"}
 
 
 def flat(tokens: list[Token]) -> list[Token]:

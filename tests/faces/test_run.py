@@ -112,6 +112,15 @@ def test_script_is_recorded_and_its_output_is_its_own(
     assert tasks_in(tmp_path / "script.stageprof") == 5
 
 
+def test_the_program_may_follow_two_dashes(
+    command: Command, script: Script, tmp_path: Path
+) -> None:
+    name = script(f"{COMPUTE}\nprint(sys.argv[1:])\nwork(scheduler='sync')\n")
+    done = command("run", "-q", "--", name, "-o", "--", "x")
+    assert (done.returncode, done.stdout) == (0, "['-o', '--', 'x']\n"), done.stderr
+    assert tasks_in(tmp_path / "script.stageprof") == 5
+
+
 @pytest.mark.cluster
 def test_script_that_makes_a_cluster_of_processes_runs(
     command: Command, script: Script, tmp_path: Path

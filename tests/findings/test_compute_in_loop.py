@@ -6,6 +6,7 @@ import pytest
 
 from findings.asking import asked, one, run
 from findings.crews import FILE, Crewed
+from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.compute_in_loop import RULE
 
@@ -54,6 +55,7 @@ def test_where_the_program_could_not_be_read_it_may_save_nothing() -> None:
 
     assert found.saving_s[0] == 0
     assert "could not be read" in found.fix.text
+    assert found.severity == Severity.NOTE  # an optimizer's rounds need each other
 
 
 @pytest.mark.parametrize(("rounds", "fires"), [(2, False), (3, True)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -94,13 +96,37 @@ def test_printed_meta_of_an_array_keeps_the_function_from_being_called() -> None
 
 def test_printed_names_keep_dask_from_reading_the_data() -> None:
     data = np.arange(6)
-    array = run(one(RULE, program("tokenize", type_=ARRAY)), data=data)["x"]
+    array = run(one(RULE, program("tokenize", type_=ARRAY, name="array")), data=data)["x"]
     assert array.sum().compute(scheduler="sync") == 15
-    ddf = dd.from_pandas(pd.DataFrame({"x": [3.0, 1.0]}), npartitions=1)
-    frame = run(one(RULE, program("tokenize")), ddf=ddf, ranked=ranked)["ddf"]
-    assert frame.compute(scheduler="sync")["rank"].tolist() == [2, 1]
     call = run(one(RULE, program("tokenize", type_="int")), data=data, ranked=np.sum)["result"]
     assert call.compute(scheduler="sync") == 15
+
+
+class Table:
+    """An argument that counts how often it is read to make a name."""
+
+    reads = 0
+
+    def __dask_tokenize__(self) -> str:
+        Table.reads += 1
+        return "table"
+
+
+@pytest.mark.parametrize("type_", [ARRAY, FRAME])
+def test_printed_wrapping_keeps_dask_from_reading_an_argument(type_: str) -> None:
+    def took(piece: Any, table: Table) -> Any:
+        assert type(table) is Table
+        return piece * 2
+
+    x, ddf = da.ones(4, chunks=2), dd.from_pandas(pd.DataFrame({"x": [3.0, 1.0]}), npartitions=1)
+    Table.reads = 0
+    found = one(RULE, program("tokenize", type_=type_))
+    names = run(found, x=x, ddf=ddf, ranked=took, table=Table())
+    if type_ == ARRAY:
+        assert names["x"].sum().compute(scheduler="sync") == 8
+    else:
+        assert names["ddf"]["x"].compute(scheduler="sync").tolist() == [6.0, 2.0]
+    assert Table.reads == 0
 
 
 @pytest.mark.parametrize("type_", [ARRAY, FRAME, "int"])

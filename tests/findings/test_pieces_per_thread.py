@@ -107,3 +107,16 @@ def spread_over(client: Client, data: object) -> list[int]:
     """How many pieces each worker holds."""
     holders = [worker for who in client.who_has(data).values() for worker in who]
     return sorted(holders.count(worker) for worker in set(holders))
+
+
+def test_the_fix_cuts_arrays_whose_rows_are_not_known(client: Client) -> None:
+    """C35: as they come from frames."""
+    table = pd.DataFrame({"a": np.arange(1000.0), "b": np.arange(1000) % 7})
+    frame = dd.from_pandas(table, npartitions=1)
+    x, y = frame[["a"]].to_dask_array(), frame["b"].to_dask_array()
+
+    names = after(code(given(rows=-1, pieces=1), 4), x=x, y=y)
+
+    assert names["x"].chunks == ((250,) * 4, (1,))
+    assert names["y"].compute().tolist() == table["b"].tolist()
+    assert spread_over(client, names["x"]) == [2, 2]

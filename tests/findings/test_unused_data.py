@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import dask.array as da
@@ -23,7 +24,7 @@ def program(how: str = "columns", used: int = 8, total: int = 80, *, inside: int
     """Ten tasks of 500 ms that read; `inside` of 100 looks saw the function that reads."""
     busy = Busy()
     busy.tasks("read-chunk", 10, 500, layer=LAYER)
-    busy.unused(LAYER, how, "a,b", "read", used, total)
+    busy.unused(LAYER, how, '["a", "b"]', "read", used, total)
     busy.line(LAYER, 12)
     if inside:
         busy.look("read-chunk", 5, "column", "library", inside, entry="read")
@@ -100,6 +101,31 @@ def test_the_code_reads_the_columns_only() -> None:
     assert list(unused(frame[["a", "b"]].expr.optimize())) == []
 
 
+def test_all_columns_are_printed_whatever_their_number_and_names() -> None:
+    """Else the code would read less than the program uses."""
+    names = [f"column, {i}" for i in range(40)]
+    busy = Busy()
+    busy.tasks("read-chunk", 10, 500, layer=LAYER)
+    busy.unused(LAYER, "columns", json.dumps(names), "read", 8, 80)
+    given: dict[str, Any] = {}
+
+    def reading(item: int, columns: list[str] | None = None) -> pd.DataFrame:
+        given["columns"] = columns
+        return pd.DataFrame({name: [item] for name in columns or names})
+
+    run(one(RULE, busy.recording()), read=reading, inputs=[1])["frame"].compute()
+    assert given["columns"] == names
+
+
+def test_of_columns_that_are_not_known_none_is_printed() -> None:
+    busy = Busy()
+    busy.tasks("read-chunk", 10, 500, layer=LAYER)
+    busy.unused(LAYER, "columns", "", "read", 8, 80)
+    found = one(RULE, busy.recording())
+    assert "columns=needed)" in found.fix.code
+    assert "some columns" in found.fix.text
+
+
 def test_the_code_leaves_inputs_out() -> None:
     names = run(one(RULE, filtered(8)), read=read, inputs=[1, 2])
 
@@ -128,8 +154,18 @@ def test_a_projection_right_above_a_reader_is_seen() -> None:
 
     [row] = plan(frame["a"].sum())
 
-    assert (row.how, row.label, row.variable) == ("columns", "a", "whole")
+    assert (row.how, row.label, row.variable) == ("columns", '["a"]', "whole")
     assert (row.used, row.total) == (8, 56)
+
+
+def test_columns_that_are_too_many_to_be_told_are_not_told_in_part() -> None:
+    names = [f"a column with a long name {i}" for i in range(1000)]
+    wide = pd.DataFrame({name: [0.0] for name in [*names, "other"]})
+    frame = dd.from_map(lambda _: wide, [1, 2], meta=wide)
+
+    [row] = plan(frame[names].sum())
+
+    assert (row.how, row.label) == ("columns", "")
 
 
 def test_a_filter_above_a_reader_is_seen() -> None:

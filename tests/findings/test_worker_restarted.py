@@ -139,6 +139,34 @@ def test_runs_in_vain_are_those_lost_and_those_whose_results_were() -> None:
     graph = made.graph(0, 0, 0)
     made.run(0, 0, 100, cause=-1 - graph, key="a")
     made.run(0, 100, 200, cause=0, key="b", status=LOST)
+    made.lost(0, 200, results=1, running=1)
     made.run(1, 300, 400, cause=1, key="a")
     made.run(1, 400, 500, cause=2, key="b")
     assert wasted(made.recording(500)).tolist() == [0, 1]
+
+
+def test_what_is_computed_again_for_another_reason_is_not_the_workers_fault() -> None:
+    """The same keys in each of five computes, and a worker that goes in the last but one."""
+    made = Workers(2)
+    rows = []
+    for i in range(5):
+        graph = made.graph(i * 1000, i * 1000, i * 1000)
+        start = i * 1000.0
+        rows.append(made.run(0, start, start + 900, cause=-1 - graph, key="sum", wanted=True))
+        made.wait(start, start + 900, rows[-1], start + 900)
+    cut = made.run(1, 3000, 3500, cause=-4, status=LOST, key="other")
+    made.killed(1, 3500, 970)
+    made.run(0, 3900, 3990, cause=cut, key="other")
+    recording = made.recording(5000)
+    assert [recording.timeline.runs["run"][row] for row in wasted(recording)] == [cut]
+
+
+def test_results_that_went_with_their_worker_and_were_made_again_are_in_vain() -> None:
+    made = Workers(2)
+    graph = made.graph(0, 0, 0)
+    first = made.run(0, 0, 1000, cause=-1 - graph, key="model")
+    made.killed(0, 2000, 970, results=1)
+    again = made.run(1, 2000, 3000, cause=first, key="model", wanted=True)
+    made.wait(0, 3000, again, 3000)
+    recording = made.recording(3000)
+    assert [recording.timeline.runs["run"][row] for row in wasted(recording)] == [first]

@@ -263,3 +263,30 @@ def test_a_stopped_process_is_watched_when_it_goes_on() -> None:
     started.send_signal(signal.SIGCONT)
     assert finish(started) == "True\n"
     assert gone(list(found.values()))
+
+
+#: A child that lives longer than the region holds whatever it was forked with.
+FORKED = """
+import os, sys, stageprof
+from stageprof_runtime.probes import gil
+with stageprof.profile() as prof:
+    (watcher,) = gil._watchers
+    watch = watcher._child
+    r, w = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(w)
+        os.read(r, 1)  # until the parent has ended, or lets go
+        os._exit(0)
+    os.close(r)
+print(watch.returncode, [label for _, _, label in prof.recording.timeline.marks("gil source")])
+os.close(w)
+os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no watch elsewhere")
+def test_a_forked_child_does_not_keep_the_watch_from_ending() -> None:
+    line = [sys.executable, "-W", "ignore", "-c", FORKED]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "0 ['watch']"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import pickle
 import sys
 import weakref
 from pathlib import Path
@@ -245,3 +246,32 @@ def test_small_dumps_are_not_suspicious() -> None:
     dump = Dump()
     dump.watching(dumping.dumps)(VALUES["number"], buffer_callback=[].append)
     assert not examination.suspicious(dump)
+
+
+class Failing(pickle.Pickler):
+    """Fails after some buffers were handed on, as where the stack or memory is about to end."""
+
+    def dump(self, obj: object) -> None:
+        super().dump(obj)
+        raise RecursionError
+
+
+def test_buffers_are_handed_on_once_where_our_pickler_fails_and_dasks_does_not() -> None:
+    arrays = [np.arange(10_000) + i for i in range(3)]
+    buffers: list[pickle.PickleBuffer] = []
+    data = Dump().dumps(Failing, pickle.dumps, arrays, protocol=5, buffer_callback=buffers.append)
+    assert len(buffers) == 3
+    loaded = pickle.loads(data, buffers=buffers)
+    assert all((a == b).all() for a, b in zip(arrays, loaded, strict=True))
+
+
+def test_what_no_pickler_can_do_is_tried_by_ours_alone() -> None:
+    tried: list[object] = []
+
+    def plain(x: object, **_: object) -> bytes:
+        tried.append(x)
+        return b""
+
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        Dump().dumps(pickle.Pickler, plain, [lambda: None], protocol=5)
+    assert tried == []

@@ -18,9 +18,9 @@ import logging, sys
 import dask, stageprof
 from distributed import Client, LocalCluster
 from stageprof_runtime import process
+from stageprof_runtime.membership import Membership
 from stageprof_runtime.probes import execution, serialization, waiting
 from stageprof_runtime.scheduler_plugin import SchedulerProbe
-from stageprof_runtime.session import Session
 from stageprof_runtime.shipper import Shipper
 from stageprof_runtime.worker_plugin import WorkerProbe
 
@@ -29,7 +29,7 @@ HOOKS = [
     (None, ""),
     (SchedulerProbe, "_note"),
     (WorkerProbe, "_note"),
-    (Session, "_ping"),
+    (Membership, "ping"),
     (Shipper, "_pack"),
     (execution, "finished"),
     (serialization, "_nbytes"),

@@ -36,6 +36,7 @@ from stageprof_runtime import (
     scheduler_plugin,
     system,
 )
+from stageprof_runtime.membership import Membership
 from stageprof_runtime.probes import (
     execution,
     imports,
@@ -110,8 +111,8 @@ CLUSTER = [
     (WorkerProbe, "_send"),
     (WorkerProbe, "_sample"),
     (WorkerProbe, "_ping"),
-    (Session, "_ping"),
-    (Session, "_wait_for"),
+    (Membership, "ping"),
+    (Membership, "_wait_for"),
     (system, "sample"),
     (execution, "finished"),
     (execution, "run_id"),
@@ -151,7 +152,7 @@ def _cell(function: Any, name: str) -> CellType:
 def _hooks() -> list[tuple[Any, str]]:
     """Every method behind `guard.hook`: what Dask calls less often than for each task."""
     code = guard.hook(lambda: None).__code__
-    owners = (SchedulerProbe, WorkerProbe, Relay, Session)
+    owners = (SchedulerProbe, WorkerProbe, Relay, Session, Membership)
     places = [(owner, name) for owner in owners for name in vars(owner)]
     return [(o, n) for o, n in places if getattr(vars(o)[n], "__code__", None) is code]
 

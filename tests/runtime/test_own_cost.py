@@ -7,18 +7,23 @@ import time
 from collections.abc import Callable
 from threading import get_ident
 
+import msgpack
 import pytest
 
 from clusters import soon
+from stageprof_runtime.clock import now_ns
 from stageprof_runtime.context import waiting
-from stageprof_runtime.event import Place
-from stageprof_runtime.looker import Looker, watch
+from stageprof_runtime.event import SAMPLE, Place
+from stageprof_runtime.looker import EMPTY, PERIOD_S, STEPS, Looker, watch
+from stageprof_runtime.nap import Nap
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.sampler import Sampler
-from stageprof_runtime.shipper import Shipper
+from stageprof_runtime.shipper import ENOUGH, FEW, Shipper
 
 #: Seconds for which each look or round waits here without using a processor.
 WAITS_S = 0.3
+#: The longest time that a look stands for, with room for a machine that does other things.
+LONGEST_S = 2 * max(STEPS) * PERIOD_S
 
 
 def test_a_look_that_waits_is_not_over_its_budget() -> None:
@@ -105,19 +110,120 @@ def test_it_ends_though_its_thread_still_waits() -> None:
         waiting.discard(get_ident())
 
 
-def test_a_thread_that_comes_back_waits_for_no_lock_of_ours() -> None:
-    taken, over = threading.Event(), threading.Event()
+def test_a_sleep_is_ended_without_waiting_for_anything() -> None:
+    nap, ended = Nap(), threading.Event()
+    for _ in range(3):  # nobody sleeps
+        nap.end()
+    nap.until(lambda: True)
+    nap.until(lambda: False)  # what was ended before it began
 
-    def hold() -> None:
-        with waiting._back:
-            taken.set()
-            over.wait(30)
+    def sleep() -> None:
+        nap.until(lambda: False)
+        ended.set()
 
-    holder = threading.Thread(target=hold)
-    holder.start()
-    assert taken.wait(30)
-    waiting.add(-1)
-    waiting.discard(-1)
-    over.set()
-    holder.join()
-    assert -1 not in waiting
+    sleeper = threading.Thread(target=sleep)
+    sleeper.start()
+    soon(lambda: nap.on)
+    assert not ended.is_set()
+    nap.end()
+    assert ended.wait(30)
+    sleeper.join()
+
+
+class Watched:
+    """A looker at what is in a list, and the seconds for which each look stood."""
+
+    def __init__(self) -> None:
+        self.things: list[str] = []
+        self.stood: list[float] = []
+        self.looks = 0
+        self.nap = Nap()
+        self.looker = Looker("list", self.look, lambda: bool(self.things), self.nap)
+
+    def look(self, _: int, ns: int, __: float) -> bool:
+        self.looks += 1
+        if self.things:
+            self.stood.append(ns / 1e9)
+        return bool(self.things)
+
+
+def test_where_nothing_is_to_be_seen_for_a_while_nobody_looks_until_something_comes() -> None:
+    watched = Watched()
+    watched.looker.start()
+    soon(lambda: watched.nap.on)
+    assert watched.looks == EMPTY
+    watched.things.append("task")
+    watched.nap.end()
+    soon(lambda: len(watched.stood) > 2)
+    assert watched.stood[0] <= LONGEST_S  # not for the time in which nobody looked
+    watched.looker.stop()
+    assert not watched.nap.on
+
+
+def test_what_comes_as_the_sleep_begins_is_not_missed() -> None:
+    watched = Watched()
+    asked = threading.Event()
+
+    def there() -> bool:
+        if watched.looks >= EMPTY and not asked.is_set():
+            asked.set()  # the looker is about to sleep; nobody who comes now would wake it
+            watched.things.append("task")
+            return False
+        return bool(watched.things)
+
+    watched.looker._there = there
+    watched.looker.start()
+    soon(lambda: len(watched.stood) > 0)
+    watched.looker.stop()
+
+
+def test_first_looks_come_at_any_part_of_a_period_and_stand_for_a_whole_one() -> None:
+    looker, parts = Looker("first", lambda *_: True, lambda: True, Nap()), []
+    for looks in range(1, 41):
+        looker._looks = looks
+        pause, begun = looker._rested(), now_ns()
+        period = looker._period()
+        assert 0 <= pause <= period
+        assert (begun - looker._last) / 1e9 + pause == pytest.approx(period, abs=0.02)
+        parts.append(pause / period)
+    quarters = [sum(q / 4 <= part < (q + 1) / 4 for part in parts) for q in range(4)]
+    assert min(quarters) >= 8
+
+
+def test_where_few_rows_come_a_place_wakes_once_in_half_a_second() -> None:
+    shipper, batches = shipping(rows=lambda _: 3)
+    assert [lasts for lasts, _ in batches[:6]] == [1, 2, 2, 5, 5, 5]
+    assert [rows for lasts, rows in batches[3:6]] == [3, 3, 3]
+    assert shipper.ring.dropped == 0
+
+
+def test_where_many_rows_come_it_wakes_ten_times() -> None:
+    _, batches = shipping(rows=lambda _: FEW + 1)
+    assert {lasts for lasts, _ in batches} == {1}
+
+
+def test_it_wakes_as_often_again_once_more_comes() -> None:
+    _, batches = shipping(rows=lambda i: 3 if i < 5 else 2 * ENOUGH)
+    lasts = [lasts for lasts, _ in batches]
+    assert lasts[4] == 5
+    assert set(lasts[6:]) == {1}
+
+
+def shipping(rows: Callable[[int], int]) -> tuple[Shipper, list[tuple[int, int]]]:
+    """Some rounds of a shipper in which so many rows come: how long each was, rows sent in it."""
+    sent: list[int] = []
+
+    def send(batch: bytes) -> None:
+        tables = msgpack.unpackb(batch)["tables"]
+        sent[-1] += sum(table[0] for table in tables.values())
+
+    shipper = Shipper(Place("worker", "h", 1, "a", 0), Ring(), send)
+    shipper.drain()  # the first batch goes at once
+    lasted = []
+    for i in range(12):
+        lasted.append(shipper._lasts)
+        sent.append(0)
+        for t in range(rows(i)):
+            shipper.ring.emit((SAMPLE, t, "x", 1.0))
+        shipper._round()
+    return shipper, list(zip(lasted, sent, strict=True))

@@ -8,7 +8,11 @@ import time
 import weakref
 from typing import Any
 
+import pytest
+
+from stageprof_runtime.guard import Watch
 from stageprof_runtime.probes import stacks
+from stageprof_runtime.shield import shield
 
 
 class Large:
@@ -47,4 +51,41 @@ def test_looking_at_a_task_does_not_keep_its_variables() -> None:
     finally:
         end.set()
         stacks.running.clear()
+        gc.enable()
+
+
+def fails(things: list[int]) -> int:
+    return next(iter(things))
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_what_raises_through_a_shield_does_not_keep_its_callers_variables(planted: bool) -> None:
+    """Whether the function raised, or our own code after it did as well."""
+
+    def careless(function: Any) -> Any:
+        def ours(*args: Any) -> Any:
+            try:
+                return function(*args)
+            finally:
+                if planted:
+                    raise RuntimeError("planted")
+
+        return ours
+
+    shielded = shield(fails, careless, Watch("careless"))
+    made: list[weakref.ref[Large]] = []
+
+    def caller() -> None:
+        large = Large()
+        made.append(weakref.ref(large))
+        try:
+            shielded([])
+        except StopIteration:
+            return
+
+    gc.disable()
+    try:
+        caller()
+        assert made[0]() is None
+    finally:
         gc.enable()

@@ -54,6 +54,29 @@ def test_a_stage_is_selected_and_let_go_by_its_button(watched: Watched, running:
     for chosen in ("execution", ""):
         button.click()
         assert page.evaluate(f"{_SELECTION}.stage") == chosen
+        assert button.get_attribute("aria-pressed") == str(bool(chosen)).lower()
+
+
+def test_a_stage_that_is_let_go_by_something_else_is_not_said_to_be_chosen(
+    watched: Watched, running: App
+) -> None:
+    page = watched.open(running.url)
+    button = page.locator(".sp-legend [data-sp-stage=execution]")
+    button.click()
+    page.evaluate(f"{_SELECTION}.clear(); {_SELECTION}.change({{}})")  # as "show me" does
+    assert button.get_attribute("aria-pressed") == "false"
+    button.click()
+    assert page.evaluate(f"{_SELECTION}.stage") == "execution"
+    assert button.get_attribute("aria-pressed") == "true"
+
+
+def test_pictures_say_what_they_show_to_those_who_cannot_see_them(
+    watched: Watched, running: App
+) -> None:
+    page = watched.open(f"{running.url}#timeline")
+    name = page.locator("[data-sp-view=timeline] [role=img]").first.get_attribute("aria-label")
+    assert name
+    assert "thread" in name
 
 
 def test_search_finds_by_layer_and_by_key(watched: Watched, running: App) -> None:

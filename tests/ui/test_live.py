@@ -324,6 +324,36 @@ def test_only_plain_names_are_saved_under(collector: Collector, tmp_path: Path, 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_is_recorded_after_a_save_is_counted(collector: Collector, tmp_path: Path) -> None:
+    run = a_run(collector, tmp_path)
+    run.save("early")
+    run._ended = run._saved_at + 59
+    assert run.unsaved_s == pytest.approx(59)
+    run._ended = run._saved_at - 1  # it had ended before
+    assert run.unsaved_s == 0
+
+
+def test_a_page_that_cannot_be_made_says_so_and_is_tried_once_for_each_snapshot(
+    collector: Collector, tmp_path: Path, generated: Generated
+) -> None:
+    run = a_run(collector, tmp_path)
+    feed(run, collector, generated(1_000))
+    run._snapshot()
+    tried = []
+
+    def fails(*_: Any) -> Any:
+        tried.append(1)
+        raise ZeroDivisionError
+
+    viewer = Viewer(run, [("broken", "Broken", fails)])
+    viewer._shown = "broken"
+    for _ in range(3):
+        viewer._renew()
+    assert len(tried) == 1
+    said: Any = viewer.columns["broken"][-1]
+    assert "cannot be shown" in str(said.object)
+
+
 def test_nothing_is_saved_over(collector: Collector, tmp_path: Path) -> None:
     run = a_run(collector, tmp_path)
     run.save("a run.1")

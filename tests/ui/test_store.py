@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import panel as pn
 import pytest
 
 from stageprof_collectors.recording import Recording
-from stageprof_ui.app import PAGES, shown
+from stageprof_ui.app import PAGES
+from stageprof_ui.links import unlink
+from stageprof_ui.shown import shown
 from stageprof_ui.store import Store
 
 
@@ -48,3 +53,19 @@ def test_a_second_session_reads_nothing_anew(store: Store, monkeypatch: pytest.M
     for _, _, view in PAGES:
         shown(view, store, store.stock(served=True))
     assert asked == []
+
+
+def test_what_a_page_links_goes_with_the_page(store: Store) -> None:
+    """Links that lead to one another would keep each page of each session for ever."""
+    models = []
+    for _ in range(3):
+        views = [view(store, store.stock(served=True)) for _, _, view in PAGES]
+        models += [
+            weakref.ref(each) for view in views for each in view.select(pn.widgets.Tabulator)
+        ]
+        unlink(views)
+        del views
+    for _ in range(3):  # what a link holds is free once the link is
+        gc.collect()
+    assert models
+    assert not [model for model in models if model() is not None]

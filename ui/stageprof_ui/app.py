@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import panel as pn
@@ -12,9 +11,10 @@ import panel as pn
 from stageprof_collectors.comparison.comparison import Compared
 from stageprof_collectors.text import safe
 from stageprof_ui import browser
-from stageprof_ui.canvas import Stock
+from stageprof_ui.links import unlink_at_end
 from stageprof_ui.live import Run
 from stageprof_ui.shelf import Shelf
+from stageprof_ui.shown import View, shown
 from stageprof_ui.store import Store
 from stageprof_ui.views import (
     compare,
@@ -29,9 +29,6 @@ from stageprof_ui.views import (
 )
 from stageprof_ui.views.html import html
 
-logger = logging.getLogger("stageprof")
-
-View = Callable[[Store, Stock], Any]
 #: A page: its name in the address, its title, and what makes it.
 Page = tuple[str, str, View]
 
@@ -77,16 +74,6 @@ def prepare(store: Store) -> None:
     stock = store.stock(served=True)
     for _, _, view in PAGES:
         shown(view, store, stock)
-
-
-def shown(view: View, store: Store, stock: Stock) -> Any:
-    """What a view makes; if it cannot, what it says instead: the other pages are still there."""
-    try:
-        return view(store, stock)
-    except Exception as error:
-        logger.exception("a page of the app cannot be shown")
-        why = f"This page cannot be shown ({type(error).__name__}: {error}). The others can."
-        return html("empty", {"text": safe(why, limit=300)})
 
 
 def embedded(store: Store) -> pn.Tabs:
@@ -149,6 +136,7 @@ def framed(
 ) -> pn.Template:
     """Views, each with its name in the address and its title, in the frame of the app."""
     frame = pn.Template(browser.frame())
+    unlink_at_end([made for _, _, made in views])
     for name, _, made in views:
         frame.add_panel(name, made)
     variables = {

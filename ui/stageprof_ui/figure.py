@@ -21,6 +21,8 @@ def bare(name: str, *, axes: bool = True, **more: Any) -> Any:
     """
     given = {"toolbar_location": None, "sizing_mode": "stretch_width", "stylesheets": [_EDGE]}
     plot = figure(name=name, **(given | more))
+    if "html_attributes" in plot.properties():  # since Bokeh 3.7
+        plot.html_attributes = {"role": "img", "aria-label": name}
     clear(plot)
     plot.toolbar.tools = []
     if not axes:

@@ -65,8 +65,9 @@ class Run:
         self.growth = Growth()
         #: "recording", "stopping", "stopped", "lost" (the cluster has gone)
         self.state = "recording"
-        #: the names under which it was saved since it ended or grew
+        #: the name under which it was saved last
         self.saved = ""
+        self._saved_at = 0.0
         #: what the heavier pages show; None until there is something
         self.latest: Snapshot | None = None
         #: why there is no newer one, "" if nothing is wrong
@@ -130,8 +131,13 @@ class Run:
                 do="choose another",
             )
         self._collector.save(self._folder / f"{stem}{SUFFIX}")
-        self.saved = f"{stem}{SUFFIX}"
+        self.saved, self._saved_at = f"{stem}{SUFFIX}", time.monotonic()
         return self.saved
+
+    @property
+    def unsaved_s(self) -> float:
+        """Seconds that were recorded since it was saved last."""
+        return max(0.0, (self._ended or time.monotonic()) - (self._saved_at or self._began))
 
     def status(self) -> dict[str, Any]:
         """How far the cluster is now, in words and numbers that are safe to show."""

@@ -52,7 +52,7 @@ class Blocks:
     def last_run(self, block: Block, before: int) -> int:
         """Index of the run whose end the caller waited for last; -1 if it waited for none."""
         if block.call == "local":
-            return _at_or_before(self._local_ends, before)
+            return _at_or_before(self._local_ends[block.thread], before)
         awaited, key = block.awaited, block.key
         if block.call == "attached":
             return _at_or_before(self._ends, awaited)
@@ -104,17 +104,23 @@ class Blocks:
 
     @cached_property
     def _ends(self) -> tuple[Ints, Ints]:
-        return self._ends_of(local=False)
+        return self._in_order(np.flatnonzero(self._t.runs["run"] < LOCAL))
 
     @cached_property
-    def _local_ends(self) -> tuple[Ints, Ints]:
-        return self._ends_of(local=True)
+    def _local_ends(self) -> defaultdict[int, tuple[Ints, Ints]]:
+        """The same of local schedulers, by the thread that asked for them; others may meanwhile."""
+        local = np.flatnonzero(self._t.runs["run"] >= LOCAL)
+        asked = {g.number: g.submit.thread for g in self._t.graphs if g.submit}
+        numbers = self._t.owners[local]
+        threads = np.array([asked.get(number, 0) for number in numbers.tolist()], np.int64)
+        lanes = {t: self._in_order(local[threads == t]) for t in np.unique(threads).tolist()}
+        whole = self._in_order(local)
+        return defaultdict(lambda: whole, lanes)
 
-    def _ends_of(self, *, local: bool) -> tuple[Ints, Ints]:
-        """Ends of runs in order, and the runs."""
+    def _in_order(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Ends of runs in order, and the runs; without those that never ended."""
         runs = self._t.runs
-        which = ((runs["run"] >= LOCAL) == local) & (runs["finished"] > 0)
-        rows = np.flatnonzero(which)
+        rows = rows[runs["finished"][rows] > 0]
         rows = rows[np.argsort(runs["finished"][rows], kind="stable")]
         return runs["finished"][rows], rows
 

@@ -107,11 +107,11 @@ class Calls:
         again = []
         for row, key in zip(rows.tolist(), keys, strict=True):
             before = first.setdefault(key, row)
-            if owner[before] != owner[row] and not self._gone(before, row):
+            if owner[before] != owner[row] and not self.gone(before, row):
                 again.append(row)
         return np.array(again, np.int64)
 
-    def _gone(self, before: int, row: int) -> bool:
+    def gone(self, before: int, row: int) -> bool:
         """Whether the worker of an earlier run had left, and taken the result along."""
         runs, words = self._t.runs, self._t.store.strings
         left = self._left.get(words[int(runs["worker"][before])], 2**62)

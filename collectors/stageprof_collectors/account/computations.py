@@ -10,7 +10,7 @@ import pandas as pd
 
 from stageprof_collectors.account.graph import Graph
 from stageprof_collectors.account.path import Step
-from stageprof_collectors.account.timeline import LOCAL, NO_CAUSE, Ints, Timeline
+from stageprof_collectors.account.timeline import LOCAL, Ints
 from stageprof_collectors.storage.rows import Rows
 from stageprof_runtime.stage import Stage, stage_of
 
@@ -82,15 +82,4 @@ def _starting(step: Step) -> int:
     return step.start
 
 
-def graph_of_runs(timeline: Timeline) -> Ints:
-    """Number of the graph that led to each run, through the runs that led to it; -1 if unknown."""
-    cause, led = timeline.runs["cause"], timeline.depends.cause
-    straight = np.where((cause < 0) & (cause != NO_CAUSE), -1 - cause, -1)
-    top = np.where(led >= 0, led, np.arange(len(led)))
-    while not np.array_equal(higher := top[top], top):  # twice as far each time
-        top = higher
-    owner: Ints = straight[top]
-    return owner
-
-
-__all__ = ["LOCAL", "computations", "graph_of_runs", "wall_between"]
+__all__ = ["LOCAL", "computations", "wall_between"]

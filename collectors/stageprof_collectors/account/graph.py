@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from stageprof_runtime.event import NO_CAUSE
 from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:
-    from stageprof_collectors.account.timeline import Columns, Timeline
+    from stageprof_collectors.account.attempts import Columns, Ints
+    from stageprof_collectors.account.timeline import Timeline
 
 #: Stamps of two clocks may disagree by this much, ns.
 SLACK = 2_000_000
 
 #: What a call does on its thread before it hands a graph over.
 _BEFORE = (STEP["expr"], STEP["graph.dump"], STEP["materialize"])
+#: How the ids of clients begin that Dask gives to tasks.
+_IN_TASK = "Client-worker-"
 
 
 class Submit(NamedTuple):
@@ -65,13 +69,13 @@ class Graph(NamedTuple):
 def graphs(timeline: Timeline) -> list[Graph]:
     """All graphs in the order of their arrival, each with its hand-over."""
     table = timeline.read("graph", "start", "stop")
-    sent = _Sent(_submits(timeline))
+    sent = _Sent(_submits(timeline), _joined(timeline))
     calls = _Calls(timeline)
     names = ("place", "graph", "start", "stop", "tasks", "wanted", "client", "parent")
     order = np.argsort(table["start"], kind="stable")
     found = []
     for row in zip(*(table[n][order].tolist() for n in names), strict=True):
-        submit = sent.take(row[0], row[1], row[2], row[5])
+        submit = sent.take(row[0], row[1], row[2], row[5], timeline.store.strings[row[6]])
         begun = calls.begun(submit) if submit else row[2]
         found.append(Graph._make((*row, submit, begun)))
     return found
@@ -83,25 +87,47 @@ def _submits(timeline: Timeline) -> list[Submit]:
     return sorted(Submit(*row) for row in zip(*columns, strict=True))
 
 
+def _joined(timeline: Timeline) -> dict[str, int]:
+    """The place of each client that was recorded, by its id."""
+    return {client: place for _, place, client in timeline.marks("cluster joined")}
+
+
 class _Sent:
-    """Hand-overs that have not been matched yet."""
+    """Hand-overs that have not been matched yet.
 
-    def __init__(self, submits: list[Submit]) -> None:
+    A scheduler takes graphs of others' clients too, which were not recorded. Those of clients in
+    tasks were, by the workers; or by the client's process, if the workers are threads of it.
+    """
+
+    def __init__(self, submits: list[Submit], joined: dict[str, int]) -> None:
+        self._joined = joined
         self._local = {(s.place, s.graph): s for s in submits}
-        self._queues: defaultdict[int, deque[Submit]] = defaultdict(deque)
+        #: whether a client handed it over that was joined, and keys wanted -> hand-overs
+        self._queues: defaultdict[tuple[bool, int], deque[Submit]] = defaultdict(deque)
+        places = set(joined.values())
         for submit in submits:
-            self._queues[submit.wanted].append(submit)
+            self._queues[submit.place in places, submit.wanted].append(submit)
 
-    def take(self, place: int, number: int, arrived: int, wanted: int) -> Submit | None:
+    def take(
+        self, place: int, number: int, arrived: int, wanted: int, client: str
+    ) -> Submit | None:
         """The hand-over of a graph: the first that came before it and wants as many keys.
 
         A local scheduler has its graph from its own process, under the same number.
         """
         if (place, number) in self._local:
             return self._local[place, number]
-        queues = [self._queues[wanted]] if wanted else list(self._queues.values())
+        sides = self._sides(client)
+        wanting = [(side, wanted) for side in sides] if wanted else list(self._queues)
+        queues = [self._queues[which] for which in wanting if which[0] in sides]
         fit = [queue for queue in queues if queue and queue[0].t <= arrived + SLACK]
         return min(fit, key=lambda queue: queue[0].t).popleft() if fit else None
+
+    def _sides(self, client: str) -> tuple[bool, ...]:
+        """Whose hand-overs a client's graph may be: of those that were joined, of others."""
+        if not self._joined or client.startswith(_IN_TASK):
+            return True, False
+        return (client in self._joined,)
 
 
 class _Calls:
@@ -134,3 +160,14 @@ def _by_lane(spans: Columns) -> dict[tuple[int, int], list[tuple[int, int]]]:
     for place, thread, start, stop in zip(*(spans[n][rows].tolist() for n in names), strict=True):
         found[place, thread].append((start, stop))
     return found
+
+
+def graph_of_runs(timeline: Timeline) -> Ints:
+    """Number of the graph that led to each run, through the runs that led to it; -1 if unknown."""
+    cause, led = timeline.runs["cause"], timeline.depends.cause
+    straight = np.where((cause < 0) & (cause != NO_CAUSE), -1 - cause, -1)
+    top = np.where(led >= 0, led, np.arange(len(led)))
+    while not np.array_equal(higher := top[top], top):  # twice as far each time
+        top = higher
+    owner: Ints = straight[top]
+    return owner

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from dask.utils import key_split
+from numpy.typing import NDArray
 
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.tables.lines import Lines
@@ -42,6 +44,7 @@ class Groups:
         self._lines = Lines(recording.store)
         #: the first name made at each line, by "file:line"
         self._made = self._lines.first_names()
+        self._recording = recording
         self._index: dict[Row, int] = {}
         self.rows: list[Row] = [Row("", "", "", 0)]
         layered = recording.layered
@@ -59,6 +62,13 @@ class Groups:
             for name in {row.layer, row.prefix}:
                 self._by_name[name][i] = self._tasks[i]
             self._by_line[f"{row.file}:{row.line}"][i] = self._tasks[i]
+
+    @cached_property
+    def took(self) -> NDArray[np.float64]:
+        """Nanoseconds of the runs of each row, all together."""
+        runs = self._recording.timeline.runs
+        took = np.bincount(self.of_run, runs["stop"] - runs["start"], len(self.rows))
+        return took.astype(np.float64)
 
     def tasks(self, row: int) -> int:
         """Runs of a row."""

@@ -16,6 +16,7 @@ import pandas as pd
 
 from stageprof_collectors.account.intervals import Segment, innermost
 from stageprof_collectors.account.timeline import Timeline
+from stageprof_collectors.text import number
 from stageprof_runtime.event import SAMPLED
 from stageprof_runtime.stage import STEP
 
@@ -38,7 +39,7 @@ class Lanes:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self._loops = {(p, int(label)) for _, p, label in timeline.marks("loop thread")}
+        self._loops = {(p, number(label)) for _, p, label in timeline.marks("loop thread")}
         self._selected: dict[tuple[tuple[int, ...], str], Lane] = {}
 
     @cached_property

@@ -8,6 +8,7 @@ graph's way from the client. Each hop is a window (see `hop`) between two record
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import cached_property
 from typing import NamedTuple
 
@@ -101,7 +102,9 @@ class Walk:
         finished = self._at("finished", run)
         if finished:
             now = self._window(out, max(start, finished), now, self._notified(block, run), run)
-        while now > start and run >= 0:
+        walked: set[int] = set()  # runs that are each other's causes are told by damaged files only
+        while now > start and run >= 0 and run not in walked:
+            walked.add(run)
             ended = max(start, min(now, self._at("stop", run)))
             now = self._window(out, ended, now, self._hop("reporting", run), run)
             now, run = self._work(out, run, start, now, depth)
@@ -216,11 +219,19 @@ class Walk:
 
     def _from_any_graph(self, out: list[Step], block: Block, start: int, now: int) -> int:
         """No run is known: if a graph was being taken in, that is what was waited for."""
-        graphs = sorted(self._graphs.items(), key=lambda item: -item[1].arrived)
-        for (place, number), graph in graphs:
-            if start < graph.arrived < now and place != block.place:
+        latest = bisect_left(self._arrived, (now,)) - 1
+        for i in range(latest, -1, -1):
+            arrived, place, number = self._arrived[i]
+            if arrived <= start:
+                break
+            if place != block.place:
                 return self._from_graph(out, place, number, start, now, 0)[0]
         return now
+
+    @cached_property
+    def _arrived(self) -> list[tuple[int, int, int]]:
+        """When each graph arrived, its scheduler's place and its number, in order."""
+        return sorted((graph.arrived, *which) for which, graph in self._graphs.items())
 
     @cached_property
     def _graphs(self) -> dict[tuple[int, int], Graph]:

@@ -7,6 +7,8 @@ saw; and the rest is the user's own code.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from stageprof_collectors.account.block import Block
 from stageprof_collectors.account.intervals import clip, innermost, paint
 from stageprof_collectors.account.lane import Lane, Lanes, What
@@ -87,8 +89,8 @@ def _computations(timeline: Timeline) -> list[Block]:
     blocks = []
     for i, start in enumerate(starts):
         until = starts[i + 1] if i + 1 < len(starts) else timeline.region.stop
-        done = [t for t in ends if start <= t <= until]
-        stop = done[-1] if done else until
+        last = bisect_right(ends, until) - 1
+        stop = ends[last] if last >= 0 and ends[last] >= start else until
         place = timeline.region.place
         blocks.append(Block(start, stop, place, 0, "attached", stop, 0, 0, ""))
     return blocks

@@ -9,27 +9,21 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stageprof_collectors.account.attempts import LOCAL, Columns, Ints, attempts, lookup, ordered
 from stageprof_collectors.account.depend import Depends, depends
-from stageprof_collectors.account.graph import Graph, graphs
+from stageprof_collectors.account.graph import Graph, graph_of_runs, graphs
 from stageprof_collectors.profiles.gil import Gil
 from stageprof_collectors.storage.alignment import Clock, align
 from stageprof_collectors.storage.rows import Rows
 from stageprof_collectors.storage.store import Store
 from stageprof_collectors.tables.cells import rename
+from stageprof_collectors.text import number
 from stageprof_runtime.cells import MARK_NAME
-from stageprof_runtime.event import NO_CAUSE, STATUS
+from stageprof_runtime.event import NO_CAUSE
 
-Ints = NDArray[np.int64]
-Columns = dict[str, Ints]
 #: Place -> by how much its clock is early at least, and may be at most (None: unknown), ns.
 Bounds = dict[int, tuple[int, int | None]]
-
-#: Runs of local schedulers are numbered from here on.
-LOCAL = 2**40
-_WORKER_SHIFT = 42
-_RELEASED = STATUS.index("released")
 
 
 @dataclass(frozen=True)
@@ -92,14 +86,24 @@ class Timeline:
         nbytes, type, received, ready, start, stop, thread, cpu, wplace (the worker's place),
         seen (1 if the worker's own row is there; otherwise its times are the scheduler's).
         """
-        return _clamped(self._joined)
+        return ordered(self._joined)
 
     @cached_property
     def _joined(self) -> Columns:
-        runs = self.read("assign", "t")
-        runs["assigned"] = runs.pop("t")
-        runs |= _finished(runs, self.read("finish", "t"))
-        return runs | _worked(runs, self.read("run", "received", "ready", "start", "stop"))
+        rows = self._own_last(self.read("run", "received", "ready", "start", "stop"))
+        return attempts(self.read("assign", "t"), self.read("finish", "t"), rows)
+
+    def _own_last(self, rows: Columns) -> Columns:
+        """Rows of RUN, those that a scheduler guessed before those of the workers themselves.
+
+        Until a worker's first batch has come its scheduler does not know that it tells of its own.
+        """
+        schedulers = [i for i, p in enumerate(self.store.places) if p.role == "scheduler"]
+        guessed = np.isin(rows["place"], schedulers)
+        if not guessed.any():
+            return rows
+        order = np.argsort(~guessed, kind="stable")
+        return {name: column[order] for name, column in rows.items()}
 
     @cached_property
     def at(self) -> Rows:
@@ -123,13 +127,18 @@ class Timeline:
         return graphs(self)
 
     @cached_property
+    def owners(self) -> Ints:
+        """Number of the graph that led to each run, at its scheduler; -1 if unknown."""
+        return graph_of_runs(self)
+
+    @cached_property
     def gil(self) -> Gil:
         """Who held the GIL of each process, and who waited for it."""
         return Gil(self)
 
     def runs_of(self, numbers: Ints, places: Ints) -> Ints:
         """Index in `runs` of each (number, scheduler's place); -1 for those that are not there."""
-        at, found = _lookup(self.runs["run"], self.runs["place"], numbers, places)
+        at, found = lookup(self.runs["run"], self.runs["place"], numbers, places)
         return np.where(found, at, -1)
 
     def run_of(self, number: int, place: int) -> int:
@@ -174,7 +183,7 @@ class Timeline:
         lane, _, thread = label.partition(" ")
         end = [t for t, p, text in stops if p == place and text == lane and t >= start]
         stop = end[0] if end else max(self._extent(place)[1], start)
-        return Region(start, stop, int(lane), int(thread or lane), place)
+        return Region(start, stop, _lane(lane), _lane(thread or lane), place)
 
     def _extent(self, reference: int) -> tuple[int, int]:
         """From the first to the last instant that any place tells of.
@@ -225,93 +234,15 @@ class Timeline:
                     runs[column][mine] += shift
 
 
-def _finished(runs: Columns, finish: Columns) -> Columns:
-    """Columns of FINISH for each run; 0 and status -1 where it never ended."""
-    at, found = _lookup(finish["run"], finish["place"], runs["run"], runs["place"])
-    out = {"finished": np.where(found, finish["t"][at], 0) if len(finish["t"]) else _zeros(runs)}
-    for name in ("status", "nbytes", "type"):
-        values = finish[name][at] if len(finish["t"]) else _zeros(runs)
-        out[name] = np.where(found, values, -1 if name == "status" else 0)
-    return out
-
-
-def _worked(runs: Columns, rows: Columns) -> Columns:
-    """Columns of RUN for each run; the scheduler's own times where the worker told nothing."""
-    n = len(runs["run"])
-    names = ("received", "ready", "start", "stop", "thread", "cpu")
-    if not len(rows["run"]):
-        at, found = np.zeros(n, np.int64), np.zeros(n, np.bool_)
-    else:
-        at, found = _lookup(rows["run"], rows["worker"], runs["run"], runs["worker"])
-        local = runs["run"] >= LOCAL
-        if local.any():  # a local task is assigned to no process in particular
-            zero = np.zeros(len(rows["run"]), np.int64)
-            at2, found2 = _lookup(rows["run"], zero, runs["run"], np.zeros(n, np.int64))
-            at, found = np.where(local, at2, at), np.where(local, found2, found)
-    out = {k: (rows[k][at] if len(rows["run"]) else np.zeros(n, np.int64)) for k in names}
-    wplace = rows["place"][at] if len(rows["run"]) else np.full(n, -1)
-    out["wplace"] = np.where(found, wplace, -1)
-    end = np.where(runs["finished"] > 0, runs["finished"], runs["assigned"])
-    for k in ("received", "ready", "start"):
-        out[k] = np.where(found, out[k], runs["assigned"])
-    out["stop"] = np.where(found, out["stop"], end)
-    # Taken back before it ran (stolen, cancelled): it only waited there.
-    waited = ~found & (runs["status"] == _RELEASED)
-    out["start"] = np.where(waited, out["stop"], out["start"])
-    out["seen"] = found.astype(np.int64)
-    return out
-
-
-def _lookup(keys: Ints, keys2: Ints, wanted: Ints, wanted2: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """For each wanted pair the index of its last row, and whether there is one."""
-    if not len(keys) or not len(wanted):
-        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
-    at, found = _by_number(keys, wanted)
-    if found.all() and (keys2[at] == wanted2).all():
-        return at, found
-    have = keys + (keys2 << _WORKER_SHIFT)
-    want = wanted + (wanted2 << _WORKER_SHIFT)
-    order = np.argsort(have, kind="stable")
-    at = np.searchsorted(have[order], want, side="right") - 1
-    at = order[np.maximum(at, 0)]
-    return at, have[at] == want
-
-
-def _by_number(keys: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """The same by the first number alone: runs are numbered densely, so a table will do."""
-    low, high = int(keys.min()), int(keys.max())
-    if high - low > 8 * len(keys) + 1024:
-        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
-    table = np.full(high - low + 1, -1, np.int64)
-    table[keys - low] = np.arange(len(keys))
-    inside = (wanted >= low) & (wanted <= high)
-    at = table[np.where(inside, wanted - low, 0)]
-    found = inside & (at >= 0)
-    return np.maximum(at, 0), found
+def _lane(label: str) -> int:
+    """A thread, or the negative number of an async region; 0 if the label is neither."""
+    return max(number(label.removeprefix("-")), 0) * (-1 if label.startswith("-") else 1)
 
 
 def present(small: Ints) -> list[int]:
     """The different values of a column of small numbers (-1 is left out), in order."""
     found: list[int] = np.flatnonzero(np.bincount(small[small >= 0])).tolist()
     return found
-
-
-def _zeros(runs: Columns) -> Ints:
-    return np.zeros(len(runs["run"]), np.int64)
-
-
-def _clamped(runs: Columns) -> Columns:
-    """What alignment leaves of impossible orders is put right run by run."""
-    runs["received"] = np.maximum(runs["received"], runs["assigned"])
-    ended = runs["finished"] > 0
-    runs["stop"] = np.where(ended, np.minimum(runs["stop"], runs["finished"]), runs["stop"])
-    runs["stop"] = np.maximum(runs["stop"], runs["received"])
-    runs["start"] = np.clip(runs["start"], runs["received"], runs["stop"])
-    runs["ready"] = np.clip(runs["ready"], runs["received"], runs["start"])
-    if (np.diff(runs["assigned"]) >= 0).all():
-        return runs
-    order = np.argsort(runs["assigned"], kind="stable")
-    return {name: column[order] for name, column in runs.items()}
 
 
 __all__ = ["LOCAL", "NO_CAUSE", "Bounds", "Columns", "Ints", "Region", "Timeline"]

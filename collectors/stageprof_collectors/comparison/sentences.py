@@ -18,9 +18,12 @@ from stageprof_collectors.findings.quantity import count, seconds, share, size
 #: An object is named if its seconds are this share of the change that is explained.
 _ENOUGH: Final = 0.3
 
+#: So many recordings a side are enough to judge times, and so many in pairs.
+SIDE, PAIRS = 7, 10
+
 _UNJUDGED: Final = {
-    "one": "times cannot be judged by one recording a side; take 7 or more",
-    "few": "times cannot be judged by so few recordings; take 7 a side or more",
+    "one": "times cannot be judged by one recording a side; take {enough} or more",
+    "few": "times cannot be judged by so few recordings; take {enough} a side or more",
     "differ": "times are not judged, for conditions differ; --force judges them all the same",
 }
 
@@ -32,7 +35,7 @@ def verdict(found: Compared) -> str:
     came = [f for f in found.findings if f.judged == Judged.WORSE]
     parts = []
     if worse:
-        parts.append("slower: " + ", ".join(f"{t.name} {percent(t.effect.ratio)}" for t in worse))
+        parts.append("slower: " + ", ".join(f"{t.name} {by(t)}" for t in worse))
     if counts:
         parts.append("more: " + ", ".join(c.what.title for c in counts))
     if came:
@@ -43,14 +46,15 @@ def verdict(found: Compared) -> str:
 def _no_regression(found: Compared) -> str:
     faster = [t for t in found.times if t.judged == Judged.BETTER]
     if faster:
-        what = ", ".join(f"{t.name} {percent(t.effect.ratio)}" for t in faster)
+        what = ", ".join(f"{t.name} {by(t)}" for t in faster)
         return f"No regression; faster: {what}"
     return "No regression" if not found.unjudged else "No regression in what can be judged"
 
 
 def unjudged(found: Compared) -> str:
     """Why times are not judged; "" if they are."""
-    return _UNJUDGED.get(found.unjudged, "")
+    enough = PAIRS if found.options.paired else SIDE
+    return _UNJUDGED.get(found.unjudged, "").format(enough=enough)
 
 
 def sides(found: Compared) -> str:
@@ -58,6 +62,13 @@ def sides(found: Compared) -> str:
     one, other = found.baseline.number, found.candidate.number
     paired = ", in pairs" if found.options.paired else ""
     return f"{count(other, 'recording')} against {one:,} of the baseline{paired}"
+
+
+def by(change: TimeChange) -> str:
+    """By how much a time changed: of what was seen to change, if that is only parts of it."""
+    if not change.parts or change.before_s <= 0:
+        return percent(change.effect.ratio)
+    return percent(1 + change.change_s / change.before_s)
 
 
 def percent(ratio: float) -> str:

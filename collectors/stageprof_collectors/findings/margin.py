@@ -33,8 +33,8 @@ NOISE: Final = 0.05
 MARGINS: Final[Mapping[Ground, Margin]] = {
     Ground.RECORDED: Margin(0.05, 0.15),
     Ground.REWRITTEN: Margin(0.05, 0.10),
-    Ground.SPREAD: Margin(0.10, 0.10),
-    Ground.CROWDED: Margin(0.10, 0.45),
+    Ground.SPREAD: Margin(0.10, 0.25),
+    Ground.CROWDED: Margin(0.10, 0.55),
 }
 
 

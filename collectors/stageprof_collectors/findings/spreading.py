@@ -74,18 +74,26 @@ def code(given: Given, pieces: int) -> str:
         module="array" if array else "dataframe",
         short="da" if array else "dd",
         join="concatenate" if array else "concat",
-        assignments="\n".join(f"{n} = spread({n}{_cut(given, pieces)}.persist())" for n in names),
+        assignments="\n".join(_assignment(given, pieces, name) for name in names),
         names=", ".join(names),
     )
 
 
-def _cut(given: Given, pieces: int) -> str:
+def _assignment(given: Given, pieces: int, name: str) -> str:
+    unknown = given.type == "Array" and given.rows <= 0 and pieces != given.pieces
+    sized = f"{name} = {name}.compute_chunk_sizes()\n" if unknown else ""
+    return f"{sized}{name} = spread({name}{_cut(given, pieces, name)}.persist())"
+
+
+def _cut(given: Given, pieces: int, name: str) -> str:
     if pieces == given.pieces:
         return ""
     if given.type != "Array":
         return f".repartition(npartitions={pieces})"
     rows = rows_each(given, pieces)
-    return f".rechunk({{0: {rows}}})" if rows > 0 else f".repartition({pieces})"
+    if rows > 0:
+        return f".rechunk({{0: {rows}}})"
+    return f".rechunk({{0: -(-{name}.shape[0] // {pieces})}})"
 
 
 def saving(

@@ -58,6 +58,15 @@ def redact(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> None
         NotARecording, NewerRecording, DamagedRecording: it cannot be read.
         RecordingNotWritable: the copy cannot be written there.
     """
+    try:
+        _redacted(path, target)
+    except RecursionError:
+        raise DamagedRecording(
+            f"{path} holds values within values without end", expected="keys of a few levels"
+        ) from None
+
+
+def _redacted(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     redaction, totals = Redaction(), {}
     with read_frames(path) as frames:
         writer = Writer(target, redaction.header(next(frames)))

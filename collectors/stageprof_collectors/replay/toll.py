@@ -5,6 +5,7 @@ Not what it saves: that is a replay's to say.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import Columns
 from stageprof_collectors.replay.replay import Change
+from stageprof_runtime.stage import Stage, stage_of
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -27,9 +29,17 @@ _PARTS: Final = (
 
 def toll(recording: Recording, change: Change) -> float:
     """Seconds of the blocking account that a change takes away."""
+    return max(0.0, sum(tolls(recording, change).values()))
+
+
+def tolls(recording: Recording, change: Change) -> dict[Stage, float]:
+    """The same by stage, most first; below 0 where the change adds."""
     runs = recording.timeline.runs
-    gone = sum((s.stop - s.start) * (1 - _left(runs, s, change)) for s in recording.path_steps)
-    return max(0.0, gone / 1e9)
+    gone: defaultdict[Stage, float] = defaultdict(float)
+    for step in recording.path_steps:
+        ns = (step.stop - step.start) * (1 - _left(runs, step, change))
+        gone[stage_of(step.what.step)] += ns / 1e9
+    return dict(sorted(gone.items(), key=lambda item: -item[1]))
 
 
 def _left(runs: Columns, step: Step, change: Change) -> float:

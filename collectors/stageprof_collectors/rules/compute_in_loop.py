@@ -10,7 +10,7 @@ import numpy as np
 from stageprof_collectors.account.calls import Calls, Streak
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.account.timeline import LOCAL, Ints
-from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.replay.cost import cost_of
@@ -65,7 +65,7 @@ def _finding(recording: Recording, calls: Calls, streaks: list[Streak]) -> Findi
     file, line = streaks[0].file, streaks[0].line
     return Finding(
         rule=RULE.id,
-        severity=severity(saved, recording.wall),
+        severity=Severity.NOTE if unsure else severity(saved, recording.wall),
         headline=(
             f"{len(graphs):,} computes one after another{made_at(file, line)}, each of "
             f"{tasks / len(graphs):.3g} tasks (`{row.prefix}`): {of_wall(cost, recording)}"

@@ -11,7 +11,7 @@ from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import at, made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.replay.toll import toll
+from stageprof_collectors.replay.toll import tolls
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Objects looked at: those that cost less than these are no cause of slowness.
 _MOST: Final = 20
+#: A stage with this part of the cost or more is named: the bytes are pickled, then sent, then held.
+_TELLING: Final = 0.05
 
 _TEXT: Final = (
     "Make or read it in a task of its own: then it never travels with the graph, and each worker "
@@ -61,7 +63,8 @@ def _finding(recording: Recording, thing: Embedded) -> Finding:
     never, once = without.everywhere(), without.once()
     both = [recording.replay.saving(change) for change in (never, once)]
     saved = min(low for low, _ in both), max(high for _, high in both)
-    cost = toll(recording, never)
+    costs = tolls(recording, never)
+    cost = max(0.0, sum(costs.values()))
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
@@ -75,6 +78,7 @@ def _finding(recording: Recording, thing: Embedded) -> Finding:
             "sent_bytes": thing.sent_bytes,
             "pickling_s": thing.total_s,
             "how": thing.how,
+            **{f"{stage}_s": s for stage, s in costs.items() if s > _TELLING * cost},
         },
         cost_s=cost,
         saving_s=saved,

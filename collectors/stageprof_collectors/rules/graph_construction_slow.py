@@ -35,8 +35,9 @@ _TEXT: Final = {
         "to find out. Where it is called many times, make the meta once."
     ),
     _TOKENIZE: (
-        "Give a name of your own (`name=` or `token=`): then Dask need not read through the data "
-        "to make one. Equal names mean equal results, so give each different thing another."
+        "Let Dask take a random name instead of reading through the data to make one: wrap large "
+        "arguments in `delayed`, or give `name=False` or `pure=False` where they are taken. What "
+        "is computed twice is then not recognized as the same."
     ),
     _BUILD: (
         "Do many operations in one function, and use larger chunks or partitions: what it takes to "
@@ -58,16 +59,29 @@ import numpy as np
 args = ()  # what else {name} takes
 meta = np.empty((0,) * x.ndim, dtype=x.dtype)  # dimensions and type of what it returns
 x = x.map_blocks({name}, *args, dtype=meta.dtype, meta=meta)"""
+#: What `da.from_array` calls its layers.
+_MADE: Final = "array"
 _NAME_ARRAY: Final = """\
 import dask.array as da
 
-x = da.from_array(data, chunks="auto", name=False)  # False: a name by chance"""
+x = da.from_array(data, chunks="auto", name=False)  # False: a random name"""
 _NAME_FRAME: Final = """\
-ddf = ddf.map_partitions({name}, token="{name}-1")"""
+import dask
+
+meta = {name}(ddf.head(10), table).head(0)  # table: the argument that is large
+table = dask.delayed(table, traverse=False)
+ddf = ddf.map_partitions({name}, table, meta=meta)"""
+_NAME_BLOCKS: Final = """\
+import dask
+import numpy as np
+
+meta = np.empty((0,) * x.ndim, dtype=x.dtype)  # dimensions and type of what it returns
+table = dask.delayed(table, traverse=False)  # table: the argument that is large
+x = x.map_blocks({name}, table, dtype=meta.dtype, meta=meta)"""
 _NAME_CALLS: Final = """\
 import dask
 
-result = dask.delayed({name}, pure=False)(data)  # a name by chance"""
+result = dask.delayed({name}, pure=False)(data)  # a random name"""
 
 
 @dataclass(frozen=True)
@@ -158,7 +172,7 @@ def _code(step: int, site: Site) -> str:
         return one_function(site.collection)
     by_kind = {
         (_META, Collection.ARRAY): _META_ARRAY,
-        (_TOKENIZE, Collection.ARRAY): _NAME_ARRAY,
+        (_TOKENIZE, Collection.ARRAY): _NAME_ARRAY if site.prefix == _MADE else _NAME_BLOCKS,
         (_TOKENIZE, Collection.FRAME): _NAME_FRAME,
         (_TOKENIZE, Collection.CALLS): _NAME_CALLS,
     }

@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: Seconds that processes take to start, each computation anew, at least and at most: Python, Dask
-#: and NumPy or pandas are imported, in all processes at the same time.
-START_S: Final = (0.2, 1.0)
-#: Of what looks like waiting for the GIL some is waiting for a processor; as in gil-contention.
-LEAST: Final = 0.7
+#: Seconds that processes take to start at least, for each computation anew: Python, Dask and NumPy
+#: or pandas are imported, in all processes at the same time.
+START_S: Final = 0.2
 #: Dask gives a process so many tasks at a time, unless it is told otherwise: with few tasks the
 #: other processes get none. There should be a few such batches for each.
 BATCH: Final = 6
@@ -36,9 +34,9 @@ _THERE: Final = tuple(STEP[step] for step in ("task.load", "result.dump"))
 
 _PROCESSES: Final = (
     "Use the processes scheduler: Python runs one thread of a process at a time, and these tasks "
-    "hold it. With {n} processes the same takes about {time}, the starting of the processes "
-    "included. Data are copied between processes, so let tasks return little; and start the "
-    'program under `if __name__ == "__main__":`.'
+    "hold it. With {n} processes the same takes {time}: less if tasks pass little data to one "
+    "another, for data are copied between processes, which also start anew for each compute. "
+    'Start the program under `if __name__ == "__main__":`.'
 )
 _ONE_BY_ONE: Final = (
     " A process is given six tasks at a time, which with {tasks} leaves others without: have them "
@@ -90,13 +88,12 @@ def _contending(recording: Recording, rows: Ints, limits: Limits) -> Iterator[Fi
     least = 1 / len(np.unique(runs["thread"][rows]))
     own = np.where(runs["run"] >= LOCAL, np.clip(runs["cpu"] / length, least, 1.0), 1.0)
     gone = np.minimum(shares, 1 - own)
-    replay = recording.replay
-    low = replay.saving(apart(recording, LEAST * gone))[0] - START_S[1]
-    high = replay.saving(apart(recording, gone))[1] - START_S[0]
+    computes = sum(graph.number >= LOCAL for graph in recording.timeline.graphs)
+    high = recording.replay.saving(apart(recording, gone))[1] - START_S * max(computes, 1)
     cost = _on_path(recording, shares)
     if high > 0 and cost >= limits["share"] * recording.wall:
-        saved = max(0.0, min(low, high)), high
-        yield _processes(recording, rows, waited, cost, saved)
+        # At least nothing: how much would be copied between processes nobody has seen.
+        yield _processes(recording, rows, waited, cost, (0.0, high))
 
 
 def _on_path(recording: Recording, waited: Floats) -> float:

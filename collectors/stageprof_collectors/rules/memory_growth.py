@@ -133,7 +133,9 @@ RULE = Rule(
     stage=Stage.EXECUTION,
     summary="Workers' memory grows with each computation and is not given back.",
     find=find,
-    ground=Ground.RECORDED,
+    ground=Ground.CROWDED,
+    # They say what it leads to.
+    instead_of=frozenset({"spilling", "memory-near-limit", "worker-paused", "worker-restarted"}),
     limits={
         "chance": Limit(0.01, "how probable growth by chance may be: one in a hundred runs"),
         "grown_bytes": Limit(

@@ -57,7 +57,8 @@ def _headline(most: float, stage: Stage, wall: float) -> str:
     part = most / wall if wall > 0 else 0.0
     if part > _ACQUITTED:
         return f"No known cause found; at most {seconds(most)} ({share(part)}) lies in {stage}"
-    return f"Nothing to fix: changing any one stage saves at most {seconds(most)} ({share(part)})"
+    costs = f"{seconds(most)} ({share(part)})"
+    return f"Nothing to fix: no stage around the tasks costs more than {costs}"
 
 
 def _evidence(shares: dict[str, float], stage: Stage, most: float) -> dict[str, float | int | str]:

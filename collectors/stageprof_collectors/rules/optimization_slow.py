@@ -110,8 +110,9 @@ def _change(site: Site) -> Change:
 
 def _place(recording: Recording) -> str:
     """The role of the process that most of it ran in."""
-    entries = recording.account.entries.items()
-    walls = {role: e.wall for (step, role), e in entries if step in (_EXPR, _LOWLEVEL)}
+    walls: defaultdict[str, int] = defaultdict(int)
+    for (step, role), entry in recording.account.entries.items():
+        walls[role] += entry.wall * (step in (_EXPR, _LOWLEVEL))
     return max(walls, key=lambda role: walls[role], default="") or "client"
 
 

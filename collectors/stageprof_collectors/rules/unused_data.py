@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 LEAST: Final = 0.4
 #: A run that kept nothing: its result is smaller than this, or than this part of the largest.
 EMPTY_BYTES, EMPTY_SHARE = 2_500, 0.01
-#: Column names printed.
-PRINTED: Final = 12
 _COMPUTE: Final = frozenset({STEP["compute"]})
 
 _COLUMNS_TEXT: Final = (
@@ -40,7 +39,7 @@ _COLUMNS: Final = """\
 import dask.dataframe as dd
 
 # {reader}(item, columns=None) reads only these columns
-frame = dd.from_map({reader}, inputs, columns={columns!r})"""
+frame = dd.from_map({reader}, inputs, columns={columns})  # all that are needed"""
 _FILTER_TEXT: Final = (
     "In {empty} of {runs} partitions no row passes the filter: they are read for nothing. If the "
     "names of your inputs (a date, a region) tell which can hold such rows, read only those. "
@@ -181,9 +180,19 @@ def _fix(waste: _Waste) -> Fix:
         return Fix(text, _FILTER.format(reader=reader))
     if waste.how == "slice":
         return Fix(_SLICE_TEXT.format(used=used), _SLICE)
-    columns = waste.label.split(",")
-    text = _COLUMNS_TEXT.format(used=count(len(columns), "column"))
-    return Fix(text, _COLUMNS.format(reader=reader, columns=columns[:PRINTED]))
+    columns = _names(waste.label)
+    text = _COLUMNS_TEXT.format(used=count(len(columns), "column") if columns else "some columns")
+    shown = repr(columns) if columns else "needed"
+    return Fix(text, _COLUMNS.format(reader=reader, columns=shown))
+
+
+def _names(label: str) -> list[str]:
+    """The columns in the label of a row; none if they were too many to be kept, or renamed."""
+    try:
+        found = msgspec.json.decode(label, type=list[str])
+    except msgspec.MsgspecError:
+        return []
+    return found
 
 
 RULE = Rule(

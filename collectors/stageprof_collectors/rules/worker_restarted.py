@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stageprof_collectors.account.calls import Calls
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings import shortage
 from stageprof_collectors.findings.finding import Finding, Fix, Severity, severity
@@ -106,12 +107,20 @@ def _headline(recording: Recording, lost: list[Loss], killed: dict[str, int], co
 
 
 def wasted(recording: Recording) -> Ints:
-    """Rows of the runs that were lost, or whose results were and had to be made again."""
-    runs = recording.timeline.runs
+    """Rows of the runs that were lost, or whose results went with a worker and were made again.
+
+    What was computed again for another reason (nobody kept it; it failed) is not of the worker's.
+    """
+    runs, calls = recording.timeline.runs, Calls(recording)
     done = np.flatnonzero(runs["status"] != _RELEASED)
     keys = recording.store.keys(runs["key"][done])
-    last = dict(zip(keys, done.tolist(), strict=True))
-    again = [row for key, row in zip(keys, done.tolist(), strict=True) if last[key] != row]
+    latest: dict[str, int] = {}
+    again = []
+    for key, row in zip(keys, done.tolist(), strict=True):
+        before = latest.get(key, row)
+        if before != row and calls.gone(before, row):
+            again.append(before)
+        latest[key] = row
     lost = done[runs["status"][done] == _LOST].tolist()
     return np.unique(np.array([*again, *lost], np.int64))
 

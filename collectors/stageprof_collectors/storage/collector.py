@@ -102,13 +102,14 @@ class Collector:
         #: held while the store grows, and by those who look at it meanwhile
         self.lock = threading.Lock()
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._told = False
+        self._told = self._closed = False
         self._thread = threading.Thread(target=self._run, name="stageprof-collector", daemon=True)
         self._thread.start()
 
     def take(self, batch: bytes) -> None:
-        """Hand over one batch; returns at once."""
-        self._queue.put(batch)
+        """Hand over one batch; returns at once. What comes after `close` is not kept."""
+        if not self._closed:
+            self._queue.put(batch)
 
     @property
     def growing(self) -> Store:
@@ -139,6 +140,7 @@ class Collector:
         It raises nothing, for the user's block ends here: where the file is gone or was overwritten
         the recording is empty, and says so.
         """
+        self._closed = True
         self._queue.put(None)
         self._thread.join()
         if self._writer is not None:

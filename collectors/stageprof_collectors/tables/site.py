@@ -45,7 +45,7 @@ class Site:
 
     @property
     def layer(self) -> str:
-        """The layer with most tasks; "" if none is known."""
+        """The layer whose tasks took longest; "" if none is known."""
         return self._groups.rows[self._main].layer if self._made else ""
 
     @property
@@ -53,9 +53,10 @@ class Site:
         """The prefix of its tasks' keys: often the function's name."""
         return self._groups.rows[self._main].prefix if self._made else ""
 
-    @property
+    @cached_property
     def _main(self) -> int:
-        return max(self._made, key=self._groups.tasks)
+        took, tasks = self._groups.took, self._groups.tasks
+        return max(self._made, key=lambda row: (took[row], tasks(row)))
 
     @cached_property
     def runs(self) -> Bools:

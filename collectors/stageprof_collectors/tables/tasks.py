@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 from dask.utils import key_split
+from numpy.typing import NDArray
 
+from stageprof_collectors.account.attempts import Ints
 from stageprof_collectors.storage.layered import layer_of as layer_of
 from stageprof_runtime.event import STATUS
 
@@ -39,10 +41,16 @@ def tasks(recording: Recording) -> pd.DataFrame:
         "gil_share": np.full(len(keys), np.nan) if share is None else share,
         "gil_hold_s": np.where(seen, had.held / 1e9, np.nan),
         "gil_wait_s": np.where(seen, had.waited / 1e9, np.nan),
-        "status": np.array([*STATUS, "running"], dtype=object)[runs["status"]],
+        "status": _statuses(runs["status"]),
         "run": runs["run"],
     }
     return pd.DataFrame(frame)
+
+
+def _statuses(codes: Ints) -> NDArray[np.object_]:
+    """How runs ended, in words; -1 is one that has not."""
+    known = np.where((codes >= -1) & (codes < len(STATUS)), codes, STATUS.index("other"))
+    return np.array([*STATUS, "running"], dtype=object)[known]
 
 
 def names(keys: list[str]) -> tuple[list[str], list[str]]:

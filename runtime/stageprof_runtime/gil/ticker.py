@@ -29,6 +29,9 @@ TAKEN: Final = 0.1
 #: Nanoseconds of questions of one answer.
 EVERY_NS: Final = 500_000_000
 
+#: Our own: the module's is the user's, who may have seeded it.
+_random: Final = random.Random(0)  # noqa: S311 (nothing is secret)
+
 
 class Ticker:
     """Asks for the GIL from `start` to `stop`."""
@@ -83,7 +86,7 @@ class Ticker:
 
 def _pause() -> int:
     """Nanoseconds to the next question."""
-    return round(PERIOD_S * 1e9 * random.uniform(0.5, 1.5))  # noqa: S311 (nothing is secret)
+    return round(PERIOD_S * 1e9 * _random.uniform(0.5, 1.5))
 
 
 class _Queue:

@@ -9,7 +9,7 @@ it saw leaves by standard output (see `messages`); on standard input come lines 
 identifier wanted`` of the threads to look at, and `TASKS` once two threads run tasks. From then on
 py-spy says where the holders are while threads wait.
 
-It ends when its input does or its parent has gone, and py-spy ends with it.
+It ends when it is told so, its input does or its parent has gone, and py-spy ends with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import sys
 import time
 
 from stageprof_runtime.gil.looking import States, Target
-from stageprof_runtime.gil.messages import COST, INTERVAL, SUMS, TASKS, Out
+from stageprof_runtime.gil.messages import COST, END, INTERVAL, SUMS, TASKS, Out
 from stageprof_runtime.gil.spying import LAST_S, Spy
 
 #: As `typing` has it; importing that would take longer than all else that the watch does first.
@@ -69,6 +69,8 @@ class Watch:
                 if not chunk:
                     return
                 *lines, said = (said + chunk).split(b"\n")
+                if END in lines:
+                    return
                 self._threads(lines)
             if any(file in ready for file in self._spy.files):
                 self._stood(self._spy.listen(self._now))

@@ -5,6 +5,7 @@ A thread of ours does all of it; it sleeps in a read, so that the process's work
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -15,7 +16,7 @@ from typing import IO, Any, Final
 
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.event import HOLD, MARK, SAMPLE, STOOD
-from stageprof_runtime.gil.messages import COST, INTERVAL, RECORD, SUMS, TASKS, TEXT
+from stageprof_runtime.gil.messages import COST, END, INTERVAL, RECORD, SUMS, TASKS, TEXT
 from stageprof_runtime.gil.permission import allow, allowed_no_more
 from stageprof_runtime.gil.program import command, modules
 from stageprof_runtime.gil.state import GilState, NeverGil, NoGil, find
@@ -50,7 +51,7 @@ class Watcher:
         self._tasks = False
         self._over = threading.Event()
         #: what ends the thread's sleep: read end, write end
-        self._bell = os.pipe()
+        self._bell: tuple[int, ...] = os.pipe()
         #: what this side of it costs, the program itself, and py-spy
         self.watches = [Watch("gil"), Watch("gil.watch"), Watch("gil.py-spy")]
         #: called if nothing can be seen from outside
@@ -80,7 +81,8 @@ class Watcher:
     def stop(self) -> None:
         """End the watch and take what it saw last; nothing of it is left when it returns."""
         if os.getpid() != self._pid:
-            return  # a forked child: watch and thread are its parent's
+            self._forked()
+            return
         self.end()
         if self._thread.is_alive():
             self._thread.join(PATIENCE_S)
@@ -89,6 +91,16 @@ class Watcher:
             child.kill()
             child.wait()
         for end in self._bell:
+            os.close(end)
+
+    def _forked(self) -> None:
+        """In a forked child: watch and thread are its parent's; what was inherited is closed."""
+        child, self._child = self._child, None
+        for pipe in (child.stdin, child.stdout, child.stderr) if child else ():
+            if pipe is not None:
+                pipe.close()
+        bell, self._bell = self._bell, ()
+        for end in bell:
             os.close(end)
 
     def _run(self) -> None:
@@ -166,6 +178,8 @@ class Watcher:
                 ready = [key.fileobj for key, _ in waiting.select()]
                 if self._bell[0] in ready:
                     waiting.unregister(self._bell[0])
+                    with contextlib.suppress(OSError):  # it has gone already
+                        into.write(END + b"\n")
                     into.close()
                 if out in ready:
                     chunk = os.read(out.fileno(), 1 << 16)

@@ -45,8 +45,9 @@ def finished(
     received, ready, _ = times or (start, start, start)
     run = run_id(worker, key)
     if run >= 0:
-        row = (RUN, run, received, ready, start, stop, thread, cpu, worker.contact_address)
-        emit.row("worker", row)
+        address = worker.contact_address
+        row = (RUN, run, received, ready, start, stop, thread, cpu, address)
+        emit.row_of("worker", address, row)
 
 
 def _run(emit: Emit, run_task: Callable[..., Any], watch: Watch) -> Callable[..., Any]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from dask.utils import key_split
 
+from stageprof_runtime import process
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.columns import held
 from stageprof_runtime.event import COLUMN
@@ -23,6 +24,7 @@ _looked: Final[dict[str, int]] = {}
 def install(emit: Emit) -> Undo:
     """Look at frames anew; it is the probe of tasks' functions that calls `made`."""
     _looked.clear()
+    process.again[install] = _looked.clear
     return _looked.clear
 
 

@@ -33,7 +33,6 @@ def install(emit: Emit) -> Undo:
     process.again[install] = watcher.tell
 
     def undo() -> None:
-        process.again.pop(install, None)
         _watchers.remove(watcher)
         _watches.clear()
         watcher.stop()

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from stageprof_runtime import process
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
 from stageprof_runtime.event import LINE
@@ -69,6 +70,12 @@ class Lines:
             self._name[name] = line
             self._emit.row("client", (LINE, name, *line, 0))
 
+    def tell(self) -> None:
+        """Emit all of it once more, for a session that has just begun."""
+        for known, prefix in ((self._prefix, 1), (self._name, 0)):
+            for name, line in tuple(known.items()):
+                self._emit.row("client", (LINE, name, *line, prefix))
+
     def known(self, name: str) -> bool:
         """Whether it is made again of the same parts: by persisting, rebuilding, rewriting."""
         return name in self._first or name in self._name
@@ -102,6 +109,7 @@ def prefix_of(name: str) -> str:
 def install(emit: Emit) -> Undo:
     """Note the user's line of every layer and expression made from now on."""
     lines = shared(emit)
+    process.again[install] = lines.tell
     return together(
         [
             _shared.clear,

@@ -29,6 +29,7 @@ from stageprof_runtime.names import Known, Names, Sight
 from stageprof_runtime.parts import LAYER, part_of
 from stageprof_runtime.patch import Emit, Undo, observe, replace, together
 from stageprof_runtime.pickling import Attempt, Dump, noting
+from stageprof_runtime.probes.waiting import handing
 from stageprof_runtime.shield import shield, theirs
 from stageprof_runtime.weight import weigh
 
@@ -174,14 +175,14 @@ class Objects:
 
         def submitted(client: Any, expr: Any, *args: Any, **kwargs: Any) -> Any:
             here, t = self._here, now_ns()
-            number = vars(client).get("_stageprof_graphs", 0)
             here.expr, here.dump = expr, None
+            handing.number = LOCAL  # where nobody numbers them
             try:
                 futures = function(client, expr, *args, **kwargs)
             finally:
                 dump, here.expr, here.dump = here.dump, None, None
             if dump is not None:
-                self._examine(expr, dump, number, t, sys._getframe(1))
+                self._examine(expr, dump, handing.number, t, sys._getframe(1))
             return futures
 
         return submitted

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from stageprof_runtime.operations import operations, optimized
 from stageprof_runtime.patch import Emit, Undo, observe, replace, together
 from stageprof_runtime.stage import STEP, stage_of
 
-_loops: set[int] = set()
+_loops: Counter[int] = Counter()
 
 
 def install(emit: Emit) -> Undo:
@@ -84,8 +85,14 @@ def install_local(emit: Emit) -> Undo:
 def here_is_loop() -> Undo:
     """Remember the calling thread as a scheduler's event loop."""
     ident = threading.get_ident()
-    _loops.add(ident)
-    return lambda: _loops.discard(ident)
+    _loops[ident] += 1
+
+    def undo() -> None:
+        _loops[ident] -= 1
+        if _loops[ident] <= 0:
+            del _loops[ident]
+
+    return undo
 
 
 def role() -> str:

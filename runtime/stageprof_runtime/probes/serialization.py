@@ -54,8 +54,10 @@ def install(emit: Emit) -> Undo:
         [
             observe(*place("protocol.dumps"), functools.partial(_dumps, emit)),
             observe(*place("protocol.loads"), functools.partial(_loads, emit)),
-            observe(*place("protocol.compress"), functools.partial(_compress, emit)),
-            observe(*place("protocol.decompress"), functools.partial(_decompress, emit)),
+            observe(*place("protocol.compress"), functools.partial(_packing, emit, _compressed)),
+            observe(
+                *place("protocol.decompress"), functools.partial(_packing, emit, _decompressed)
+            ),
             replace(*place("client.serialize"), lambda f: _graph(emit, f, "client", "graph.dump")),
             replace(
                 *place("scheduler.deserialize"),
@@ -121,21 +123,20 @@ def _loads(emit: Emit, loads: Callable[..., Any], watch: Watch) -> Callable[...,
     return timed
 
 
-def _compress(emit: Emit, compress: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
-    step = STEP["compress"]
+def _packing(
+    emit: Emit, told: Callable[..., None], function: Callable[..., Any], watch: Watch
+) -> Callable[..., Any]:
+    """Compression or decompression, told of by `told`."""
 
-    @functools.wraps(compress)
+    @functools.wraps(function)
     def timed(*args: Any, **kwargs: Any) -> Any:
         start = now_ns()
-        result = compress(*args, **kwargs)
+        result = function(*args, **kwargs)
         stop = now_ns()
         if stop - start < WORTH_NS or watch.disabled:
             return result
         try:
-            role = inside.at[0] or "worker"
-            emit.span(role, step, start, stop)
-            if here.last is not None:
-                share(emit, role, step, here.last, start, stop)
+            told(emit, inside.at[0] or "worker", start, stop)
         except BaseException as error:
             caught(error, watch)
         return result
@@ -143,25 +144,16 @@ def _compress(emit: Emit, compress: Callable[..., Any], watch: Watch) -> Callabl
     return timed
 
 
-def _decompress(emit: Emit, decompress: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
-    step = STEP["decompress"]
+def _compressed(emit: Emit, role: str, start: int, stop: int) -> None:
+    emit.span(role, STEP["compress"], start, stop)
+    if here.last is not None:
+        share(emit, role, STEP["compress"], here.last, start, stop)
 
-    @functools.wraps(decompress)
-    def timed(*args: Any, **kwargs: Any) -> Any:
-        start = now_ns()
-        result = decompress(*args, **kwargs)
-        stop = now_ns()
-        if stop - start < WORTH_NS or watch.disabled:
-            return result
-        try:
-            emit.span(inside.at[0] or "worker", step, start, stop)
-            if (carried := loading()) is not None:
-                carried.before.append((start, stop))
-        except BaseException as error:
-            caught(error, watch)
-        return result
 
-    return timed
+def _decompressed(emit: Emit, role: str, start: int, stop: int) -> None:
+    emit.span(role, STEP["decompress"], start, stop)
+    if (carried := loading()) is not None:
+        carried.before.append((start, stop))
 
 
 def _graph(emit: Emit, function: Callable[..., Any], role: str, step: str) -> Callable[..., Any]:

@@ -18,6 +18,7 @@ from typing import Any, Final
 from dask.utils import key_split
 
 from stageprof_runtime.looker import Looker, for_bytecode
+from stageprof_runtime.nap import Nap
 from stageprof_runtime.patch import Emit, Undo
 from stageprof_runtime.stack import judge
 from stageprof_runtime.stage import STEP
@@ -33,6 +34,8 @@ running: Final[dict[int, tuple[str, Any]]] = {}
 #: thread -> its processor clock, of those that run a task or have
 _clocks: Final[dict[int, int]] = {}
 _COMPUTE: Final = STEP["compute"]
+#: The sleep of the thread that looks, while no task runs.
+_nap: Final = Nap()
 
 
 def begin(role: str, key: object) -> tuple[str, Any] | None:
@@ -41,6 +44,8 @@ def begin(role: str, key: object) -> tuple[str, Any] | None:
     before = running.get(thread)
     running[thread] = (role, key)
     _clocks[thread] = clock_of(thread)
+    if _nap.on:
+        _nap.end()
     return before
 
 
@@ -54,7 +59,7 @@ def end(before: tuple[str, Any] | None) -> None:
 
 def install(emit: Emit) -> Undo:
     """Look at tasks from now on."""
-    looker = Looker(NAME, Tasks(emit).look)
+    looker = Looker(NAME, Tasks(emit).look, lambda: bool(running), _nap)
     looker.start()
 
     def undo() -> None:

@@ -8,12 +8,14 @@ closing clients and clusters is the user's own affair and is left out.
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
+import threading
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import get_ident
-from typing import Any
+from typing import Any, Final
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import client_handlers, place
@@ -32,6 +34,18 @@ NOT_OURS = frozenset({"_start", "_close", "_shutdown", "_restart", "_wait_for_wo
 MOST = 100_000
 #: Keys looked through for the last to arrive.
 LOOK = 20_000
+
+
+#: Numbers of the graphs that clients of this process hand over.
+_numbers: Final = itertools.count()
+
+
+class _Handing(threading.local):
+    #: of the graph that this thread handed over last
+    number: int = -1
+
+
+handing: Final = _Handing()
 
 
 class _Fetch:
@@ -228,8 +242,7 @@ def _submit(emit: Emit, lines: Lines, submit: Callable[..., Any]) -> Callable[..
 def _send(emit: Emit, send: Callable[..., Any]) -> Callable[..., Any]:
     def timed(self: Any, msg: Any) -> Any:
         if msg.get("op") == "update-graph":
-            number = vars(self).setdefault("_stageprof_graphs", 0)
-            self._stageprof_graphs = number + 1
+            handing.number = number = next(_numbers)
             line = user_line(sys._getframe(1))
             handed[line] += 1
             thread, frames = lane_number() or get_ident(), msg["expr_ser"].frames

@@ -52,12 +52,11 @@ const page = {
     if (asked.spStage !== undefined) {
       mine.forEach(({ selection }) => selection.change({
         stage: selection.stage === asked.spStage ? "" : asked.spStage }));
-      mark(asked.spStage);
     }
     // the live picture numbers its layers in another way than the pages of a snapshot
     const numbered = mine.filter(({ name }) => name !== "live");
     if (asked.spShow !== undefined) numbered.forEach((one) => point(one, JSON.parse(asked.spShow)));
-    if (asked.spClear !== undefined) mine.forEach((one) => { one.selection.clear(); one.selection.change({}); mark(""); });
+    if (asked.spClear !== undefined) mine.forEach((one) => { one.selection.clear(); one.selection.change({}); });
   },
 };
 
@@ -68,13 +67,6 @@ function point({ selection, drawings }, { layers, start, stop }) {
   const first = Object.values(drawings)[0];
   if (first && stop > start) first.figure.x_range.setv({ start, end: stop });
   location.hash = "#timeline";
-}
-
-function mark(stage) {
-  everywhere("[data-sp-stage]").forEach((button) => {
-    const pressed = button.dataset.spStage === stage && button.getAttribute("aria-pressed") !== "true";
-    button.setAttribute("aria-pressed", String(pressed));
-  });
 }
 
 // All elements of a selector, those in the shadow trees of views too.

@@ -24,6 +24,9 @@ class Selection {
     everywhere("[data-sp-legend]").forEach((list) => {
       list.hidden = list.dataset.spLegend !== this.mode;
     });
+    everywhere("[data-sp-stage]").forEach((button) => {
+      button.setAttribute("aria-pressed", String(button.dataset.spStage === this.stage));
+    });
     for (const listener of this.listeners) listener(this);
   }
 

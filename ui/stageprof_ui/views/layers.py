@@ -229,8 +229,8 @@ mine.selection.listeners.add(mine.forget);
 #: A node was clicked, and its row is chosen; or none, and the row of one no more.
 _NODE: Final = """
 const node = cb_obj.indices[0], { selected } = rows.source, row = selected.indices[0];
-if (node !== undefined) selected.indices = [numbers.indexOf(nodes.data.number[node])];
-else if (nodes.data.number.includes(numbers[row])) selected.indices = [];
+if (node !== undefined) selected.indices = [numbers.indexOf(drawn[node])];
+else if (drawn.includes(numbers[row])) selected.indices = [];
 """
 
 
@@ -242,4 +242,7 @@ def _linked(rows: Any, numbers: list[int], nodes: ColumnDataSource, stock: Stock
     }  # fmt: skip
     Callback(rows, args=args, code={"source.selected.indices": browser.PRELUDE + _ROW})
     chosen: Any = nodes.selected  # a model of Bokeh's will do
-    Callback(chosen, args=args | {"rows": rows}, code={"indices": _NODE})
+    drawn: Any = list(nodes.data["number"])  # not the source: it leads back here
+    Callback(
+        chosen, args={"rows": rows, "numbers": numbers, "drawn": drawn}, code={"indices": _NODE}
+    )

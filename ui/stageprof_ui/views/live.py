@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, astuple
 from typing import Any, Final
 
@@ -24,8 +24,9 @@ from stageprof_ui.columns import timeline
 from stageprof_ui.columns.sent import Sent, columns
 from stageprof_ui.columns.sent import text as text_of
 from stageprof_ui.columns.story import Stories
+from stageprof_ui.links import unlink
 from stageprof_ui.live import Run, Snapshot
-from stageprof_ui.store import Store
+from stageprof_ui.shown import View, shown
 from stageprof_ui.views.buttons import buttons
 from stageprof_ui.views.html import html
 from stageprof_ui.words import text
@@ -40,7 +41,7 @@ SHARE: Final = 0.1
 #: Above this many rows processes are folded at first.
 _FOLDED_ABOVE: Final = 40
 
-Page = tuple[str, str, Callable[[Store, Stock], Any]]
+Page = tuple[str, str, View]
 
 
 def view(run: Run, pages: Sequence[Page]) -> list[tuple[str, str, Any]]:
@@ -114,7 +115,8 @@ class Viewer:
 
     def _save(self, name: str) -> None:
         try:
-            self._said = f"saved as {self._run.save(name)}"
+            so_far = ", as it is now" if self._run.running else ""
+            self._said = f"saved as {self._run.save(name)}{so_far}"
         except StageprofError as error:
             self._said = text(error)
 
@@ -175,6 +177,7 @@ class Viewer:
         first = self._shown not in self._made
         if time.monotonic() < self._not_before and not first:
             return
+        self._made[self._shown] = latest  # first: what cannot be made of it is not tried again
         began = time.thread_time()
         sent = self._make(self._shown, column, latest)
         took = time.thread_time() - began
@@ -189,9 +192,9 @@ class Viewer:
         head = html("live_age", {"at": latest.at, "running": self._run.running})
         # What pages share is in the document already: what is hung on it goes in one message with
         # the page, or it would refer to what the browser does not know yet.
+        unlink(column)
         with hold():
-            column[:] = [head, self._makers[name](latest.store, self._stock[1])]
-        self._made[name] = latest
+            column[:] = [head, shown(self._makers[name], latest.store, self._stock[1])]
         return sent
 
 

@@ -1,0 +1,114 @@
+"""Attempts at tasks: what the scheduler and the workers told of each run, as one table.
+
+A run is known by its number and its scheduler's place, or its number and its worker; the rows of
+the two sides meet here. Where a worker told nothing, its times are the scheduler's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stageprof_runtime.event import STATUS
+
+Ints = NDArray[np.int64]
+Columns = dict[str, Ints]
+
+#: Runs of local schedulers are numbered from here on.
+LOCAL = 2**40
+_WORKER_SHIFT = 42
+_RELEASED = STATUS.index("released")
+
+
+def attempts(assign: Columns, finish: Columns, run: Columns) -> Columns:
+    """One row for each row of `assign`; all three tables on one clock.
+
+    Columns: those of `Timeline.runs`; alignment may have left impossible orders, see `ordered`.
+    """
+    runs = dict(assign)
+    runs["assigned"] = runs.pop("t")
+    runs |= _finished(runs, finish)
+    return runs | _worked(runs, run)
+
+
+def _finished(runs: Columns, finish: Columns) -> Columns:
+    """Columns of FINISH for each run; 0 and status -1 where it never ended."""
+    at, found = lookup(finish["run"], finish["place"], runs["run"], runs["place"])
+    out = {"finished": np.where(found, finish["t"][at], 0) if len(finish["t"]) else _zeros(runs)}
+    for name in ("status", "nbytes", "type"):
+        values = finish[name][at] if len(finish["t"]) else _zeros(runs)
+        out[name] = np.where(found, values, -1 if name == "status" else 0)
+    return out
+
+
+def _worked(runs: Columns, rows: Columns) -> Columns:
+    """Columns of RUN for each run; the scheduler's own times where the worker told nothing."""
+    n = len(runs["run"])
+    names = ("received", "ready", "start", "stop", "thread", "cpu")
+    if not len(rows["run"]):
+        at, found = np.zeros(n, np.int64), np.zeros(n, np.bool_)
+    else:
+        at, found = lookup(rows["run"], rows["worker"], runs["run"], runs["worker"])
+        local = runs["run"] >= LOCAL
+        if local.any():  # a local task is assigned to no process in particular
+            zero = np.zeros(len(rows["run"]), np.int64)
+            at2, found2 = lookup(rows["run"], zero, runs["run"], np.zeros(n, np.int64))
+            at, found = np.where(local, at2, at), np.where(local, found2, found)
+    out = {k: (rows[k][at] if len(rows["run"]) else np.zeros(n, np.int64)) for k in names}
+    wplace = rows["place"][at] if len(rows["run"]) else np.full(n, -1)
+    out["wplace"] = np.where(found, wplace, -1)
+    end = np.where(runs["finished"] > 0, runs["finished"], runs["assigned"])
+    for k in ("received", "ready", "start"):
+        out[k] = np.where(found, out[k], runs["assigned"])
+    out["stop"] = np.where(found, out["stop"], end)
+    # Taken back before it ran (stolen, cancelled): it only waited there.
+    waited = ~found & (runs["status"] == _RELEASED)
+    out["start"] = np.where(waited, out["stop"], out["start"])
+    out["seen"] = found.astype(np.int64)
+    return out
+
+
+def lookup(keys: Ints, keys2: Ints, wanted: Ints, wanted2: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """For each wanted pair the index of its last row, and whether there is one."""
+    if not len(keys) or not len(wanted):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    at, found = _by_number(keys, wanted)
+    if found.all() and (keys2[at] == wanted2).all():
+        return at, found
+    have = keys + (keys2 << _WORKER_SHIFT)
+    want = wanted + (wanted2 << _WORKER_SHIFT)
+    order = np.argsort(have, kind="stable")
+    at = np.searchsorted(have[order], want, side="right") - 1
+    at = order[np.maximum(at, 0)]
+    return at, have[at] == want
+
+
+def _by_number(keys: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """The same by the first number alone: runs are numbered densely, so a table will do."""
+    low, high = int(keys.min()), int(keys.max())
+    if high - low > 8 * len(keys) + 1024:
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    table = np.full(high - low + 1, -1, np.int64)
+    table[keys - low] = np.arange(len(keys))
+    inside = (wanted >= low) & (wanted <= high)
+    at = table[np.where(inside, wanted - low, 0)]
+    found = inside & (at >= 0)
+    return np.maximum(at, 0), found
+
+
+def _zeros(runs: Columns) -> Ints:
+    return np.zeros(len(runs["run"]), np.int64)
+
+
+def ordered(runs: Columns) -> Columns:
+    """The same in the order of assignment; what is impossible is put right run by run."""
+    runs["received"] = np.maximum(runs["received"], runs["assigned"])
+    ended = runs["finished"] > 0
+    runs["stop"] = np.where(ended, np.minimum(runs["stop"], runs["finished"]), runs["stop"])
+    runs["stop"] = np.maximum(runs["stop"], runs["received"])
+    runs["start"] = np.clip(runs["start"], runs["received"], runs["stop"])
+    runs["ready"] = np.clip(runs["ready"], runs["received"], runs["start"])
+    if (np.diff(runs["assigned"]) >= 0).all():
+        return runs
+    order = np.argsort(runs["assigned"], kind="stable")
+    return {name: column[order] for name, column in runs.items()}

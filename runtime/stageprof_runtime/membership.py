@@ -1,0 +1,156 @@
+"""A session's membership in one cluster, through one client: from joining it to leaving it.
+
+The scheduler's plugin sends batches through the client's stream; what is left when the session
+ends comes as the answer to a call. A client that lost its connection is let go: the scheduler, if
+it is still there, has ended the session by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from stageprof_runtime import process
+from stageprof_runtime.bootstrap import carry
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.compat import client_handlers
+from stageprof_runtime.event import MARK
+from stageprof_runtime.guard import Watches, attempt, hook
+from stageprof_runtime.patch import Undo
+from stageprof_runtime.pings import Pings
+from stageprof_runtime.probes import waiting
+from stageprof_runtime.ring import Ring
+
+logger = logging.getLogger("stageprof")
+
+#: Seconds that leaving may take: a scheduler may be busy making the state of a large graph.
+LEAVE_S: Final = 60.0
+#: Looks a second whether batches that were sent have come.
+_LOOKS: Final = 200
+
+Sink = Callable[[bytes], None]
+
+
+class Membership:
+    """Joined through `client` as the session `name`; batches go to the sink, the rest to the ring.
+
+    Of a cluster that could not be joined only the client is seen.
+    """
+
+    def __init__(self, client: Any, name: str, ring: Ring, sink: Sink, watches: Watches) -> None:
+        self.client = client
+        self.watches = watches
+        self._name = name
+        self._ring = ring
+        self._sink = sink
+        #: batches that came through the client's stream
+        self._got = 0
+        #: the client's stream when it joined: a new one is that of a scheduler that forgot us
+        self._stream: Any = None
+        self._pings = Pings(ring)
+        #: whether another client's membership is that of this one's cluster, too
+        self.guest = False
+        #: set once joining has ended, well or not
+        self._tried = asyncio.Event()
+        self._op = f"{name}-batch"
+        client_handlers(client)[self._op] = self._received
+        self._undo: Undo = process.share(waiting.Arrivals(client))
+
+    @property
+    def address(self) -> str:
+        """Of the scheduler."""
+        return str(self.client.scheduler.address)
+
+    def visit(self) -> None:
+        """The cluster is recorded already, through another client: what this one does is noted."""
+        self.guest = True
+        self._mark("cluster joined", str(self.client.id))
+        self._stream = self.client.scheduler_comm
+        self._tried.set()
+
+    async def join(self, *, watch_gil: bool) -> None:
+        """Begin on the scheduler, which begins on its workers; if it fails the run goes on."""
+        self.guest = False
+        try:
+            scheduler = self.client.scheduler
+            worker = carry("worker", self._name, watch_gil)
+            plugin = carry("scheduler", self._name, self.client.id, worker, watch_gil)
+            register = scheduler.register_scheduler_plugin
+            await register(plugin=plugin, name=self._name, idempotent=False)
+            self._mark("cluster joined", str(self.client.id))
+            self._stream = self.client.scheduler_comm
+            await self.ping()
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"[:300]
+            self._mark("cluster not joined", reason)
+            logger.warning(
+                "stageprof: the cluster cannot be recorded (%s); the run goes on", reason
+            )
+        finally:
+            self._tried.set()
+
+    async def leave(self) -> None:
+        """Fetch what is left there, and take everything away."""
+        try:
+            await asyncio.wait_for(self._tried.wait(), LEAVE_S)
+            if self.guest:
+                return
+            end = getattr(self.client.scheduler, f"{self._name}-end")
+            passed, *batches = await asyncio.wait_for(end(), LEAVE_S)
+            for batch in batches:
+                self._sink(batch)
+            await self._wait_for(passed)
+        except Exception as error:
+            if self._stream is not None:  # else it was not joined, as was said then
+                self._mark("cluster lost", f"{type(error).__name__}: {error}"[:300])
+                client_handlers(self.client)[self._op] = _ignore
+        finally:
+            self._undo()
+            handlers = client_handlers(self.client)
+            if handlers.get(self._op) is not _ignore:
+                handlers.pop(self._op, None)
+
+    def abandon(self, why: str) -> None:
+        """Let go of a client that cannot be asked to leave: its cluster is gone or stuck."""
+        self._mark("cluster lost", why)
+        attempt(self.watches["stop"], self._undo)
+        handlers = client_handlers(self.client)
+        handlers[self._op] = _ignore
+        if self.forgotten:  # and nothing can be late
+            del handlers[self._op]
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether the client lost its connection, with which a session on the scheduler ends."""
+        return self._stream is not None and self._stream is not self.client.scheduler_comm
+
+    async def ping(self) -> None:
+        """A small round trip to the scheduler's clock, if it is time and there is one."""
+        if self._stream is None or self.guest:
+            return
+        scheduler = self.client.scheduler
+        await self._pings.ask(getattr(scheduler, f"{self._name}-clock"), scheduler.address)
+
+    async def _wait_for(self, passed: int) -> None:
+        """Batches that the scheduler sent before its answer may be behind in the stream."""
+        for _ in range(round(LEAVE_S * _LOOKS)):
+            if self._got >= passed or self.client.status != "running":
+                return
+            await asyncio.sleep(1 / _LOOKS)
+
+    def _received(self, batch: bytes = b"", **kwargs: Any) -> None:
+        self._got += 1  # also if it cannot be kept: it came
+        self._take(batch)
+
+    @hook
+    def _take(self, batch: bytes) -> None:
+        self._sink(batch)
+
+    def _mark(self, name: str, label: str) -> None:
+        self._ring.emit((MARK, now_ns(), name, label))
+
+
+def _ignore(**kwargs: Any) -> None:
+    """Stands for a session that could not say goodbye; a late batch of it must not be an error."""

@@ -1,0 +1,66 @@
+"""`stageprof.profile` as a decorator: what is recorded is what the function does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from dask import delayed
+
+import stageprof
+from stageprof_runtime.errors import UsageError
+
+
+def double(x: int) -> int:
+    return 2 * x
+
+
+def test_each_call_is_recorded() -> None:
+    prof = stageprof.profile()
+
+    @prof
+    def work(n: int) -> int:
+        return int(sum(delayed(double)(i).compute(scheduler="sync") for i in range(n)))
+
+    for n in (2, 3):
+        assert work(n) == n * (n - 1)
+        assert len(prof.recording.tasks()) == n
+    assert work.__name__ == "work"
+
+
+def test_of_a_coroutine_function_what_it_awaits_is_recorded() -> None:
+    prof = stageprof.profile()
+
+    @prof
+    async def work(n: int) -> int:
+        await asyncio.sleep(0)
+        return int(delayed(double)(n).compute(scheduler="sync"))
+
+    assert asyncio.iscoroutinefunction(work)
+    assert asyncio.run(work(21)) == 42
+    assert len(prof.recording.tasks()) == 1
+    assert prof.recording.coverage()["complete"]
+
+
+def test_what_a_coroutine_function_raises_is_its_callers() -> None:
+    @stageprof.profile()
+    async def work() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(work())
+
+
+def numbers() -> Iterator[int]:
+    yield 1
+
+
+async def later() -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize("function", [numbers, later])
+def test_a_generator_function_is_refused_with_what_to_do(function: object) -> None:
+    with pytest.raises(UsageError, match=r"one by one.*with stageprof\.profile"):
+        stageprof.profile()(function)  # type: ignore[arg-type]
