@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from distributed import Client
 
 import planted
 import stageprof
+from stageprof_runtime.compat import place
 
 #: On a busy machine one may see a delay that nobody planted.
 pytestmark = pytest.mark.flaky(reruns=2)
@@ -51,6 +53,38 @@ def test_each_hop_has_its_own_seconds(client: Client, tmp_path: Path, tasks: int
         assert found[hop] == pytest.approx(seconds, rel=SHARE, abs=SECONDS), (hop, found)
     assert found["total_s"] == pytest.approx(sum(hops.values()), rel=SHARE, abs=SECONDS)
     assert found["tasks"] == tasks
+
+
+def slow_messages(seconds: float) -> None:
+    """Let each message of this process take so long to load, as a scheduler's first one does."""
+    module, name = place("protocol.loads")
+    loads = getattr(module, name)
+
+    @functools.wraps(loads)
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        planted.timed_sleep(os.devnull, "message", seconds)
+        return loads(*args, **kwargs)
+
+    setattr(module, name, slow)
+
+
+def usual_messages() -> None:
+    """Take it back."""
+    module, name = place("protocol.loads")
+    setattr(module, name, getattr(module, name).__wrapped__)
+
+
+def test_the_load_of_the_message_is_not_the_graphs(client: Client, tmp_path: Path) -> None:
+    """Both are loads of a graph; the object lies in the second, which is what it costs."""
+    thing = planted.Slow(str(tmp_path / "log"), 0.05, 0.2)
+    client.run_on_scheduler(slow_messages, 0.005)
+    try:
+        with stageprof.profile() as prof:
+            dask.compute(dask.delayed(planted.identity)(1, thing))
+    finally:
+        client.run_on_scheduler(usual_messages)
+    found: Any = prof.recording.objects().iloc[0]
+    assert found["load_s"] == pytest.approx(0.2, rel=SHARE, abs=SECONDS)
 
 
 def test_the_seconds_of_a_slow_object_are_not_the_large_ones(

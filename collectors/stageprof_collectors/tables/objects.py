@@ -195,19 +195,36 @@ def _loads(recording: Recording, found: list[_Object]) -> None:
         if thing.graph_bytes:
             graphs[thing.submitted].append(thing)
     for t, inside in graphs.items():
-        dump = [stop - start for start, stop in dumps if start <= t][-1:]
-        load = [stop - start for start, stop in loads if stop >= t][:1]
+        # The message around a graph is dumped and loaded at the same steps, and is larger.
+        nbytes = inside[0].graph_bytes
+        dump = [s.seconds for s in dumps[nbytes] if s.start <= t][-1:]
+        load = [s.seconds for s in loads[nbytes] if s.stop >= t][:1]
         things = sum(thing.weight for thing in inside)
-        whole = max(sum(dump) / 1e9 + inside[0].graph_bytes / COPIED, things, 1e-9)
+        whole = max(sum(dump) + nbytes / COPIED, things, 1e-9)
         for thing in inside:
-            thing.load_s = sum(load) / 1e9 * thing.weight / whole
+            thing.load_s = sum(load) * thing.weight / whole
 
 
-def _spans(recording: Recording, step: str) -> list[tuple[int, int]]:
-    """Start and stop of the spans of a step, in their order."""
+class _Span(NamedTuple):
+    """When a step began and ended (ns)."""
+
+    start: int
+    stop: int
+
+    @property
+    def seconds(self) -> float:
+        return (self.stop - self.start) / 1e9
+
+
+def _spans(recording: Recording, step: str) -> defaultdict[int, list[_Span]]:
+    """A step's spans by the bytes that they made or read, in their order."""
     spans = recording.timeline.spans
     mine = spans["step"] == STEP[step]
-    return sorted(zip(spans["start"][mine].tolist(), spans["stop"][mine].tolist(), strict=True))
+    columns = (spans[name][mine].tolist() for name in ("start", "stop", "nbytes"))
+    found: defaultdict[int, list[_Span]] = defaultdict(list)
+    for start, stop, nbytes in sorted(zip(*columns, strict=True)):
+        found[nbytes].append(_Span(start, stop))
+    return found
 
 
 # -- tasks --------------------------------------------------------------------------------------
