@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 import stageprof_runtime
+from stageprof_runtime import process
 
 # What tests share (planted delays, clusters) is imported by tests and by workers alike.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -217,7 +218,13 @@ def nothing_left() -> Iterator[None]:
 
 def leftovers() -> list[str]:
     """What of stageprof is in this process, or was started by it, as texts."""
-    return [*stageprof_runtime.installed(), *_threads(), *_processes()]
+    return [*stageprof_runtime.installed(), *_not_undone(), *_threads(), *_processes()]
+
+
+def _not_undone() -> list[str]:
+    found = [name for name, why in process.failed.items() if why.startswith("undo")]
+    # Popped, so that the next test is not blamed for it.
+    return [f"{name}: {process.failed.pop(name)}" for name in found]
 
 
 def _threads() -> list[str]:
@@ -232,14 +239,14 @@ def _processes() -> list[str]:
     children = [p for p in children if p.pid not in clusters.shared]
     _, alive = psutil.wait_procs(children, timeout=GRACE_S)
     found = [str(p) for p in alive]
-    for process in alive:  # so that the next test is not blamed for it
-        process.kill()
+    for child in alive:  # so that the next test is not blamed for it
+        child.kill()
     return found
 
 
-def _is_ours(process: psutil.Process) -> bool:
+def _is_ours(child: psutil.Process) -> bool:
     try:
-        command = " ".join(process.cmdline())
+        command = " ".join(child.cmdline())
     except psutil.Error:  # it ended meanwhile
         return False
     return not any(name in command for name in PYTHONS_OWN)
