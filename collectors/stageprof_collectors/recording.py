@@ -86,6 +86,12 @@ class Recording:
         span = self.timeline.region
         return (span.stop - span.start) / 1e9
 
+    def forget(self) -> None:
+        """Let go of what large tables were made from; who asks for it again has it made anew."""
+        for name in ("lanes", "walk", "replay", "crowds", "groups", "prefixes"):
+            self.__dict__.pop(name, None)
+        self.timeline.forget()
+
     # -- what the tables are made from --------------------------------------------------------
 
     @cached_property

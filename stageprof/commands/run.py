@@ -38,13 +38,13 @@ class Terminated(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does, with what begins the program marked."""
         end = _program_begins(args, self.valued)
-        if end <= len(args) and args[end : end + 1] != ["--"]:
+        if end is not None and end <= len(args):
             args = [*args[:end], "--", *args[end:]]
         return super().parse_args(ctx, args)
 
 
-def _program_begins(args: Sequence[str], valued: Sequence[str]) -> int:
-    """Index of the first argument that is the program's own."""
+def _program_begins(args: Sequence[str], valued: Sequence[str]) -> int | None:
+    """Index of the first argument that is the program's own; None if it is marked already."""
     i = 0
     while i < len(args):
         word = _QUIET_AND_MORE.sub("-", args[i])
@@ -52,7 +52,9 @@ def _program_begins(args: Sequence[str], valued: Sequence[str]) -> int:
             return i + 2
         if word.startswith(("-m", "-c")):
             return i + 1
-        if not word.startswith("-") or word in ("-", "--"):
+        if word == "--":
+            return None
+        if not word.startswith("-") or word == "-":
             return i
         i += 2 if word in valued else 1
     return i

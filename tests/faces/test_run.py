@@ -121,6 +121,15 @@ def test_the_program_may_follow_two_dashes(
     assert tasks_in(tmp_path / "script.stageprof") == 5
 
 
+@pytest.mark.parametrize("program", [("-c", "import sys; print(sys.argv[1:])"), ("-m", "echoing")])
+def test_two_dashes_after_a_text_or_a_module_are_the_programs_own(
+    command: Command, tmp_path: Path, program: tuple[str, str]
+) -> None:
+    (tmp_path / "echoing.py").write_text("import sys; print(sys.argv[1:])")
+    done = command("run", "-q", *program, "--", "x", "-y")
+    assert (done.returncode, done.stdout) == (0, "['--', 'x', '-y']\n"), done.stderr
+
+
 @pytest.mark.cluster
 def test_script_that_makes_a_cluster_of_processes_runs(
     command: Command, script: Script, tmp_path: Path

@@ -67,6 +67,42 @@ def test_building_many_tasks_has_the_cause_of_their_number() -> None:
     assert one(RULE, recording).cause == one(tiny_tasks.RULE, recording).cause
 
 
+def test_lines_none_of_whose_layers_ran_are_told_of_too() -> None:
+    """They became part of others, or were never computed."""
+    made = Program()
+    for line in (39, 40, 41):
+        made.made(f"ranked-{line}", line)
+        made.client("construction/meta", 300.0 + line, f"{FILE}:{line}", seen=True)
+    made.tasks(pieces(10, "ranked-39"), work=99.0)
+    lines = {found.where.line for found in asked(RULE, made.recording())}
+    assert lines == {39, 40, 41}
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [("tokenize", "names for `frompandas`"), ("build", "copied what `frompandas` was made from")],
+)
+def test_what_is_made_of_data_in_memory_is_no_function_to_call(step: str, said: str) -> None:
+    """Dask calls the layer so; what ran is called by what else was in the line."""
+    made = Program()
+    made.made("frompandas-1a2b", 39)
+    made.made("ranked", 39)
+    made.client(f"construction/{step}", 500.0, f"{FILE}:39", seen=True)
+    made.tasks(pieces(10, "ranked"), work=99.0, type_=FRAME)
+    found = one(RULE, made.recording())
+    assert said in found.headline
+    assert "read_parquet" in found.fix.text
+    assert found.fix.code == ""
+
+
+@pytest.mark.parametrize("step", ["meta", "tokenize", "build"])
+def test_no_code_is_printed_where_nobody_says_what_the_pieces_are(step: str) -> None:
+    """Local schedulers do not tell; code for a single call would change what comes back."""
+    found = one(RULE, program(step, type_=""))
+    assert found.evidence["collection"] == "pieces"
+    assert found.fix.code == ""
+
+
 def ranked(piece: pd.DataFrame) -> pd.DataFrame:
     return piece.assign(rank=piece["x"].rank())
 

@@ -63,11 +63,14 @@ class Groups:
                 self._by_name[name][i] = self._tasks[i]
             self._by_line[f"{row.file}:{row.line}"][i] = self._tasks[i]
 
+    def took(self, row: int) -> float:
+        """Nanoseconds of the runs of a row, all together."""
+        return float(self._took[row]) if row < len(self._took) else 0.0
+
     @cached_property
-    def took(self) -> NDArray[np.float64]:
-        """Nanoseconds of the runs of each row, all together."""
+    def _took(self) -> NDArray[np.float64]:
         runs = self._recording.timeline.runs
-        took = np.bincount(self.of_run, runs["stop"] - runs["start"], len(self.rows))
+        took = np.bincount(self.of_run, runs["stop"] - runs["start"], len(self._tasks))
         return took.astype(np.float64)
 
     def tasks(self, row: int) -> int:
@@ -80,6 +83,11 @@ class Groups:
         if row is not None:
             return {row: 1.0}
         return self._by_name.get(name) or self._by_name.get(key_split(name)) or {}
+
+    def first_at(self, line: str) -> str:
+        """The prefix of the first name that "file:line" made; "" if it made none."""
+        name = self._made.get(line)
+        return key_split(name) if name else ""
 
     def at(self, line: str) -> Parts:
         """The rows that "file:line" made, by their tasks; nothing if it made no layer."""

@@ -71,7 +71,10 @@ class Timeline:
                 read = self.clocks[p].read(own)
                 # Zero stands for "never" and stays.
                 out[mine] = read if own.all() else np.where(own == 0, 0, read)
-        return table | aligned
+        return table | {name: self._kept(column) for name, column in aligned.items()}
+
+    def _kept(self, column: Ints) -> Ints:
+        return self.store.scratch.column(column)
 
     @cached_property
     def spans(self) -> Columns:
@@ -86,7 +89,9 @@ class Timeline:
         nbytes, type, received, ready, start, stop, thread, cpu, wplace (the worker's place),
         seen (1 if the worker's own row is there; otherwise its times are the scheduler's).
         """
-        return ordered(self._joined)
+        runs = ordered(self._joined)
+        del self._joined  # some of its columns are not those of `runs`, and take as much
+        return {name: self._kept(column) for name, column in runs.items()}
 
     @cached_property
     def _joined(self) -> Columns:
@@ -109,6 +114,12 @@ class Timeline:
     def at(self) -> Rows:
         """The rows of `runs` by the place of their worker."""
         return Rows(self.runs["wplace"])
+
+    def forget(self) -> None:
+        """Let go of what was made of the tables; who asks for it again has it made anew."""
+        for name in ("at", "depends", "owners"):
+            self.__dict__.pop(name, None)
+        self._numbered.clear()
 
     @property
     def backward(self) -> int:

@@ -42,5 +42,10 @@ def in_batches(name: str, k: int) -> str:
 
 
 def one_function(collection: Collection) -> str:
-    """Code that does many operations in one: `steps` are the user's functions."""
+    """Code that does many operations in one: `steps` are the user's functions.
+
+    None where it is not known of which kind the collection is.
+    """
+    if collection == Collection.PIECES:
+        return ""
     return _STEPS.format(plain=_PLAIN[collection]) + _APPLIED[collection]

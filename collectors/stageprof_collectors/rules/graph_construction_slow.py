@@ -23,11 +23,12 @@ _STEPS: Final = {_META: "meta", _TOKENIZE: "tokenize", _BUILD: "build"}
 
 #: What Dask did, by the step that took most.
 _DID: Final = {
-    _META: "called `{name}` while the graph was built, to learn what it returns",
-    _TOKENIZE: "made names for `{name}` out of all its arguments",
-    _BUILD: "put `{name}` together, operation by operation",
+    _META: "called {name} while the graph was built, to learn what it returns",
+    _TOKENIZE: "made names for {name} out of all its arguments",
+    _BUILD: "put {name} together, operation by operation",
 }
-_READS: Final = "looked at the files of `{name}` while the graph was built"
+_COPIES: Final = "copied what {name} was made from, chunk by chunk"
+_READS: Final = "looked at the files of {name} while the graph was built"
 
 _TEXT: Final = {
     _META: (
@@ -49,6 +50,12 @@ _FILES: Final = (
     "`columns=`, a schema), so that they are read by the workers only."
 )
 
+_FROM_HERE: Final = (
+    "What is in this program's memory is read through, and copied, whenever a collection is made "
+    "of it: do that once and go on with what it gave, or let the workers read the data "
+    "(`dd.read_parquet`, `da.from_zarr`, `from_map`)."
+)
+
 _META_FRAME: Final = """\
 args = ()  # what else {name} takes
 meta = {name}(ddf.head(10), *args).head(0)  # once
@@ -59,8 +66,10 @@ import numpy as np
 args = ()  # what else {name} takes
 meta = np.empty((0,) * x.ndim, dtype=x.dtype)  # dimensions and type of what it returns
 x = x.map_blocks({name}, *args, dtype=meta.dtype, meta=meta)"""
-#: What `da.from_array` calls its layers.
-_MADE: Final = "array"
+#: How the names of what reads files begin.
+_READERS: Final = ("read", "open")
+#: What `da.from_array` and `dd.from_pandas` call their layers.
+_FROM_ARRAY, _FROM_PANDAS = "array", "frompandas"
 _NAME_ARRAY: Final = """\
 import dask.array as da
 
@@ -128,13 +137,12 @@ def _built(recording: Recording) -> list[Built]:
 
 def _finding(recording: Recording, built: Built, site: Site) -> Finding:
     saved = _saving(recording, built)
-    reads = site.prefix.startswith(("read", "open"))
-    did = _READS if reads and built.most == _BUILD else _DID[built.most]
+    name = _name(built.most, site)
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"Dask {did.format(name=site.prefix or 'it')}{made_at(site.file, site.line, ', ')}: "
+            f"Dask {_did(built.most, name)}{made_at(site.file, site.line, ', ')}: "
             f"{of_wall(built.all_s, recording)}"
         ),
         stage=Stage.CONSTRUCTION,
@@ -145,7 +153,7 @@ def _finding(recording: Recording, built: Built, site: Site) -> Finding:
         },
         cost_s=built.all_s,
         saving_s=saved,
-        fix=Fix(_TEXT[built.most] + (_FILES if reads else ""), _code(built.most, site)),
+        fix=_fix(built.most, name, site.collection),
         where=Where(site.file, site.line, "", site.layer, site.prefix),
         # Building many tasks is a part of what their number costs.
         cause=recording.crowds.cause(built.label)
@@ -166,17 +174,44 @@ def _saving(recording: Recording, built: Built) -> tuple[float, float]:
     return (0.0 if built.most == _BUILD else low), high
 
 
-def _code(step: int, site: Site) -> str:
-    name = word(site.prefix, "function")
+def _name(step: int, site: Site) -> str:
+    """What was made or called; names are made first, and what ran may be called otherwise."""
+    from_here = site.first in (_FROM_ARRAY, _FROM_PANDAS)
+    return site.first if step == _TOKENIZE or (step == _BUILD and from_here) else site.prefix
+
+
+def _did(step: int, name: str) -> str:
+    did = _DID[step]
+    if step == _BUILD and name.startswith(_READERS):
+        did = _READS
+    if step == _BUILD and name in (_FROM_ARRAY, _FROM_PANDAS):
+        did = _COPIES
+    return did.format(name=f"`{name}`" if name else "a collection")
+
+
+def _fix(step: int, name: str, collection: Collection) -> Fix:
+    if step == _TOKENIZE and name == _FROM_ARRAY:
+        return Fix(_TEXT[step], _NAME_ARRAY)
+    if step != _META and name in (_FROM_ARRAY, _FROM_PANDAS):
+        return Fix(_FROM_HERE)
+    files = _FILES if name.startswith(_READERS) else ""
+    return Fix(_TEXT[step] + files, _code(step, name, collection))
+
+
+def _code(step: int, name: str, collection: Collection) -> str:
     if step == _BUILD:
-        return one_function(site.collection)
+        return one_function(collection)
+    if not name and step == _TOKENIZE:  # nothing says what it was
+        return ""
     by_kind = {
         (_META, Collection.ARRAY): _META_ARRAY,
-        (_TOKENIZE, Collection.ARRAY): _NAME_ARRAY if site.prefix == _MADE else _NAME_BLOCKS,
+        (_META, Collection.FRAME): _META_FRAME,
+        (_META, Collection.CALLS): _META_FRAME,
+        (_TOKENIZE, Collection.ARRAY): _NAME_BLOCKS,
         (_TOKENIZE, Collection.FRAME): _NAME_FRAME,
         (_TOKENIZE, Collection.CALLS): _NAME_CALLS,
     }
-    return by_kind.get((step, site.collection), _META_FRAME).format(name=name)
+    return by_kind.get((step, collection), "").format(name=word(name, "function"))
 
 
 RULE = Rule(

@@ -141,7 +141,7 @@ def count_of(array: bytes) -> int:
     return count if count < len(array) else -1
 
 
-def unpack_keys(packed: bytes) -> list[object]:
+def unpack_keys(packed: bytes | memoryview) -> list[object]:
     """A msgpack array -> its keys decoded (arrays as list), those over `MAX_KEY` as text.
 
     Raises:

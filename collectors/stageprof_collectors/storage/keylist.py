@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike
 
 from stageprof_collectors.storage.columns import Ints
 from stageprof_collectors.storage.key import UNREADABLE, text_of_key, unpack_keys
+from stageprof_collectors.storage.scratch import Scratch
 
 
 class KeyList:
     """Keys by their running number over all batches; numbers say nothing of equality."""
 
     def __init__(self) -> None:
-        self._packed: list[bytes] = []
+        self._packed: list[bytes | memoryview] = []
         self._starts: list[int] = []
         self._count = 0
         #: the part that was decoded last, since the next question is often about it too
@@ -38,6 +39,10 @@ class KeyList:
         self._starts.append(first)
         self._count += count
         return first
+
+    def spill(self, scratch: Scratch) -> None:
+        """Have them on disk from now on."""
+        self._packed = scratch.texts(self._packed)
 
     def texts(self, numbers: ArrayLike) -> list[str]:
         """The texts of keys by their numbers, in that order.

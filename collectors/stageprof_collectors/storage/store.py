@@ -17,6 +17,7 @@ from stageprof_collectors.storage.frame import BATCH, END, META, Frame
 from stageprof_collectors.storage.keylist import KeyList
 from stageprof_collectors.storage.layered import Layered
 from stageprof_collectors.storage.origin import Origin
+from stageprof_collectors.storage.scratch import LEAST, Scratch
 from stageprof_collectors.storage.shipment import Shipment, decode
 from stageprof_collectors.storage.table import Table
 from stageprof_collectors.storage.words import Words
@@ -61,6 +62,8 @@ class Store:
         self.batches = 0
         #: about how much memory the store takes once all tables were asked for, bytes
         self.bytes = 0
+        #: where large columns go; in memory they stay if nobody called `spill`
+        self.scratch = Scratch()
         self._max_memory = max_memory
         self._words = Words()
         self._tables = {name: Table(name, self._words) for name in TABLES.values()}
@@ -140,7 +143,15 @@ class Store:
         Raises:
             KeyError: there is no such table.
         """
-        return self._tables[name].arrays()
+        return self._tables[name].arrays(self.scratch)
+
+    def spill(self, least: int = LEAST) -> None:
+        """Have columns and keys of so many bytes or more on disk from now on; none is added then.
+
+        What others make of them may go there too: `scratch.column`.
+        """
+        self.scratch = Scratch(least)
+        self._keys.spill(self.scratch)
 
     def since(self, name: str, row: int) -> dict[str, Values]:
         """The rows of a table from one on, as `table` has them; for those who follow it.

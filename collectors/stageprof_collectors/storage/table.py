@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from stageprof_collectors.storage.columns import Ints, Values, widen
+from stageprof_collectors.storage.scratch import Scratch
 from stageprof_collectors.storage.shipment import FLOATS, Part
 from stageprof_collectors.storage.words import Words
 from stageprof_runtime.event import FIELDS, KEYS, TABLES, TEXT
@@ -51,13 +52,13 @@ class Table:
         if self._pending >= _PENDING_ROWS or len(self._parts) >= _PENDING_PARTS:
             self._widen()
 
-    def arrays(self) -> dict[str, Values]:
+    def arrays(self, scratch: Scratch) -> dict[str, Values]:
         """Every column, and `place`; read-only, and the same objects until rows are added."""
         self._widen()
         if not self._chunks:
             self._chunks = [self._empty()]
         if len(self._chunks) > 1:
-            self._chunks = [self._joined()]
+            self._chunks = [self._joined(scratch)]
         return self._chunks[0]
 
     def since(self, row: int) -> dict[str, Values]:
@@ -81,9 +82,11 @@ class Table:
         other._parts, other._notes = [], []
         return other
 
-    def _joined(self) -> dict[str, Values]:
-        names = self._chunks[0]
-        return {f: _frozen(np.concatenate([c[f] for c in self._chunks])) for f in names}
+    def _joined(self, scratch: Scratch) -> dict[str, Values]:
+        joined: dict[str, Values] = {}
+        for f in self._chunks[0]:
+            joined[f] = scratch.column(_frozen(np.concatenate([c[f] for c in self._chunks])))
+        return joined
 
     def _empty(self) -> dict[str, Values]:
         names = (*_FIELDS[self.name], "place")

@@ -23,6 +23,8 @@ class Collection(StrEnum):
     ARRAY = "array"
     FRAME = "data frame"
     CALLS = "calls"
+    #: arrays or data frames: local schedulers do not tell what their tasks return
+    PIECES = "pieces"
 
 
 class Site:
@@ -56,7 +58,12 @@ class Site:
     @cached_property
     def _main(self) -> int:
         took, tasks = self._groups.took, self._groups.tasks
-        return max(self._made, key=lambda row: (took[row], tasks(row)))
+        return max(self._made, key=lambda row: (took(row), tasks(row)))
+
+    @property
+    def first(self) -> str:
+        """The prefix of what the line made first, whether it ran or became part of another."""
+        return self._groups.first_at(self.label)
 
     @cached_property
     def runs(self) -> Bools:
@@ -66,9 +73,19 @@ class Site:
 
     @cached_property
     def collection(self) -> Collection:
-        """By the results of its tasks; if none ran, by those of all."""
+        """By the results of its tasks; if these say nothing, by those of all."""
         everything = np.ones(len(self.runs), np.bool_)
-        return self._kind(self.runs) or self._kind(everything) or Collection.CALLS
+        known = self._kind(self.runs) or self._kind(everything)
+        if known is None and self._untold(self.runs if self.runs.any() else everything):
+            return Collection.PIECES
+        return known or Collection.CALLS
+
+    def _untold(self, mine: Bools) -> bool:
+        """Whether most of these are pieces by their keys, and nobody says of what."""
+        types = self._recording.timeline.runs["type"][mine]
+        told = np.array([bool(text) for text in self._recording.store.strings], np.bool_)[types]
+        chunked = self._recording.layered.chunked[mine]
+        return not told.any() and int(chunked.sum()) * 2 > len(chunked)
 
     def _kind(self, mine: Bools) -> Collection | None:
         texts = self._recording.store.strings
