@@ -241,6 +241,10 @@ class Recording:
         When, by which line, time to its first task, tasks, bytes, and the wall seconds of each
         stage while it ran; see `computations.computations` for the columns.
         """
+        return self._computations.copy()
+
+    @cached_property
+    def _computations(self) -> pd.DataFrame:
         return computations(self)
 
     def objects(self) -> pd.DataFrame:

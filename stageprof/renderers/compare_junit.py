@@ -54,7 +54,7 @@ def _cases(found: Compared) -> Iterator[_Case]:
         if t.name in ("outside", "unexplained"):
             continue
         took = f"{seconds(t.before_s)} -> {seconds(t.after_s)}"
-        said = f"{took} ({sentences.percent(t.effect.ratio)})"
+        said = f"{took} ({sentences.by(t)})"
         if t.judged == Judged.WORSE:
             said += f": {why.get(t.name, blamed)}" if blamed else ""  # type: ignore[call-overload]
         elif t.judged == Judged.UNKNOWN:

@@ -84,7 +84,7 @@ def _times(found: Compared) -> Iterator[str]:
 
 
 def _time(t: TimeChange) -> tuple[str, ...]:
-    took = seconds(t.before_s), seconds(t.after_s), sentences.percent(t.effect.ratio)
+    took = seconds(t.before_s), seconds(t.after_s), sentences.by(t)
     return t.name, *took, sentences.interval(t), _MARKS.get(t.judged, "")
 
 

@@ -56,7 +56,7 @@ def _row(change: TimeChange, longest: float) -> str:
         f'<td style="{_CELL};min-width:220px">{bars}</td>'
         f'<td style="{_NUMBER}">{seconds(change.before_s)}</td>'
         f'<td style="{_NUMBER}">{seconds(change.after_s)}</td>'
-        f'<td style="{_NUMBER}">{sentences.percent(change.effect.ratio)}</td>'
+        f'<td style="{_NUMBER}">{sentences.by(change)}</td>'
         f'<td style="{_CELL}">{sentences.interval(change)}</td>'
         f'<td style="{_CELL}">{said}</td></tr>'
     )

@@ -148,7 +148,7 @@ def _time(change: TimeChange, longest: float) -> Iterator[Text]:
 
 def _said(change: TimeChange) -> str:
     """The change, where it may lie, and the judgement in a word."""
-    ratio = sentences.percent(change.effect.ratio)
+    ratio = sentences.by(change)
     return f"{ratio:>9}  {sentences.interval(change):<18} {sentences.word(change)}".rstrip()
 
 

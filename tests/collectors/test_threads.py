@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
+from typing import Any
 
 import dask
+import numpy as np
 import pytest
 from dask import delayed
 
 import stageprof
+from stageprof_collectors.storage.store import Store
 
 
 def spin(n: int) -> int:
     return sum(i * i for i in range(n))
+
+
+def test_a_row_that_is_lost_costs_the_account_no_more_than_its_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Who asked for the runs after it is not known then; the caller is taken to have waited."""
+    with stageprof.profile(str(tmp_path / "a.stageprof"), gil=False) as prof:
+        chain = delayed(spin)(200_000)
+        for _ in range(20):
+            chain = delayed(spin)(200_000 + 0 * chain)
+        chain.compute(scheduler="threads")
+    whole = prof.recording.stages()["wall_s"]
+    table = Store.table
+
+    def without_a_row(self: Store, name: str) -> dict[str, Any]:
+        rows = table(self, name)
+        return {n: np.delete(c, 4) for n, c in rows.items()} if name == "assign" else rows
+
+    monkeypatch.setattr(Store, "table", without_a_row)
+    torn = stageprof.open(tmp_path / "a.stageprof").stages()["wall_s"]
+    assert torn["execution"] > 0.8 * whole["execution"]
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "sync"])

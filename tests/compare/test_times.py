@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compare.made import BUILD, DUMP, JOIN, LOAD, USUAL, against, judged, run, runs
+from stageprof_collectors.comparison import sentences
 from stageprof_collectors.comparison.counts import Judged
 from stageprof_collectors.comparison.measured import Cell, Group, Measured
 from stageprof_runtime.errors import UsageError
@@ -47,6 +48,9 @@ def test_a_part_is_seen_where_its_stage_varies_by_more() -> None:
 
     assert execution.judged == Judged.WORSE
     assert [part.cell for part in execution.parts] == [JOIN]
+    # Every face says by how much the parts changed, not the whole, which says nothing.
+    assert sentences.by(execution) == sentences.percent(1 + 0.4 / execution.before_s)
+    assert sentences.interval(execution) == ""
     assert found.blames[0].layers[0].name == "join"
 
 

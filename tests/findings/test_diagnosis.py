@@ -59,6 +59,16 @@ def test_the_more_precise_of_one_cause_is_shown_if_it_saves_about_as_much(
     assert ids(diagnose(made())) == [shown]
 
 
+def test_the_more_precise_is_as_grave_as_what_it_is_shown_for(only: Only) -> None:
+    """Else it would be a note, and the run had nothing to fix."""
+    broad = found("broad", 0.2, cause="x", severity=Severity.MODERATE)
+    precise = found("precise", 0.2, cause="x", severity=Severity.NOTE)
+    better = replace(rule("precise", [precise]), instead_of=frozenset({"broad"}))
+    only(rule("broad", [broad]), better)
+    (told,) = diagnose(made())
+    assert (told.rule, told.severity) == ("precise", Severity.MODERATE)
+
+
 def test_findings_without_a_cause_are_all_kept(only: Only) -> None:
     only(rule("a", [found("a", 4.0), found("a", 4.0)]))
     assert ids(diagnose(made())) == ["a", "a"]

@@ -161,6 +161,23 @@ def test_what_is_computed_again_for_another_reason_is_not_the_workers_fault() ->
     assert [recording.timeline.runs["run"][row] for row in wasted(recording)] == [cut]
 
 
+def test_an_address_that_is_lost_twice_is_two_workers() -> None:
+    """What the second had made was not lost with the first."""
+    made = Workers(2)
+    graph = made.graph(0, 0, 0)
+    first = made.run(0, 0, 1000, cause=-1 - graph, key="model")
+    made.killed(0, 1500, 970, results=1)
+    second = made.run(0, 2000, 3000, cause=first, key="model")
+    kept = made.run(0, 3000, 3500, cause=second, key="other")
+    made.run(0, 3600, 3700, cause=kept, key="other")
+    made.killed(0, 4000, 970, results=1)
+    third = made.run(1, 4000, 5000, cause=second, key="model", wanted=True)
+    made.wait(0, 5000, third, 5000)
+    recording = made.recording(5000)
+    runs = recording.timeline.runs["run"]
+    assert [runs[row] for row in wasted(recording)] == [first, second]
+
+
 def test_results_that_went_with_their_worker_and_were_made_again_are_in_vain() -> None:
     made = Workers(2)
     graph = made.graph(0, 0, 0)

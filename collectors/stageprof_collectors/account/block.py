@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +50,23 @@ class Blocks:
             block = Block._make((*row, key))
             found[block.place, block.thread].append(block._replace(call=strings[row[4]]))
         return {lane: sorted(blocks) for lane, blocks in found.items()}
+
+    def during(self, lane: tuple[int, int], start: int, stop: int) -> list[Block]:
+        """The blocking calls of a lane that touch [start, stop), in order."""
+        blocks = self.by_lane.get(lane)
+        if not blocks:
+            return []
+        first = bisect_right(self._reach[lane], start)
+        end = bisect_left(blocks, stop, key=_starting)
+        return [blocks[i] for i in range(first, end) if blocks[i].stop > start]
+
+    @cached_property
+    def _reach(self) -> dict[tuple[int, int], list[int]]:
+        """When the last of the blocking calls up to each one ended; calls may hold others."""
+        return {
+            lane: list(accumulate((block.stop for block in blocks), max))
+            for lane, blocks in self.by_lane.items()
+        }
 
     def last_run(self, block: Block, before: int) -> int:
         """Index of the run whose end the caller waited for last; -1 if it waited for none."""
@@ -113,7 +132,11 @@ class Blocks:
         asked = {g.number: g.submit.thread for g in self._t.graphs if g.submit}
         numbers = self._t.owners[local]
         threads = np.array([asked.get(number, 0) for number in numbers.tolist()], np.int64)
-        lanes = {t: self._in_order(local[threads == t]) for t in np.unique(threads).tolist()}
+        # Whose a run is may not be known, where a row is missing: anybody may have waited for it.
+        lanes = {
+            t: self._in_order(local[(threads == t) | (threads == 0)])
+            for t in np.unique(threads).tolist()
+        }
         whole = self._in_order(local)
         return defaultdict(lambda: whole, lanes)
 
@@ -123,6 +146,10 @@ class Blocks:
         rows = rows[runs["finished"][rows] > 0]
         rows = rows[np.argsort(runs["finished"][rows], kind="stable")]
         return runs["finished"][rows], rows
+
+
+def _starting(block: Block) -> int:
+    return block.start
 
 
 _NONE: Ints = np.zeros(0, np.int64)

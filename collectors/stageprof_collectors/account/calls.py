@@ -8,6 +8,7 @@ had computed and nobody had kept.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -114,9 +115,14 @@ class Calls:
     def gone(self, before: int, row: int) -> bool:
         """Whether the worker of an earlier run had left, and taken the result along."""
         runs, words = self._t.runs, self._t.store.strings
-        left = self._left.get(words[int(runs["worker"][before])], 2**62)
-        return left <= int(runs["assigned"][row])
+        left = self._left.get(words[int(runs["worker"][before])], [])
+        at = bisect_left(left, int(runs["finished"][before]))
+        return at < len(left) and left[at] <= int(runs["assigned"][row])
 
     @cached_property
-    def _left(self) -> dict[str, int]:
-        return {worker: t for t, _, worker in self._t.marks("worker left")}
+    def _left(self) -> dict[str, list[int]]:
+        """When workers left, by their address: another may have it later."""
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for t, _, worker in self._t.marks("worker left"):
+            found[worker].append(t)
+        return dict(found)

@@ -69,7 +69,9 @@ def wall_between(recording: Recording, begin: int, stop: int) -> dict[str, float
     """Seconds of each line of the blocking account between two instants (ns)."""
     seconds = {f"{stage}_s": 0.0 for stage in Stage}
     steps = recording.path_steps
-    for step in steps[max(0, bisect_right(steps, begin, key=_starting) - 1) :]:
+    first = max(0, bisect_right(steps, begin, key=_starting) - 1)
+    for i in range(first, len(steps)):  # a slice would copy the rest for each graph
+        step = steps[i]
         if step.start >= stop:
             break
         a, b = max(step.start, begin), min(step.stop, stop)

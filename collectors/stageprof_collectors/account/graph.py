@@ -75,7 +75,9 @@ def graphs(timeline: Timeline) -> list[Graph]:
     order = np.argsort(table["start"], kind="stable")
     found = []
     for row in zip(*(table[n][order].tolist() for n in names), strict=True):
-        submit = sent.take(row[0], row[1], row[2], row[5], timeline.store.strings[row[6]])
+        in_task = row[7] >= 0
+        client = timeline.store.strings[row[6]]
+        submit = sent.take(row[0], row[1], row[2], row[5], client, in_task=in_task)
         begun = calls.begun(submit) if submit else row[2]
         found.append(Graph._make((*row, submit, begun)))
     return found
@@ -109,7 +111,7 @@ class _Sent:
             self._queues[submit.place in places, submit.wanted].append(submit)
 
     def take(
-        self, place: int, number: int, arrived: int, wanted: int, client: str
+        self, place: int, number: int, arrived: int, wanted: int, client: str, *, in_task: bool
     ) -> Submit | None:
         """The hand-over of a graph: the first that came before it and wants as many keys.
 
@@ -117,17 +119,17 @@ class _Sent:
         """
         if (place, number) in self._local:
             return self._local[place, number]
-        sides = self._sides(client)
+        sides = self._sides(client, in_task=in_task)
         wanting = [(side, wanted) for side in sides] if wanted else list(self._queues)
         queues = [self._queues[which] for which in wanting if which[0] in sides]
         fit = [queue for queue in queues if queue and queue[0].t <= arrived + SLACK]
         return min(fit, key=lambda queue: queue[0].t).popleft() if fit else None
 
-    def _sides(self, client: str) -> tuple[bool, ...]:
+    def _sides(self, client: str, *, in_task: bool) -> tuple[bool, ...]:
         """Whose hand-overs a client's graph may be: of those that were joined, of others."""
-        if not self._joined or client.startswith(_IN_TASK):
+        if not self._joined or in_task or client.startswith(_IN_TASK):
             return True, False
-        return (client in self._joined,)
+        return (True,) if client in self._joined else ()  # a stranger's was not seen
 
 
 class _Calls:
@@ -144,7 +146,8 @@ class _Calls:
         since = self._last.get(lane, self._start)
         self._last[lane] = submit.t
         spans = self._lanes.get(lane, [])
-        for start, stop in spans[bisect_left(spans, (since, 0)) :]:
+        for i in range(bisect_left(spans, (since, 0)), len(spans)):
+            start, stop = spans[i]
             if start > submit.t:
                 break
             if stop <= submit.t + SLACK:

@@ -165,11 +165,11 @@ class Walk:
         self, place: int, thread: int, start: int, now: int, depth: int
     ) -> list[Step]:
         """What a task's own blocking calls waited for."""
-        blocks = self.blocks.get((place, thread), ()) if depth < DEPTH else ()
+        blocks = self._blocks.during((place, thread), start, now) if depth < DEPTH else ()
         return [
             step
             for block in blocks
-            if block.start < now and block.stop > start and block.call != "local"
+            if block.call != "local"
             for step in self.resolve(
                 block, max(start, block.start), min(now, block.stop), depth + 1
             )

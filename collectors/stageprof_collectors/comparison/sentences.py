@@ -66,7 +66,7 @@ def sides(found: Compared) -> str:
 
 def by(change: TimeChange) -> str:
     """By how much a time changed: of what was seen to change, if that is only parts of it."""
-    if not change.parts or change.before_s <= 0:
+    if not change.by_parts or change.before_s <= 0:
         return percent(change.effect.ratio)
     return percent(1 + change.change_s / change.before_s)
 
@@ -87,9 +87,9 @@ def percent(ratio: float) -> str:
 
 
 def interval(change: TimeChange) -> str:
-    """Where the change may lie: `+9 % to +13 %`."""
+    """Where the change may lie: `+9 % to +13 %`; nothing is said of parts."""
     effect = change.effect
-    if change.judged == Judged.UNKNOWN or math.isinf(effect.high):
+    if change.by_parts or change.judged == Judged.UNKNOWN or math.isinf(effect.high):
         return ""
     return f"{percent(effect.low)} to {percent(effect.high)}"
 

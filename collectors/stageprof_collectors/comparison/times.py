@@ -54,6 +54,11 @@ class TimeChange(NamedTuple):
     parts: tuple[PartChange, ...] = ()
 
     @property
+    def by_parts(self) -> bool:
+        """Whether only parts of it were seen to change, and it was judged by those."""
+        return bool(self.parts) and self.change_s != self.after_s - self.before_s
+
+    @property
     def tested(self) -> bool:
         """Whether it was among what was tested."""
         return not np.isnan(self.p)

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.findings.catalogue import Catalogue, known
-from stageprof_collectors.findings.finding import Finding, Severity, severity
+from stageprof_collectors.findings.finding import Finding, Severity, at_least, severity
 from stageprof_collectors.findings.margin import MARGINS, Margin, widened
 from stageprof_collectors.findings.rule import Rule
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
@@ -164,13 +164,18 @@ def _merged(found: Iterable[Finding], rules: Mapping[str, Rule]) -> Iterator[Fin
 
 
 def _most_precise(same: list[Finding], rules: Mapping[str, Rule]) -> Finding:
-    """The best, unless another says the same more precisely and saves about as much."""
+    """The best, unless another says the same more precisely and saves about as much.
+
+    What one of them takes for grave is grave, whichever is told.
+    """
     best = same[0]
     enough = ABOUT * sum(best.saving_s)
     precise = (
         f for f in same if best.rule in rules[f.rule].instead_of and sum(f.saving_s) >= enough
     )
-    return next(precise, best)
+    told = next(precise, best)
+    grave = at_least(told.severity, best.severity)
+    return told if grave else replace(told, severity=best.severity)
 
 
 def _rank(finding: Finding) -> tuple[float, float, str, str]:

@@ -23,6 +23,12 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
+def at_least(one: Severity, other: Severity) -> bool:
+    """Whether one is as grave as another, or graver."""
+    order = list(Severity)
+    return order.index(one) <= order.index(other)
+
+
 #: The share of wall time from which each severity begins; below the last one it is a note.
 SHARES: Final = {Severity.CRITICAL: 0.30, Severity.SERIOUS: 0.10, Severity.MODERATE: 0.03}
 

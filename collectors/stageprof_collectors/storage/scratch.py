@@ -36,7 +36,7 @@ class Scratch:
         if values.nbytes < self._least or not values.flags.c_contiguous:
             return values
         try:
-            mapped = self._mapped([memoryview(values).cast("B")])
+            mapped = self._mapped([values.view(np.uint8).data])
         except OSError:
             return values
         kept: A = np.frombuffer(mapped, values.dtype).reshape(values.shape)  # type: ignore[assignment]

@@ -45,7 +45,7 @@ def _time(change: TimeChange, longest: float) -> dict[str, Any]:
         "name": change.name,
         "bars": [round(100 * min(s / longest, 1.0), 3) for s in sides],
         "seconds": [seconds(s) for s in sides],
-        "change": sentences.percent(change.effect.ratio),
+        "change": sentences.by(change),
         "interval": sentences.interval(change),
         "word": sentences.word(change),
     }
