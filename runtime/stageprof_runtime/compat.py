@@ -162,6 +162,12 @@ def client_handlers(client: Any) -> dict[str, Any]:
     return handlers
 
 
+def scheduler_id(client: Any) -> str:
+    """The identifier of a client's scheduler; its address where the client was not told."""
+    known = getattr(client, "_scheduler_identity", None) or {}
+    return str(known.get("id") or client.scheduler.address)
+
+
 def client_loop(client: Any) -> Any:
     """The asyncio loop that a client lives on."""
     return client.loop.asyncio_loop

@@ -15,7 +15,7 @@ from typing import Any, Final
 from stageprof_runtime import process
 from stageprof_runtime.bootstrap import carry
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import client_handlers
+from stageprof_runtime.compat import client_handlers, scheduler_id
 from stageprof_runtime.event import MARK
 from stageprof_runtime.guard import Watches, attempt, hook
 from stageprof_runtime.patch import Undo
@@ -27,8 +27,9 @@ logger = logging.getLogger("stageprof")
 
 #: Seconds that leaving may take: a scheduler may be busy making the state of a large graph.
 LEAVE_S: Final = 60.0
-#: Looks a second whether batches that were sent have come.
+#: Looks a second whether batches that were sent have come; without one for so long, none comes.
 _LOOKS: Final = 200
+_STILL_S: Final = 10
 
 Sink = Callable[[bytes], None]
 
@@ -52,16 +53,30 @@ class Membership:
         self._pings = Pings(ring)
         #: whether another client's membership is that of this one's cluster, too
         self.guest = False
+        #: whether the cluster could not be joined
+        self.failed = False
         #: set once joining has ended, well or not
         self._tried = asyncio.Event()
+        #: what tells the scheduler from others, however its address is spelt
+        self.cluster = scheduler_id(client)
         self._op = f"{name}-batch"
         client_handlers(client)[self._op] = self._received
         self._undo: Undo = process.share(waiting.Arrivals(client))
 
     @property
-    def address(self) -> str:
-        """Of the scheduler."""
-        return str(self.client.scheduler.address)
+    def host(self) -> bool:
+        """Whether it is through this one that its cluster is, or is about to be, recorded."""
+        return not self.guest and not self.failed
+
+    def inherit(self) -> None:
+        """The host has left: this one is to `join`, and to be waited for."""
+        self.guest = False
+        self._tried.clear()
+
+    def give_up(self) -> None:
+        """It cannot join."""
+        self.failed = True
+        self._tried.set()
 
     def visit(self) -> None:
         """The cluster is recorded already, through another client: what this one does is noted."""
@@ -72,7 +87,6 @@ class Membership:
 
     async def join(self, *, watch_gil: bool) -> None:
         """Begin on the scheduler, which begins on its workers; if it fails the run goes on."""
-        self.guest = False
         try:
             scheduler = self.client.scheduler
             worker = carry("worker", self._name, watch_gil)
@@ -83,6 +97,7 @@ class Membership:
             self._stream = self.client.scheduler_comm
             await self.ping()
         except Exception as error:
+            self.failed = True
             reason = f"{type(error).__name__}: {error}"[:300]
             self._mark("cluster not joined", reason)
             logger.warning(
@@ -114,12 +129,10 @@ class Membership:
 
     def abandon(self, why: str) -> None:
         """Let go of a client that cannot be asked to leave: its cluster is gone or stuck."""
-        self._mark("cluster lost", why)
+        if self.host:
+            self._mark("cluster lost", why)
         attempt(self.watches["stop"], self._undo)
-        handlers = client_handlers(self.client)
-        handlers[self._op] = _ignore
-        if self.forgotten:  # and nothing can be late
-            del handlers[self._op]
+        client_handlers(self.client)[self._op] = _ignore
 
     @property
     def forgotten(self) -> bool:
@@ -135,10 +148,11 @@ class Membership:
 
     async def _wait_for(self, passed: int) -> None:
         """Batches that the scheduler sent before its answer may be behind in the stream."""
-        for _ in range(round(LEAVE_S * _LOOKS)):
-            if self._got >= passed or self.client.status != "running":
-                return
+        got, still = self._got, 0
+        while self._got < passed and self.client.status == "running" and still < _STILL_S * _LOOKS:
             await asyncio.sleep(1 / _LOOKS)
+            still = still + 1 if self._got == got else 0
+            got = self._got
 
     def _received(self, batch: bytes = b"", **kwargs: Any) -> None:
         self._got += 1  # also if it cannot be kept: it came

@@ -87,8 +87,9 @@ _joined: list[tuple[object, str, str, Ring]] = []
 #: the first ring of each session
 _fallback: list[Ring] = []
 _probes: dict[Install, tuple[int, Undo]] = {}
-#: What a probe has to tell a session that begins while it is installed for others; it goes with it.
-again: Final[dict[Install, Callable[[], None]]] = {}
+#: What a probe has to tell (the ring of) a session that begins while it is installed for others; it
+#: goes with it.
+again: Final[dict[Install, Callable[[Ring], None]]] = {}
 #: Probes that could not be installed here: name -> why.
 failed: Final[dict[str, str]] = {}
 
@@ -112,7 +113,8 @@ def join(
             logged.clear()
         _joined.append(joined)
         _sort()
-        mine = [probe for probe in probes if _install(probe)]
+        first = next(r for known, _, _, r in _joined if known == joined[0])
+        mine = [probe for probe in probes if _install(probe, first)]
     left = False
 
     def leave() -> None:
@@ -189,7 +191,8 @@ def _name(probe: Install) -> str:
     return f"{probe.__module__.rpartition('.')[2]}.{name}"
 
 
-def _install(probe: Install) -> bool:
+def _install(probe: Install, first: Ring | None = None) -> bool:
+    """Whether it is there now; if it was before, `first` (of a session) is told what it missed."""
     uses, undo = _probes.get(probe, (0, None))
     if undo is None:
         try:
@@ -200,8 +203,8 @@ def _install(probe: Install) -> bool:
             failed[_name(probe)] = repr(error)[:200]
             return False
         failed.pop(_name(probe), None)
-    elif probe in again:
-        again[probe]()
+    elif probe in again and first is not None:
+        again[probe](first)
     _probes[probe] = (uses + 1, undo)
     return True
 

@@ -29,6 +29,12 @@ UNTAKEN = 16_000_000
 STALLED = -1
 
 
+def forget(handlers: dict[str, Any], op: str, mine: Any) -> None:
+    """Take a handler away, unless another one has its place: the session began again."""
+    if handlers.get(op) is mine:
+        del handlers[op]
+
+
 class Relay:
     """The streams of one session on one scheduler."""
 
@@ -62,8 +68,7 @@ class Relay:
     def stop_listening(self) -> None:
         """Forget what comes; the session may have begun again meanwhile, by another client."""
         for handlers, op, mine in self._handlers():
-            if handlers.get(op) is mine:
-                del handlers[op]
+            forget(handlers, op, mine)
 
     def _handlers(self) -> tuple[tuple[dict[str, Any], str, Any], ...]:
         clock, batch = self._listening

@@ -6,6 +6,7 @@ and workers' batches are passed on unopened. When the owner's client goes, every
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import socket
 from contextvars import ContextVar
@@ -45,7 +46,7 @@ from stageprof_runtime.probes import (
     serialization,
     shares,
 )
-from stageprof_runtime.relay import DRAIN_S, LINGER_S, Relay
+from stageprof_runtime.relay import DRAIN_S, LINGER_S, Relay, forget
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import Shipper
 from stageprof_runtime.system import monitored, sample
@@ -63,6 +64,9 @@ PROBES = [
 ]
 #: [number, tasks, keys wanted] of the graph that the running coroutine is taking in, by session
 _graph: ContextVar[dict[str, list[int]]] = ContextVar("stageprof_graph", default={})  # noqa: B039
+
+#: The number of a graph that was on its way in when the session began.
+_UNSEEN = -1
 
 
 class SchedulerProbe(SchedulerPlugin):
@@ -89,7 +93,9 @@ class SchedulerProbe(SchedulerPlugin):
         self._cause_key: Any = None
         self._graphs = 0
         self._undo: Undo = lambda: None
+        #: whether it ends or has ended; the task that does it
         self._ended = False
+        self._ending: asyncio.Task[list[Any]] | None = None
 
     async def start(self, scheduler: Any) -> None:
         """Begin to observe the scheduler, and hand the worker plugin to all workers."""
@@ -148,8 +154,9 @@ class SchedulerProbe(SchedulerPlugin):
         """Each undo is in the list as soon as there is something to undo."""
         handlers, streams = scheduler.handlers, scheduler.stream_handlers
         self._relay.listen()
-        handlers[f"{self._session}-end"] = forgettable(self.end)
-        undos.append(functools.partial(handlers.pop, f"{self._session}-end", None))
+        op, ending = f"{self._session}-end", forgettable(self.end)
+        handlers[op] = ending
+        undos.append(functools.partial(forget, handlers, op, ending))
         undos.append(scheduling.here_is_loop())
         probes = [*PROBES, *([gil.install] * self._watch_gil)]
         undos.append(process.join("scheduler", self._ring, probes, self._session))
@@ -237,10 +244,10 @@ class SchedulerProbe(SchedulerPlugin):
     @hook
     def update_graph(self, scheduler: Any, **kwargs: Any) -> None:
         """The state of a graph's tasks has been made; what follows is because of it."""
-        facts = _graph.get().get(self._session, [-1, 0, 0])
+        facts = _graph.get().get(self._session, [_UNSEEN, 0, 0])
         facts[1:] = [len(kwargs.get("tasks") or ()), len(kwargs.get("keys") or ())]
         self._shipper.counts[0] += facts[1]
-        self._cause = -1 - facts[0]
+        self._cause = NO_CAUSE if facts[0] == _UNSEEN else -1 - facts[0]
 
     @hook
     def add_worker(self, scheduler: Any, worker: str) -> None:
@@ -304,8 +311,17 @@ class SchedulerProbe(SchedulerPlugin):
         Returns how many batches went to the owner through its stream, and those that did not.
         """
         if self._ended:
+            if self._ending is not None:
+                await asyncio.wait([self._ending])
             return [self._relay.passed]
         self._ended = True
+        self._ending = asyncio.ensure_future(self._end(owner=owner))
+        try:
+            return await asyncio.shield(self._ending)
+        finally:
+            self._ending = None if self._ending.done() else self._ending
+
+    async def _end(self, *, owner: bool) -> list[Any]:
         batches: list[Any] = []
         if owner:
             await quietly(self._relay.drain_workers(batches), self.watches["end"])

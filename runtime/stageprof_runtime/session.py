@@ -74,6 +74,8 @@ PROBES = [
 ]
 #: Seconds that joining a cluster may take before the run goes on without it.
 PATIENCE_S = 15.0
+#: Seconds that a client which closes waits for another to go on with its cluster.
+HAND_OVER_S = 2.0
 #: A client's spans are few and each may be the one that matters: kept from this length on.
 CLIENT_SHORT_NS = 20_000
 #: Why a cluster is lost whose scheduler was restarted, or could not be reached for a while.
@@ -266,40 +268,64 @@ class Session:
 
     async def started(self, client: Any) -> None:
         """Join a client's cluster."""
-        if self._over or client in self._joined or getattr(client, "scheduler", None) is None:
+        if self._forked() or self._over or client in self._joined:
+            return
+        if getattr(client, "scheduler", None) is None:
             return
         membership = Membership(client, self.name, self.ring, self._sink, self.watches)
-        there = self._members_at(membership.address)
+        there = self._members_of(membership.cluster)
         self._joined[client] = membership
-        if there:
+        if any(each.host for each in there):
             membership.visit()
         else:
             await membership.join(watch_gil=self._watch_gil)
+            if membership.failed:  # another may be let in, or have come meanwhile
+                await self._stay(membership.cluster)
 
-    def _members_at(self, address: str) -> list[Membership]:
-        return [each for each in self._joined.values() if each.address == address]
+    def _members_of(self, cluster: str) -> list[Membership]:
+        # Copied at once: clients live on loops of their own.
+        return [each for each in list(self._joined.values()) if each.cluster == cluster]
 
     async def closing(self, client: Any) -> None:
         """Leave a client's cluster."""
-        membership = self._joined.pop(client, None)
+        membership = None if self._forked() else self._joined.pop(client, None)
         if membership is None:
             return
         if membership.forgotten:
             membership.abandon(_CUT_OFF)
         else:
             await membership.leave()
-        await self._stay(membership.address)
+        await self._stay(membership.cluster)
 
-    async def _stay(self, address: str) -> None:
-        """If the client through which a cluster was recorded has left, go on through another."""
-        members = self._members_at(address)
-        if members and all(each.guest for each in members) and not self._over:
-            await members[0].join(watch_gil=self._watch_gil)
+    async def _stay(self, cluster: str) -> None:
+        """If the client through which a cluster was recorded has left, go on through another.
 
-    def _later(self, doing: Coroutine[Any, Any, Any]) -> None:
+        It joins on its own loop. One whose loop may be this program's own thread is not waited for.
+        """
+        members = self._members_of(cluster)
+        heir = next((each for each in members if each.guest), None)
+        if heir is None or self._over or any(each.host for each in members):
+            return
+        heir.inherit()
+        loop, inherited = client_loop(heir.client), self._inherited(heir)
+        try:
+            joining = asyncio.run_coroutine_threadsafe(inherited, loop)
+        except RuntimeError:  # its loop has ended
+            inherited.close()
+            heir.give_up()
+            return
+        if not heir.client.asynchronous or loop is asyncio.get_running_loop():
+            await asyncio.wait([asyncio.wrap_future(joining)], timeout=HAND_OVER_S)
+
+    async def _inherited(self, heir: Membership) -> None:
+        task = self._later(heir.join(watch_gil=self._watch_gil))
+        await asyncio.shield(task)
+
+    def _later(self, doing: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.ensure_future(quietly(doing, self.watches["task"]))
         self._doing.add(task)
         task.add_done_callback(self._doing.discard)
+        return task
 
     # -- every half second, on the shipper's thread -----------------------------------------
 
@@ -310,7 +336,8 @@ class Session:
     def _ask_loops(self) -> None:
         for client in list(self._joined):
             if client.status == "running":
-                client_loop(client).call_soon_threadsafe(self._on_loop, client, now_ns())
+                with contextlib.suppress(RuntimeError):  # its loop has ended
+                    client_loop(client).call_soon_threadsafe(self._on_loop, client, now_ns())
 
     @hook
     def _on_loop(self, client: Any, asked: int) -> None:
@@ -320,7 +347,7 @@ class Session:
             return
         if membership.forgotten:
             self._let_go(client, _CUT_OFF)
-            self._later(self._stay(membership.address))
+            self._later(self._stay(membership.cluster))
         elif len(self._doing) <= len(self._joined):
             self._later(membership.ping())
 

@@ -78,8 +78,11 @@ BACKLOG = 20
 MANY_S, RAREST_S = 2.0, 5.0
 #: States that a task enters, or leaves, on its way to its run; the others are not looked at.
 _BEGINS = frozenset({"waiting", "ready", "constrained", "executing"})
-_ENDS = frozenset({*_BEGINS, "long-running"})
+_ENDS = frozenset({*_BEGINS, "long-running", "cancelled"})
 _RUNNING = frozenset({"executing", "long-running"})
+#: Where a running task goes whose function goes on: it left its thread to others, or its result is
+#: not wanted any more.
+_GOES_ON = frozenset({"long-running", "released"})
 
 
 class WorkerProbe(WorkerPlugin):
@@ -181,7 +184,7 @@ class WorkerProbe(WorkerPlugin):
             else:
                 times[1] = t
         elif start in _RUNNING:
-            if finish != "long-running":  # it has left its thread to others, and runs on
+            if finish not in _GOES_ON:
                 self._ended(key)
         elif finish == "released" or finish == "forgotten":
             self._times.pop(key, None)  # stolen or cancelled before it ran

@@ -6,8 +6,9 @@ import time
 
 import stageprof
 from stageprof_runtime import process
-from stageprof_runtime.event import MARK
+from stageprof_runtime.event import LINE, MARK
 from stageprof_runtime.patch import Emit, Undo
+from stageprof_runtime.probes import layers
 from stageprof_runtime.ring import Ring
 
 #: Seconds of holding, a hundred looks.
@@ -60,7 +61,7 @@ def test_who_comes_later_is_told_what_it_missed() -> None:
     told: list[str] = []
 
     def install(emit: Emit) -> Undo:
-        process.again[install] = lambda: told.append("again")
+        process.again[install] = lambda _: told.append("again")
         return lambda: None
 
     first = process.join("client", Ring(), [install], "a")
@@ -71,3 +72,23 @@ def test_who_comes_later_is_told_what_it_missed() -> None:
     first()
     assert install not in process.again
     assert process.failed == {}
+
+
+def test_only_the_ring_that_joins_is_told_and_no_more_than_it_holds() -> None:
+    """The names that were made before; prefixes last, for they say most."""
+    outer, inner = Ring(), Ring(capacity=100)
+    leave = process.join("client", outer, [layers.install], "a")
+    lines = layers.shared(process.EMIT)
+    for i in range(80):
+        lines.made(f"other-{i}", (f"etl{i % 2}.py", 1))
+    for i in range(10):
+        lines.made(f"p{i}-1", ("etl.py", i))
+    before = len(outer)
+    leave_inner = process.join("client", inner, [layers.install], "b")
+    rows = [row for row in inner.take() if row[0] == LINE]
+    leave_inner()
+    assert len(outer) == before
+    leave()
+    assert len(rows) == 50
+    assert [row[-1] for row in rows[-11:]] == [1] * 11
+    assert [row[-1] for row in rows[:39]] == [0] * 39

@@ -24,6 +24,7 @@ from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.lines import USER, kind
 from stageprof_runtime.patch import Emit
 from stageprof_runtime.probes.stacks import running
+from stageprof_runtime.ring import Ring
 
 #: Looks each second while threads wait for one another.
 RATE: Final = 100
@@ -133,11 +134,11 @@ class Watcher:
         self._what = what[:300]
         self._emit.row(ANY, (MARK, now_ns(), "gil source", self._what))
 
-    def tell(self) -> None:
+    def tell(self, ring: Ring) -> None:
         """Say what a session that begins now has missed: the source, and the threads' names."""
-        self._source(self._what)
-        for label in self._names.values():
-            self._emit.row(ANY, (MARK, now_ns(), "thread", label))
+        ring.emit((MARK, now_ns(), "gil source", self._what))
+        for label in tuple(self._names.values()):
+            ring.emit((MARK, now_ns(), "thread", label))
 
     def _refused(self, reason: str) -> None:
         self._source(f"ticker: {reason}")

@@ -24,7 +24,7 @@ _looked: Final[dict[str, int]] = {}
 def install(emit: Emit) -> Undo:
     """Look at frames anew; it is the probe of tasks' functions that calls `made`."""
     _looked.clear()
-    process.again[install] = _looked.clear
+    process.again[install] = lambda _: _looked.clear()
     return _looked.clear
 
 

@@ -19,6 +19,7 @@ from stageprof_runtime.context import inside
 from stageprof_runtime.event import LINE
 from stageprof_runtime.lines import DASK, kind, user_line
 from stageprof_runtime.patch import Emit, Undo, replace, together
+from stageprof_runtime.ring import Ring
 
 #: Names kept apart from their prefix; beyond this the prefix's line stands for them.
 MOST = 100_000
@@ -70,11 +71,16 @@ class Lines:
             self._name[name] = line
             self._emit.row("client", (LINE, name, *line, 0))
 
-    def tell(self) -> None:
-        """Emit all of it once more, for a session that has just begun."""
-        for known, prefix in ((self._prefix, 1), (self._name, 0)):
-            for name, line in tuple(known.items()):
-                self._emit.row("client", (LINE, name, *line, prefix))
+    def tell(self, ring: Ring) -> None:
+        """Tell a session that has just begun: all prefixes, and of the names the last that fit.
+
+        Half of its ring is left for what happens until the first batch goes.
+        """
+        prefixes, names = tuple(self._prefix.items()), tuple(self._name.items())
+        room = max(0, ring.room() // 2 - len(prefixes))
+        for known, prefix in ((names[-room:] if room else (), 0), (prefixes, 1)):
+            for name, line in known:
+                ring.emit((LINE, name, *line, prefix))
 
     def known(self, name: str) -> bool:
         """Whether it is made again of the same parts: by persisting, rebuilding, rewriting."""

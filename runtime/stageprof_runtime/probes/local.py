@@ -90,18 +90,27 @@ class _Loop:
 
     def _run(self, batch: Any, tasks: list[Any], runs: list[int]) -> list[Any]:
         """Run tasks one by one on a thread of this process, and say so."""
-        results, times = [], []
-        for task in tasks:
-            with within("client", Stage.EXECUTION):
-                before = stacks.begin("client", task[0])
-                cpu, start = thread_ns(), now_ns()
+        results: list[Any] = []
+        times: list[tuple[int, int, int, bool]] = []
+        try:
+            results.extend(self._timed(batch, task, times) for task in tasks)
+        finally:
+            attempt(self._watch, self._ran, runs[: len(times)], times)
+        return results
+
+    def _timed(self, batch: Any, task: Any, times: list[tuple[int, int, int, bool]]) -> Any:
+        """One task's result; the synchronous scheduler lets what it raises through."""
+        with within("client", Stage.EXECUTION):
+            before, failed = stacks.begin("client", task[0]), True
+            cpu, start = thread_ns(), now_ns()
+            try:
                 (result,) = batch([task])
+                failed = bool(result[2])
+            finally:
                 stop, cpu = now_ns(), thread_ns() - cpu
                 stacks.end(before)
-            results.append(result)
-            times.append((start, stop, cpu, bool(result[2])))
-        attempt(self._watch, self._ran, runs, times)
-        return results
+                times.append((start, stop, cpu, failed))
+        return result
 
     def _ran(self, runs: list[int], times: list[tuple[int, int, int, bool]]) -> None:
         row, thread = self.emit.row, get_ident()
