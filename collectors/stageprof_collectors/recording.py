@@ -275,6 +275,10 @@ class Recording:
         Columns: worker, name, host, pid, threads, cpus, memory_limit, instrumented, reason (why
         not), left, tasks, busy_s, batches_lost, offset_s (of its clock), offset_error_s.
         """
+        return self._workers.copy()
+
+    @cached_property
+    def _workers(self) -> pd.DataFrame:
         return places.workers(self)
 
     def gil(self) -> pd.DataFrame:

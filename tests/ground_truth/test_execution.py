@@ -105,11 +105,13 @@ def test_computes_in_a_loop_on_local_schedulers(local_scheduler: str, tmp_path: 
 
 def test_spilling_is_execution_with_its_own_steps() -> None:
     """With a memory limit that forces it, writing and reading are spill.write and spill.read."""
-    limit = ("--memory-limit", "300MB")
+    # Little enough for the data, and enough for a process that gives nothing back to the system:
+    # one that stays above 80 % of it is paused for ever.
+    limit = ("--memory-limit", "500MB")
     with clusters.separate(1, 1, options=limit) as client:
         x = da.random.default_rng(1).random((3000, 3000), chunks=(600, 3000)).persist()
         wait(x)
-        y = [da.random.default_rng(i).random((3000, 3000), chunks=(600, 3000)) for i in range(6)]
+        y = [da.random.default_rng(i).random((3000, 3000), chunks=(600, 3000)) for i in range(8)]
 
         def program() -> None:
             kept = client.persist(y)

@@ -118,10 +118,11 @@ class GraphParts:
     def _tasks(self) -> dict[int, dict[int, float]]:
         """Runs of each graph by row."""
         known = self.of_run >= 0
-        pairs = np.stack([self.of_run[known], self._groups.of_run[known]])
-        different, counts = np.unique(pairs, axis=1, return_counts=True)
+        most = len(self._groups.rows)
+        pairs = self.of_run[known] * most + self._groups.of_run[known]
+        different, counts = np.unique(pairs, return_counts=True)
         found: defaultdict[int, dict[int, float]] = defaultdict(dict)
-        columns = (*different.tolist(), counts.tolist())
+        columns = (c.tolist() for c in (*np.divmod(different, most), counts))
         for graph, row, count in zip(*columns, strict=True):
             found[graph][row] = count
         return found

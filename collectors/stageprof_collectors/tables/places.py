@@ -47,12 +47,13 @@ def workers(recording: Recording) -> pd.DataFrame:
         known.setdefault(name, {"threads": 0, "memory_limit": 0, "name": ""})
     reasons = dict(label.partition(" ")[::2] for _, _, label in timeline.marks("not instrumented"))
     left = {label for _, _, label in timeline.marks("worker left")}
-    rows, cpus = [], told(store, "worker.cpus")
+    rows, work, cpus = [], _work(recording), told(store, "worker.cpus")
     for address, facts in known.items():
         reason = reasons.get(address) or ("" if address in instrumented else "sent nothing")
         row = {"worker": address, **facts, "instrumented": not reason, "reason": reason}
         row["left"] = address in left
-        rows.append(row | _place_facts(timeline, instrumented.get(address, -1), address, cpus))
+        row["tasks"], row["busy_s"] = work.get(address, (0, 0.0))
+        rows.append(row | _place_facts(timeline, instrumented.get(address, -1), cpus))
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -73,22 +74,24 @@ def _seen(timeline: Timeline) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _place_facts(
-    timeline: Timeline, index: int, address: str, cpus: dict[int, float]
-) -> dict[str, Any]:
-    runs, store = timeline.runs, timeline.store
-    words = [i for i in present(runs["worker"]) if store.strings[i] == address]
-    mine = np.isin(runs["worker"], words)
-    # what was taken back from a worker that has not told of it never ran there
-    ran = mine & ((runs["seen"] > 0) | (runs["status"] != _RELEASED))
-    facts: dict[str, Any] = {
-        "tasks": int(ran.sum()),
-        "busy_s": float((runs["stop"] - runs["start"])[mine].sum() / 1e9),
-    }
+def _work(recording: Recording) -> dict[str, tuple[int, float]]:
+    """How many tasks ran at each worker that was given some, and their seconds."""
+    runs, words = recording.timeline.runs, recording.store.strings
+    # What was taken back from a worker that has not told of it never ran there.
+    ran = (runs["seen"] > 0) | (runs["status"] != _RELEASED)
+    tasks = np.bincount(runs["worker"][ran], minlength=len(words))
+    busy = np.bincount(runs["worker"], runs["stop"] - runs["start"], len(words)) / 1e9
+    given = present(runs["worker"])
+    return {words[i]: (int(tasks[i]), float(busy[i])) for i in given}
+
+
+def _place_facts(timeline: Timeline, index: int, cpus: dict[int, float]) -> dict[str, Any]:
+    """What is known of a worker that told of itself."""
     if index < 0:
-        return facts
+        return {}
+    store = timeline.store
     place, clock = store.places[index], timeline.clocks[index]
-    return facts | {
+    return {
         "host": place.host,
         "pid": place.pid,
         "cpus": int(cpus.get(index, 0)),
