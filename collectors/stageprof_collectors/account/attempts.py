@@ -33,39 +33,56 @@ def attempts(assign: Columns, finish: Columns, run: Columns) -> Columns:
 
 def _finished(runs: Columns, finish: Columns) -> Columns:
     """Columns of FINISH for each run; 0 and status -1 where it never ended."""
-    at, found = lookup(finish["run"], finish["place"], runs["run"], runs["place"])
-    out = {"finished": np.where(found, finish["t"][at], 0) if len(finish["t"]) else _zeros(runs)}
-    for name in ("status", "nbytes", "type"):
-        values = finish[name][at] if len(finish["t"]) else _zeros(runs)
-        out[name] = np.where(found, values, -1 if name == "status" else 0)
-    return out
+    names = ("t", "status", "nbytes", "type")
+    if not len(finish["t"]):
+        out = {name: _zeros(runs) for name in names}
+        out["status"] -= 1
+    else:
+        at, found = lookup(finish["run"], finish["place"], runs["run"], runs["place"])
+        out = {name: finish[name][at] for name in names}
+        if not found.all():
+            for name, values in out.items():
+                values[~found] = -1 if name == "status" else 0
+    return {"finished": out.pop("t")} | out
 
 
 def _worked(runs: Columns, rows: Columns) -> Columns:
     """Columns of RUN for each run; the scheduler's own times where the worker told nothing."""
-    n = len(runs["run"])
     names = ("received", "ready", "start", "stop", "thread", "cpu")
     if not len(rows["run"]):
-        at, found = np.zeros(n, np.int64), np.zeros(n, np.bool_)
+        found = np.zeros(len(runs["run"]), np.bool_)
+        out = {name: _zeros(runs) for name in (*names, "place")}
     else:
-        at, found = lookup(rows["run"], rows["worker"], runs["run"], runs["worker"])
-        local = runs["run"] >= LOCAL
-        if local.any():  # a local task is assigned to no process in particular
-            zero = np.zeros(len(rows["run"]), np.int64)
-            at2, found2 = lookup(rows["run"], zero, runs["run"], np.zeros(n, np.int64))
-            at, found = np.where(local, at2, at), np.where(local, found2, found)
-    out = {k: (rows[k][at] if len(rows["run"]) else np.zeros(n, np.int64)) for k in names}
-    wplace = rows["place"][at] if len(rows["run"]) else np.full(n, -1)
-    out["wplace"] = np.where(found, wplace, -1)
-    end = np.where(runs["finished"] > 0, runs["finished"], runs["assigned"])
-    for k in ("received", "ready", "start"):
-        out[k] = np.where(found, out[k], runs["assigned"])
-    out["stop"] = np.where(found, out["stop"], end)
-    # Taken back before it ran (stolen, cancelled): it only waited there.
-    waited = ~found & (runs["status"] == _RELEASED)
-    out["start"] = np.where(waited, out["stop"], out["start"])
+        at, found = _of_workers(runs, rows)
+        out = {name: rows[name][at] for name in (*names, "place")}
+    out["wplace"] = out.pop("place")
+    if not found.all():
+        _estimated(out, runs, ~found)
     out["seen"] = found.astype(np.int64)
     return out
+
+
+def _of_workers(runs: Columns, rows: Columns) -> tuple[Ints, NDArray[np.bool_]]:
+    """For each run the row of its worker, and whether there is one."""
+    at, found = lookup(rows["run"], rows["worker"], runs["run"], runs["worker"])
+    local = runs["run"] >= LOCAL
+    if local.any():  # a local task is assigned to no process in particular
+        zero = np.zeros(len(rows["run"]), np.int64)
+        at2, found2 = lookup(rows["run"], zero, runs["run"], _zeros(runs))
+        at, found = np.where(local, at2, at), np.where(local, found2, found)
+    return at, found
+
+
+def _estimated(out: Columns, runs: Columns, untold: NDArray[np.bool_]) -> None:
+    """The scheduler's own times of runs that no worker told of."""
+    out["wplace"][untold] = -1
+    assigned, finished = runs["assigned"][untold], runs["finished"][untold]
+    for name in ("received", "ready", "start"):
+        out[name][untold] = assigned
+    out["stop"][untold] = np.where(finished > 0, finished, assigned)
+    # Taken back before it ran (stolen, cancelled): it only waited there.
+    waited = untold & (runs["status"] == _RELEASED)
+    out["start"][waited] = out["stop"][waited]
 
 
 def lookup(keys: Ints, keys2: Ints, wanted: Ints, wanted2: Ints) -> tuple[Ints, NDArray[np.bool_]]:
@@ -101,13 +118,14 @@ def _zeros(runs: Columns) -> Ints:
 
 
 def ordered(runs: Columns) -> Columns:
-    """The same in the order of assignment; what is impossible is put right run by run."""
-    runs["received"] = np.maximum(runs["received"], runs["assigned"])
+    """The same in the order of assignment; what is impossible is put right run by run, in place."""
+    received, ready, start, stop = (runs[n] for n in ("received", "ready", "start", "stop"))
+    np.maximum(received, runs["assigned"], out=received)
     ended = runs["finished"] > 0
-    runs["stop"] = np.where(ended, np.minimum(runs["stop"], runs["finished"]), runs["stop"])
-    runs["stop"] = np.maximum(runs["stop"], runs["received"])
-    runs["start"] = np.clip(runs["start"], runs["received"], runs["stop"])
-    runs["ready"] = np.clip(runs["ready"], runs["received"], runs["start"])
+    np.minimum(stop, runs["finished"], out=stop, where=ended)
+    np.maximum(stop, received, out=stop)
+    np.clip(start, received, stop, out=start)
+    np.clip(ready, received, start, out=ready)
     if (np.diff(runs["assigned"]) >= 0).all():
         return runs
     order = np.argsort(runs["assigned"], kind="stable")

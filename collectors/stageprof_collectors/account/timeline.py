@@ -64,7 +64,7 @@ class Timeline:
     def read(self, name: str, *times: str) -> Columns:
         """A table with the named columns on the common clock."""
         table: Columns = dict(self.store.table(name))
-        aligned = {column: table[column].copy() for column in times}
+        aligned = {column: np.empty_like(table[column]) for column in times}
         for p, mine in _by_place(table["place"]):
             for column, out in aligned.items():
                 own = table[column][mine]
