@@ -115,8 +115,10 @@ def served(recording: Recording, *, port: int = 0) -> App:
     from stageprof_ui.app import page, prepare
     from stageprof_ui.server import App
 
+    recording.store.spill()
     _prepare(made)
     prepare(made)
+    recording.forget()
     return App(lambda: page(made), port)
 
 
@@ -136,6 +138,7 @@ def compared(recordings: Sequence[Recording], *, port: int = 0) -> App:
     """
     made = [store(recording, sources=True) for recording in recordings]
     for one in made:
+        one.recording.store.spill()
         _prepare(one)
     from stageprof_ui.app import asked, comparison
     from stageprof_ui.server import App

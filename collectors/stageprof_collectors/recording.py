@@ -28,7 +28,7 @@ from stageprof_collectors.findings.findings import findings_frame
 from stageprof_collectors.findings.innocence import innocents
 from stageprof_collectors.findings.recomputed import recomputed
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
-from stageprof_collectors.garbage import no_collection
+from stageprof_collectors.garbage import give_back, no_collection
 from stageprof_collectors.profiles.flame import Flame, flame
 from stageprof_collectors.profiles.holders import gil
 from stageprof_collectors.profiles.nodes import Nodes
@@ -87,10 +87,15 @@ class Recording:
         return (span.stop - span.start) / 1e9
 
     def forget(self) -> None:
-        """Let go of what large tables were made from; who asks for it again has it made anew."""
+        """Let go of what tables were made from, and of what lies on disk (see `Store.spill`).
+
+        Who asks for it again has it made, or read, anew.
+        """
         for name in ("lanes", "walk", "replay", "crowds", "groups", "prefixes"):
             self.__dict__.pop(name, None)
         self.timeline.forget()
+        self.store.scratch.release()
+        give_back()
 
     # -- what the tables are made from --------------------------------------------------------
 

@@ -101,6 +101,7 @@ class Shelf:
         recording = Recording.open(path)
         if not recording.store.places:
             raise DamagedRecording(f"{path} holds no event", do="record again")
+        recording.store.spill()
         return recording
 
     def _run(self) -> None:

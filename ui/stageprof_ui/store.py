@@ -58,7 +58,7 @@ class Store(param.Parameterized):
     @cached_property
     def boxes(self) -> boxes.Boxes:
         """What every process and thread did."""
-        return timeline.boxes(self.recording)
+        return timeline.boxes(self.recording).through(self.recording.store.scratch.column)
 
     @cached_property
     def holds(self) -> holds.Holds:
@@ -110,7 +110,8 @@ class Store(param.Parameterized):
     @cached_property
     def _sent(self) -> sent.Sent:
         """What goes to every browser."""
-        held = sent.columns(self.boxes) | self.holds.columns()
+        held = sent.columns(self.boxes, self.recording.store.scratch.column)
+        held |= self.holds.columns()
         return sent.Sent(held, self._told, sent.text(self.tables))
 
     @cached_property

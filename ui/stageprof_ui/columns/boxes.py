@@ -8,8 +8,8 @@ renderer (`browser/picture.js`) must draw, made from cumulative sums.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -70,6 +70,11 @@ class Boxes:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def through(self, column: Callable[[Any], Any]) -> Boxes:
+        """The same with each large column replaced by what is made of it."""
+        large = ("start", "length", "step", "layer", "gil", "run")
+        return replace(self, **{name: column(getattr(self, name)) for name in large})
 
     def seconds(self) -> tuple[Floats, Floats]:
         """Start and stop of each box in seconds since the region's start."""

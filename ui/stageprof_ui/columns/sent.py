@@ -6,6 +6,7 @@ Made once for a recording: the pages of all who look at it share these arrays.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -27,20 +28,19 @@ class Sent:
     tables: str
 
 
-def columns(boxes: Boxes) -> Columns:
-    """Boxes as `browser/boxes.js` reads them."""
+def columns(boxes: Boxes, kept: Callable[[Any], Any] = lambda column: column) -> Columns:
+    """Boxes as `browser/boxes.js` reads them; `kept` of the columns that are made for it."""
     names = ("length", "step", "layer", "gil", "offsets")
     # The number of a run leads to its key; where keys are too many to be sent, to nothing.
     run = boxes.run if len(boxes) <= KEYS else np.minimum(boxes.run, 0)
-    grown = {"start": [steps(boxes.start)], "run": [steps(run)]}
+    grown = {"start": [kept(steps(boxes.start))], "run": [kept(steps(run))]}
     return {"unit_ns": [boxes.unit_ns]} | grown | {name: [getattr(boxes, name)] for name in names}
 
 
 def emptied(boxes: Boxes) -> Boxes:
     """The same rows without a box."""
-    names = ("start", "length", "step", "layer", "gil", "run")
-    none = {name: getattr(boxes, name)[:0] for name in names}
-    return replace(boxes, **none, offsets=np.zeros(len(boxes.rows) + 1, np.uint32))
+    none = boxes.through(lambda column: column[:0])
+    return replace(none, offsets=np.zeros(len(boxes.rows) + 1, np.uint32))
 
 
 def text(tables: Tables) -> str:
