@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.storage.abreast import abreast
 from stageprof_runtime.event import STATUS
 
 Ints = NDArray[np.int64]
@@ -39,7 +40,7 @@ def _finished(runs: Columns, finish: Columns) -> Columns:
         out["status"] -= 1
     else:
         at, found = lookup(finish["run"], finish["place"], runs["run"], runs["place"])
-        out = {name: finish[name][at] for name in names}
+        out = abreast(lambda name: finish[name][at], names, len(at))
         if not found.all():
             for name, values in out.items():
                 values[~found] = -1 if name == "status" else 0
@@ -54,7 +55,7 @@ def _worked(runs: Columns, rows: Columns) -> Columns:
         out = {name: _zeros(runs) for name in (*names, "place")}
     else:
         at, found = _of_workers(runs, rows)
-        out = {name: rows[name][at] for name in (*names, "place")}
+        out = abreast(lambda name: rows[name][at], (*names, "place"), len(at))
     out["wplace"] = out.pop("place")
     if not found.all():
         _estimated(out, runs, ~found)

@@ -17,12 +17,16 @@ from stageprof_collectors.account.intervals import Segment
 from stageprof_collectors.account.lane import Lane, What
 from stageprof_collectors.account.timeline import Ints, Timeline, present
 from stageprof_collectors.account.work import inside, shown
+from stageprof_collectors.storage.rows import Rows
 from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _COMPUTE: Final = STEP["compute"]
+#: A worker sends data to those who fetch them.
+_SERVING: Final = STEP["data.dump"]
+_ALL: Final = slice(None)
 _FETCHING: Final = (STEP["data.transfer"], STEP["connect"])
 #: Which instant of a run says that a short span of a step may have been for it.
 _WHEN: Final = {
@@ -159,17 +163,29 @@ def _sums(tallies: Tallies, timeline: Timeline, blame: Blame) -> None:
         if step in blame.told or step == _COMPUTE or step in _FETCHING:
             continue
         rows = order[sums["step"][order] == step]
-        for place in present(sums["place"][rows]):
-            mine = rows[sums["place"][rows] == place]
-            _spread(tallies[step], step, sums["t"][mine], sums["total"][mine], timeline, blame)
+        ends, totals = sums["t"][rows], sums["total"][rows]
+        if step == _SERVING:  # for runs elsewhere, wherever that was
+            _spread(tallies[step], step, ends, totals, timeline, blame, _ALL)
+            continue
+        told = Rows(sums["place"][rows])
+        for place in told.numbers:
+            at, worker = told.of(place), timeline.store.places[place].role == "worker"
+            runs = timeline.at.of(place) if worker else _ALL
+            _spread(tallies[step], step, ends[at], totals[at], timeline, blame, runs)
 
 
 def _spread(
-    tally: Tally, step: int, ends: Ints, totals: Ints, timeline: Timeline, blame: Blame
+    tally: Tally,
+    step: int,
+    ends: Ints,
+    totals: Ints,
+    timeline: Timeline,
+    blame: Blame,
+    runs: Ints | slice,
 ) -> None:
-    """Give each total to the runs of the half second (or so) that ended with it."""
+    """Give each total to those of some runs that were in the half second that ended with it."""
     name = _WHEN.get(step)
-    when = timeline.runs[name] if name else blame.graphs.start_of_run
+    when = (timeline.runs[name] if name else blame.graphs.start_of_run)[runs]
     window = np.searchsorted(ends, when, side="left")
     inside_ = window < len(ends)
     if not inside_.any():
@@ -183,7 +199,7 @@ def _spread(
     ]
     sums = np.bincount(whose, weights=totals, minlength=len(ends))
     each = sums / np.maximum(counts, 1)
-    _add(tally, blame.groups.of_run[inside_], each[window[inside_]])
+    _add(tally, blame.groups.of_run[runs][inside_], each[window[inside_]])
 
 
 def _add(tally: Tally, rows: Ints, ns: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:

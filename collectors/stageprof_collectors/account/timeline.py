@@ -15,6 +15,7 @@ from stageprof_collectors.account.attempts import LOCAL, Columns, Ints, attempts
 from stageprof_collectors.account.depend import Depends, depends
 from stageprof_collectors.account.graph import Graph, graph_of_runs, graphs
 from stageprof_collectors.profiles.gil import Gil
+from stageprof_collectors.storage.abreast import abreast
 from stageprof_collectors.storage.alignment import Clock, align
 from stageprof_collectors.storage.rows import Rows
 from stageprof_collectors.storage.store import Store
@@ -64,14 +65,19 @@ class Timeline:
     def read(self, name: str, *times: str) -> Columns:
         """A table with the named columns on the common clock."""
         table: Columns = dict(self.store.table(name))
-        aligned = {column: np.empty_like(table[column]) for column in times}
-        for p, mine in _by_place(table["place"]):
-            for column, out in aligned.items():
-                own = table[column][mine]
+        place = table["place"]
+        pieces = list(_by_place(place)) if times else []
+
+        def align(column: str) -> Ints:
+            values, out = table[column], np.empty_like(table[column])
+            for p, mine in pieces:
+                own = values[mine]
                 read = self.clocks[p].read(own)
                 # Zero stands for "never" and stays.
                 out[mine] = read if own.all() else np.where(own == 0, 0, read)
-        return table | {name: self._kept(column) for name, column in aligned.items()}
+            return self._kept(out)
+
+        return table | abreast(align, times, len(place))
 
     def _kept(self, column: Ints) -> Ints:
         return self.store.scratch.column(column)

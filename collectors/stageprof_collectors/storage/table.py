@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from stageprof_collectors.storage.abreast import abreast
 from stageprof_collectors.storage.columns import Ints, Values, widen
 from stageprof_collectors.storage.scratch import Scratch
 from stageprof_collectors.storage.shipment import FLOATS, Part
@@ -83,10 +84,10 @@ class Table:
         return other
 
     def _joined(self, scratch: Scratch) -> dict[str, Values]:
-        joined: dict[str, Values] = {}
-        for f in self._chunks[0]:
-            joined[f] = scratch.column(_frozen(np.concatenate([c[f] for c in self._chunks])))
-        return joined
+        def join(field: str) -> Values:
+            return scratch.column(_frozen(np.concatenate([c[field] for c in self._chunks])))
+
+        return abreast(join, self._chunks[0], self.rows)
 
     def _empty(self) -> dict[str, Values]:
         names = (*_FIELDS[self.name], "place")
