@@ -1,6 +1,6 @@
 """How fast the app draws: first picture and zoom in headless Chromium, on generated recordings.
 
-Run ``python benchmarks/app.py [--tasks 10000 100000 1000000] [--rounds 5] [--write FILE]`` or
+Run ``python benchmarks/app.py [--tasks 10000 ...] [--rounds 5] [--write FILE]`` or
 ``make bench-ui``. First picture: from the moment at which the page itself is loaded to the first
 drawing; zoom: from the turn of the wheel to the next drawing, the median of several. Memory is
 that of the process that serves: before a page was asked for, what it is a task beyond an app over
@@ -30,6 +30,8 @@ sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
 from benchmarks.generate import generate
 from benchmarks.page import machine, write
 
+#: Tasks.
+SIZES = (10_000, 100_000, 1_000_000, 5_000_000)
 #: Seconds: first picture after the page's own load, by tasks; and a zoom.
 TARGETS = {1_000_000: 2.0, 5_000_000: 3.0, 10_000_000: 3.0}
 #: Browsers that look at once.
@@ -151,7 +153,7 @@ def table(rows: list[dict[str, float]]) -> Iterator[str]:
 def main() -> None:
     """Measure, print, and write if asked."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--tasks", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    options.add_argument("--tasks", type=int, nargs="+", default=SIZES)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--memory", action="store_true", help="no times")
     options.add_argument("--folder", type=Path, help="where recordings are kept from run to run")

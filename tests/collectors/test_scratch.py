@@ -34,6 +34,13 @@ def test_values_are_the_same_before_and_after_their_memory_is_given_back(values:
         scratch.release()
 
 
+def test_what_lies_on_disk_is_not_written_again() -> None:
+    scratch = Scratch(least=1)
+    kept = scratch.column(np.arange(1000))
+    assert scratch.column(kept) is kept
+    assert scratch.nbytes == 8000
+
+
 def test_texts_are_the_same() -> None:
     scratch = Scratch(least=1)
     parts: list[bytes | memoryview] = [b"ab", b"", b"cde"]

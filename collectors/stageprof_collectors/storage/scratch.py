@@ -33,7 +33,8 @@ class Scratch:
 
     def column(self, values: A) -> A:
         """The same values, read-only and on disk if they are large and it has room for them."""
-        if values.nbytes < self._least or not values.flags.c_contiguous:
+        small = values.nbytes < self._least
+        if small or not values.flags.c_contiguous or _lies_on_disk(values):
             return values
         try:
             mapped = self._mapped([values.view(np.uint8).data])
@@ -53,6 +54,11 @@ class Scratch:
         stops = np.cumsum([len(part) for part in parts]).tolist()
         return [mapped[stop - len(part) : stop] for part, stop in zip(parts, stops, strict=True)]
 
+    @property
+    def nbytes(self) -> int:
+        """What lies on disk."""
+        return sum(len(mapped) for mapped in list(self._maps))
+
     def release(self) -> None:
         """Give back the memory in which what was read of them lies; the next use reads it again."""
         for mapped in list(self._maps) if hasattr(mmap, "MADV_DONTNEED") else ():
@@ -68,6 +74,13 @@ class Scratch:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._maps.add(mapped)
         return mapped
+
+
+def _lies_on_disk(values: np.ndarray[Any, Any]) -> bool:
+    base: object = values
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, memoryview) and isinstance(base.obj, mmap.mmap)
 
 
 __all__ = ["LEAST", "Scratch"]
