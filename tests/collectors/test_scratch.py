@@ -55,6 +55,7 @@ def test_small_columns_stay_where_they_are() -> None:
     assert Scratch().column(values) is values
 
 
+@pytest.mark.alone
 def test_what_is_released_takes_no_memory() -> None:
     scratch = Scratch(least=1)
     kept = scratch.column(np.arange(8_000_000))
