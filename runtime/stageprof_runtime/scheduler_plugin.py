@@ -65,8 +65,8 @@ PROBES = [
 #: [number, tasks, keys wanted] of the graph that the running coroutine is taking in, by session
 _graph: ContextVar[dict[str, list[int]]] = ContextVar("stageprof_graph", default={})  # noqa: B039
 
-#: The number of a graph that was on its way in when the session began.
-_UNSEEN = -1
+#: The number of a graph that was on its way in when the session began: it is nobody's cause.
+_UNSEEN = -1 - NO_CAUSE
 
 
 class SchedulerProbe(SchedulerPlugin):
@@ -247,7 +247,7 @@ class SchedulerProbe(SchedulerPlugin):
         facts = _graph.get().get(self._session, [_UNSEEN, 0, 0])
         facts[1:] = [len(kwargs.get("tasks") or ()), len(kwargs.get("keys") or ())]
         self._shipper.counts[0] += facts[1]
-        self._cause = NO_CAUSE if facts[0] == _UNSEEN else -1 - facts[0]
+        self._cause = -1 - facts[0]
 
     @hook
     def add_worker(self, scheduler: Any, worker: str) -> None:

@@ -10,7 +10,7 @@ from stageprof.recording import Recording
 from stageprof.testing.limits import Limits
 from stageprof_collectors.account.blame import on_path
 from stageprof_collectors.account.groups import NOBODY, Row
-from stageprof_collectors.findings.finding import Finding, Severity
+from stageprof_collectors.findings.finding import Finding, Severity, at_least
 from stageprof_runtime.stage import SIX, Stage, stage_of, step_name
 
 #: A layer is named, rather than what belongs to none, if it took this share of the stage.
@@ -50,8 +50,7 @@ def seen(recording: Recording, limits: Limits) -> Seen:
 
 
 def _graver(findings: list[Finding], limit: Severity) -> tuple[Finding, ...]:
-    graver = list(Severity)[: list(Severity).index(limit)]
-    return tuple(found for found in findings if found.severity in graver)
+    return tuple(found for found in findings if not at_least(limit, found.severity))
 
 
 def _spots(recording: Recording) -> dict[Stage, Spot]:

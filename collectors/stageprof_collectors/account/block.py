@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from functools import cached_property
 from itertools import accumulate
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +58,7 @@ class Blocks:
         if not blocks:
             return []
         first = bisect_right(self._reach[lane], start)
-        end = bisect_left(blocks, stop, key=_starting)
+        end = bisect_left(blocks, stop, key=attrgetter("start"))
         return [blocks[i] for i in range(first, end) if blocks[i].stop > start]
 
     @cached_property
@@ -146,10 +147,6 @@ class Blocks:
         rows = rows[runs["finished"][rows] > 0]
         rows = rows[np.argsort(runs["finished"][rows], kind="stable")]
         return runs["finished"][rows], rows
-
-
-def _starting(block: Block) -> int:
-    return block.start
 
 
 _NONE: Ints = np.zeros(0, np.int64)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from stageprof_collectors.account.graph import Graph
-from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import LOCAL, Ints
 from stageprof_collectors.storage.rows import Rows
 from stageprof_runtime.stage import Stage, stage_of
@@ -69,7 +69,7 @@ def wall_between(recording: Recording, begin: int, stop: int) -> dict[str, float
     """Seconds of each line of the blocking account between two instants (ns)."""
     seconds = {f"{stage}_s": 0.0 for stage in Stage}
     steps = recording.path_steps
-    first = max(0, bisect_right(steps, begin, key=_starting) - 1)
+    first = max(0, bisect_right(steps, begin, key=attrgetter("start")) - 1)
     for i in range(first, len(steps)):  # a slice would copy the rest for each graph
         step = steps[i]
         if step.start >= stop:
@@ -78,10 +78,6 @@ def wall_between(recording: Recording, begin: int, stop: int) -> dict[str, float
         if b > a:
             seconds[f"{stage_of(step.what.step)}_s"] += (b - a) / 1e9
     return seconds
-
-
-def _starting(step: Step) -> int:
-    return step.start
 
 
 __all__ = ["LOCAL", "computations", "wall_between"]

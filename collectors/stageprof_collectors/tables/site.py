@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stageprof_collectors.account.groups import Groups
+from stageprof_collectors.account.timeline import present
 from stageprof_collectors.findings.crowd import Bools, is_piece
 from stageprof_collectors.text import number
 
@@ -82,10 +83,10 @@ class Site:
 
     def _untold(self, mine: Bools) -> bool:
         """Whether most of these are pieces by their keys, and nobody says of what."""
-        types = self._recording.timeline.runs["type"][mine]
-        told = np.array([bool(text) for text in self._recording.store.strings], np.bool_)[types]
+        texts = self._recording.store.strings
+        told = any(texts[i] for i in present(self._recording.timeline.runs["type"][mine]))
         chunked = self._recording.layered.chunked[mine]
-        return not told.any() and int(chunked.sum()) * 2 > len(chunked)
+        return not told and int(chunked.sum()) * 2 > len(chunked)
 
     def _kind(self, mine: Bools) -> Collection | None:
         texts = self._recording.store.strings
