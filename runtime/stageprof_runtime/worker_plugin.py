@@ -70,7 +70,9 @@ PROBES = [
 
 #: Batches that may wait to be sent; with more, rows stay in the ring, which is bounded.
 BACKLOG = 20
-
+#: Times in a row that a scheduler knows nothing of the session until its word of the end is not
+#: waited for any more.
+SURE = 3
 
 #: Heartbeats as rare as this, in seconds, are those of 50 workers or more: what comes from each
 #: worker however little it does (a batch, samples, round trips) comes as rarely, but never more
@@ -104,6 +106,8 @@ class WorkerProbe(WorkerPlugin):
         self._hook = guard(self._note, self._transition)
         #: whether the scheduler wants none for now
         self._stalled = False
+        #: how often in a row it knew nothing of the session
+        self._unknown = 0
         self._pinging: asyncio.Task[Any] | None = None
 
     def setup(self, worker: Any) -> None:
@@ -231,14 +235,18 @@ class WorkerProbe(WorkerPlugin):
         clock = getattr(scheduler, f"{self._session}-clock")
         first = FIRST if self._rounds() == ROUNDS else 1  # or those of all workers come together
         said = await self._pings.ask(clock, scheduler.address, first=first)
+        self._unknown = self._unknown + 1 if said is None else 0
         if said is None:
             self._orphaned()
         elif said != UNANSWERED:
             self._stalled = said < 0
 
     def _orphaned(self) -> None:
-        """The scheduler knows nothing of the session, whose end this worker must have missed."""
-        if self._drained or self._worker.plugins.get(self.name) is not self:
+        """The scheduler knows nothing of the session, whose end this worker must have missed.
+
+        Unless word of the end is on its way, which would find nothing to remove, and complain.
+        """
+        if self._unknown < SURE or self._drained or self._worker.plugins.get(self.name) is not self:
             return
         self._drained = True
         self._worker.loop.add_callback(self._worker.plugin_remove, name=self.name)

@@ -54,6 +54,28 @@ def test_a_worker_that_is_drained_gives_what_was_posted_and_sends_nothing_after(
     assert stream.sent == []
 
 
+def test_a_worker_removes_itself_only_once_no_word_of_the_end_can_be_on_its_way() -> None:
+    """Which would find nothing to remove, and log an error on the user's cluster."""
+    made: Any = WorkerProbe("s")
+    removed: list[str] = []
+    loop = SimpleNamespace(add_callback=lambda _, name: removed.append(name))
+    rpc = SimpleNamespace(address="tcp://s:1", **{"s-clock": None})
+    made._worker = SimpleNamespace(
+        loop=loop, scheduler=rpc, plugins={"s": made}, plugin_remove=None, heartbeat_interval=1
+    )
+    answers: list[int | None] = [None, None, 0, None, None, None]
+
+    async def said(*_: object, **__: object) -> int | None:
+        return answers.pop(0)
+
+    made._pings = SimpleNamespace(ask=said)
+    seen = []
+    while answers:
+        asyncio.run(made._ping())
+        seen.append(len(removed))
+    assert seen == [0, 0, 0, 0, 0, 1]
+
+
 def test_the_scheduler_sends_what_was_posted_in_its_order() -> None:
     stream = Stream()
     scheduler = SimpleNamespace(loop=LOOP, client_comms={"owner": stream})
