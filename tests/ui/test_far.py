@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from functools import partial
@@ -24,10 +25,11 @@ _TIMELINE = (
     "Object.values(Object.values(stageprof.apps)[0].drawings)"
     ".find((d) => d.figure.name.startsWith('Tasks'))"
 )
-#: Pixels of the picture as opacity and colour.
+#: Pixels of the picture in base64, which crosses a hundred times faster than a list.
 _PIXELS = (
     f"(() => {{ const a = {_TIMELINE}.image.data.image[0];"
-    "return [Array.from(a, (p) => p >>> 24), Array.from(a, (p) => p & 0xffffff)]; })()"
+    "const bytes = new Uint8Array(a.buffer, a.byteOffset, a.byteLength);"
+    "return btoa(Array.from(bytes, (b) => String.fromCharCode(b)).join('')); })()"
 )
 
 
@@ -125,8 +127,7 @@ def test_the_server_and_the_browser_draw_the_same(
             if one is many:
                 named(page, store)
     for near, remote in zip(*pictures, strict=True):
-        opacity, colour = (np.array(part) for part in near)
-        there, theirs = (np.array(part) for part in remote)
+        (opacity, colour), (there, theirs) = near, remote
         assert opacity.any()
         assert np.abs(opacity - there).max() <= 1
         plain = np.isin(colour, theirs)
@@ -135,7 +136,7 @@ def test_the_server_and_the_browser_draw_the_same(
 
 
 def seen(page: Any, start: float, end: float, mode: str) -> Any:
-    """The picture of a window, once it was drawn."""
+    """Opacity and colour of the pixels of a window, once it was drawn."""
     before = page.evaluate("Number(document.documentElement.dataset.stageprofDrawn)")
     page.evaluate(
         f"([start, end, mode]) => {{ const d = {_TIMELINE};"
@@ -153,7 +154,8 @@ def seen(page: Any, start: float, end: float, mode: str) -> Any:
         "return Math.abs(d.x[0] - a) < 1e-6 && Math.abs(d.dw[0] - b + a) < 1e-6; }",
         arg=[start, end],
     )
-    return page.evaluate(_PIXELS)
+    pixels = np.frombuffer(base64.b64decode(page.evaluate(_PIXELS)), "<u4").astype(np.int64)
+    return pixels >> 24, pixels & 0xFFFFFF
 
 
 def named(page: Any, store: Store) -> None:

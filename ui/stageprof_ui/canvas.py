@@ -43,13 +43,17 @@ class Stock:
     x_range: Range1d
     #: who is asked for boxes that are too many to be sent
     far: Far | None = None
+    #: whether a server is there to be asked for more
+    served: bool = False
     #: our script, for pages that do not hold it
     library: ColumnDataSource = field(
         default_factory=lambda: ColumnDataSource(data={"code": [browser.body()]})
     )
 
     @classmethod
-    def of(cls, name: str, sent: Sent, end_s: float, far: Far | None = None) -> Stock:
+    def of(
+        cls, name: str, sent: Sent, end_s: float, far: Far | None = None, *, served: bool = False
+    ) -> Stock:
         """The stock of a recording of `end_s` seconds; `far` if its boxes stay here."""
         end = max(end_s, 1e-6)
         return cls(
@@ -59,6 +63,7 @@ class Stock:
             ColumnDataSource(data=sent.stories),
             Range1d(start=0, end=end, bounds=(-0.05 * end, 1.05 * end)),
             far,
+            served,
         )
 
 

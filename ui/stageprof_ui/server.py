@@ -63,7 +63,8 @@ class App:
 def _made(page: Callable[[], Any], port: int) -> Any:
     loop = IOLoop(make_current=True)
     return get_server(
-        {"/": page},
+        # A function, for what is called but is none (a partial one, say) Panel would show.
+        {"/": lambda: page()},  # noqa: PLW0108
         port=port,
         address=ADDRESS,
         loop=loop,

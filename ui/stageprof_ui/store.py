@@ -105,7 +105,8 @@ class Store(param.Parameterized):
             served: whether a server is there to be asked for more.
         """
         far = self.far if served else None
-        return Stock.of(self._name, self._apart if far else self._sent, self.recording.wall, far)
+        sent_ = self._apart if far else self._sent
+        return Stock.of(self._name, sent_, self.recording.wall, far, served=served)
 
     @cached_property
     def _sent(self) -> sent.Sent:

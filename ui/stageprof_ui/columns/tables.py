@@ -112,10 +112,15 @@ def _layers(recording: Recording, boxes: Boxes) -> list[Layer]:
     return found
 
 
+def too_many(recording: Recording) -> bool:
+    """Whether the keys of its tasks stay here."""
+    return len(recording.timeline.runs["key"]) > KEYS
+
+
 def keys(recording: Recording) -> NDArray[np.uint8]:
     """The keys of all tasks by row of their table, a line each, in UTF-8; none if too many."""
-    runs = recording.timeline.runs
-    if len(runs["key"]) > KEYS:
+    if too_many(recording):
         return np.zeros(0, np.uint8)
+    runs = recording.timeline.runs
     lines = "\n".join(safe(key, limit=200) for key in recording.store.keys(runs["key"]))
     return np.frombuffer(lines.encode("utf-8", "replace"), np.uint8)

@@ -26,7 +26,7 @@ _WAIT: Final = STEP["wait.thread"]
 #: Kinds of rows that are threads which run tasks: what a worker's share is of.
 THREAD: Final = "thread"
 #: More layers than a byte pair can number are one.
-_LAYERS: Final = 2**16 - 1
+MOST_LAYERS: Final = 2**16 - 1
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ def boxes(recording: Recording) -> Boxes:
         for place in (i for i, r in enumerate(roles) if r == role):
             _process(pile, recording, place, role)
     groups = recording.groups
-    layer, gil = np.minimum(groups.of_run, _LAYERS), _tenths(recording)
+    layer, gil = np.minimum(groups.of_run, MOST_LAYERS), _tenths(recording)
     runs, spans = (by_place(recording.timeline, name) for name in ("runs", "spans"))
     for place in _working(recording):
         _worker(pile, recording, place, runs(place), layer, gil)
         _others(pile, recording, place, runs(place), spans(place))
     _unseen(pile, recording)
-    return pile.boxes([row.layer for row in groups.rows[: _LAYERS + 1]])
+    return pile.boxes([row.layer for row in groups.rows[: MOST_LAYERS + 1]])
 
 
 # -- rows -----------------------------------------------------------------------------------------

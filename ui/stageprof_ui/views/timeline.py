@@ -13,6 +13,7 @@ from stageprof_ui.columns import tables, timeline
 from stageprof_ui.store import Store
 from stageprof_ui.views.buttons import buttons
 from stageprof_ui.views.html import html
+from stageprof_ui.views.search import Search
 
 #: Above this many lines processes are folded at first.
 _FOLDED_ABOVE = 40
@@ -29,7 +30,7 @@ def view(store: Store, stock: Stock) -> pn.Column:
     whole = drawn(stock, shown[0], folded=shown[1], label="Tasks of each worker thread over time")
     return pn.Column(
         html("timeline", {"left_out": store.boxes.left_out}),
-        _controls(whole, fold=fold),
+        *_controls(store, whole, fold=fold, ask=stock.served and tables.too_many(store.recording)),
         html("legend", {"legends": tables.legends(store.tables), "gil": store.holds.said}),
         whole.plot,
         whole.told,
@@ -37,11 +38,11 @@ def view(store: Store, stock: Stock) -> pn.Column:
     )
 
 
-def _controls(whole: Drawn, *, fold: bool) -> Any:
+def _controls(store: Store, whole: Drawn, *, fold: bool, ask: bool) -> list[Any]:
+    """What they are, and what the server found if it is to be asked for keys."""
     sheets: list[Any] = [browser.view_style()]
-    search = TextInput(
-        placeholder="key, layer or file:line", title="Find", width=260, stylesheets=sheets
-    )
+    placeholder = "layer or file:line; a key and Enter" if ask else "key, layer or file:line"
+    search = TextInput(placeholder=placeholder, title="Find", width=260, stylesheets=sheets)
     search.js_on_change("value_input", whole.call("d.selection.search(cb_obj.value_input);"))
     colours = RadioButtonGroup(labels=["layer", "stage", "GIL wait"], active=0, stylesheets=sheets)
     modes = list(_MODES)
@@ -50,4 +51,5 @@ def _controls(whole: Drawn, *, fold: bool) -> Any:
     folding = Toggle(label="one row per process", active=fold, stylesheets=sheets)
     folding.js_on_change("active", whole.call(f"d.fold(cb_obj.active !== {str(fold).lower()});"))
     rest = buttons(whole)
-    return pn.FlexBox(search, colours, folding, *rest, align_items="end", gap="10px")
+    controls = pn.FlexBox(search, colours, folding, *rest, align_items="end", gap="10px")
+    return [controls, Search(store, search).told] if ask else [controls]

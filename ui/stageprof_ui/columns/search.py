@@ -1,0 +1,93 @@
+"""Tasks by their keys, where these are too many to be sent to a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.text import safe
+from stageprof_ui.columns.timeline import MOST_LAYERS, label_of, present_threads
+
+#: Keys that are read at a time: some 40 ms of work.
+_AT_ONCE: Final = 20_000
+#: Tasks that are told; so many say that the text should say more.
+MOST: Final = 10
+
+
+@dataclass(frozen=True)
+class Match:
+    """A task whose key holds the text.
+
+    Attributes:
+        key, thread: safe to show; the thread is called as in the time line.
+        start_s, took_s: seconds, the start since that of the recording.
+        layer: its number in `Boxes.layers`.
+    """
+
+    key: str
+    thread: str
+    start_s: float
+    took_s: float
+    layer: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """How far a search is.
+
+    Attributes:
+        looked: tasks whose keys were read.
+        tasks: all of them.
+        matches: the first of those that were found, the earliest first.
+        more: whether others were found, too; nothing is looked for after that.
+    """
+
+    looked: int
+    tasks: int
+    matches: Sequence[Match]
+    more: bool = False
+
+
+def search(recording: Recording, text: str) -> Iterator[Found]:
+    """Tasks whose key holds a text, whatever its case; told again after some keys each."""
+    wanted, keys = text.strip().lower(), recording.timeline.runs["key"]
+    matches: list[Match] = []
+    for first in range(0, len(keys), _AT_ONCE):
+        texts = recording.store.keys(keys[first : first + _AT_ONCE])
+        runs = [first + i for i, key in enumerate(texts) if wanted in key.lower()]
+        matches += [_match(recording, run, texts[run - first]) for run in runs[: MOST + 1]]
+        more = len(matches) > MOST
+        some = sorted(matches[:MOST], key=lambda match: match.start_s)
+        yield Found(min(first + _AT_ONCE, len(keys)), len(keys), some, more)
+        if more:
+            return
+
+
+def _match(recording: Recording, run: int, key: str) -> Match:
+    runs, began = recording.timeline.runs, recording.timeline.region.start
+    start, stop, worker = (int(runs[name][run]) for name in ("start", "stop", "wplace"))
+    return Match(
+        safe(key, limit=200),
+        _thread(recording, worker, int(runs["thread"][run])),
+        (start - began) / 1e9,
+        (stop - start) / 1e9,
+        min(int(recording.groups.of_run[run]), MOST_LAYERS),
+    )
+
+
+def _thread(recording: Recording, worker: int, thread: int) -> str:
+    if worker < 0:
+        return "unknown"
+    runs = recording.timeline.runs
+    known = present_threads(runs["thread"][runs["wplace"] == worker])
+    number = f", thread {known.index(thread) + 1}" if thread in known else ""
+    return label_of(recording, worker) + number
+
+
+def shown(match: Match) -> dict[str, Any]:
+    """What "show me" selects: the task's layer, and its time with as much on either side."""
+    around = max(match.took_s, 1e-6)
+    start, stop = match.start_s - around, match.start_s + match.took_s + around
+    return {"layers": [match.layer], "start": start, "stop": stop}
