@@ -4,8 +4,9 @@ Run ``python benchmarks/app.py [--tasks 10000 ...] [--rounds 5] [--write FILE]``
 ``make bench-ui``. First picture: from the moment at which the page itself is loaded to the first
 drawing; zoom: from the turn of the wheel to the next drawing, the median of several. Memory is
 that of the process that serves: before a page was asked for, what it is a task beyond an app over
-ten tasks, and by how much it grows with each of five browsers at once; ``--memory`` measures it
-alone. All on one machine, without a GPU.
+ten tasks, the most while it prepared its pages, and by how much it grows with each of five browsers
+at once; idle is how much of a processor it takes while these show it and nobody does anything.
+``--memory`` measures these alone. All on one machine, without a GPU.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,8 @@ TARGETS = {1_000_000: 2.0, 5_000_000: 3.0, 10_000_000: 3.0}
 #: Browsers that look at once.
 VIEWERS = 5
 ZOOM_S, MEMORY_BYTES = 0.15, 500e6
+#: Seconds for which nobody does anything.
+IDLE_S = 20
 
 #: Notes when the wheel is turned next.
 _NOTE_TURN = (
@@ -78,18 +82,44 @@ def settled(process: psutil.Process) -> float:
     return now
 
 
-def memory(path: Path, browser: Any) -> tuple[float, float]:
-    """Bytes that the app takes over a recording, and those that each browser adds."""
+@dataclass(frozen=True)
+class Taken:
+    """What the app takes over a recording."""
+
+    alone: float
+    """Bytes before anybody looks."""
+    peak: float
+    """Bytes at most while it prepares the pages."""
+    viewer: float
+    """Bytes that each browser adds."""
+    idle: float
+    """Share of a processor while five browsers show it and nobody does anything."""
+
+
+def taken(path: Path, browser: Any) -> Taken:
+    """Measure it with five browsers at once."""
     with served(path) as (url, process):
-        alone = settled(process)
+        alone, most = settled(process), peak(process)
         pages = []
         for _ in range(VIEWERS):
             pages.append(browser.new_page())
             first_picture(pages[-1], url)
         together = settled(process)
+        before = process.cpu_times()
+        time.sleep(IDLE_S)
+        after = process.cpu_times()
         for page in pages:
             page.close()
-    return alone, (together - alone) / VIEWERS
+    busy = after.user - before.user + after.system - before.system
+    return Taken(alone, most, (together - alone) / VIEWERS, busy / IDLE_S)
+
+
+def peak(process: psutil.Process) -> float:
+    """The most bytes that a process took until now; nan where the system does not keep it."""
+    status = Path(f"/proc/{process.pid}/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    found = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
+    return float(found[0]) * 1024 if found else float("nan")
 
 
 def zoom(page: Any) -> float:
@@ -123,14 +153,16 @@ def measured(tasks: int, rounds: int, browser: Any, path: Path, base: float) -> 
     if not path.exists():
         generate(path, tasks=tasks, workers=16, threads=4, layers=10, seed=1)
     firsts, zooms = times(path, rounds, browser) if rounds else ([], [])
-    alone, more = memory(path, browser)
+    took = taken(path, browser)
     return {
         "tasks": tasks,
         "first": statistics.median(firsts or [float("nan")]),
         "zoom": statistics.median(zooms or [float("nan")]),
-        "memory": alone,
-        "per_task": (alone - base) / tasks,
-        "per_viewer": more,
+        "memory": took.alone,
+        "per_task": (took.alone - base) / tasks,
+        "peak": took.peak,
+        "per_viewer": took.viewer,
+        "idle": took.idle,
     }
 
 
@@ -138,15 +170,16 @@ def table(rows: list[dict[str, float]]) -> Iterator[str]:
     """The figures as markdown."""
     yield (
         "| tasks | first picture, s | target | zoom, s | target | server, MB | target | "
-        "bytes a task | MB a browser |"
+        "bytes a task | at most, MB | MB a browser | idle, % | target |"
     )
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
     for row in rows:
         target = TARGETS.get(int(row["tasks"]), "")
         yield (
             f"| {int(row['tasks']):,} | {row['first']:.2f} | {target} | {row['zoom']:.3f} | "
             f"{ZOOM_S} | {row['memory'] / 1e6:.0f} | {MEMORY_BYTES / 1e6:.0f} | "
-            f"{row['per_task']:.0f} | {row['per_viewer'] / 1e6:.1f} |"
+            f"{row['per_task']:.0f} | {row['peak'] / 1e6:.0f} | {row['per_viewer'] / 1e6:.1f} | "
+            f"{100 * row['idle']:.2f} | 1 |"
         )
 
 
@@ -164,7 +197,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=arguments)
         kept, rounds = given.folder or Path(folder), 0 if given.memory else given.rounds
         generate(kept / "small.stageprof", tasks=10)
-        base, _ = memory(kept / "small.stageprof", browser)
+        base = taken(kept / "small.stageprof", browser).alone
         paths = [kept / f"{n}.stageprof" for n in given.tasks]
         rows = [
             measured(n, rounds, browser, path, base)

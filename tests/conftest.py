@@ -74,14 +74,12 @@ LONG = (
     "check/test_command.py::test_data_that_goes_into_a_training_is_looked_at[(1000, 30)",
     "check/test_command.py::test_only_graver_findings_than_allowed_make_it_fail[critical",
     "check/test_command.py::test_only_graver_findings_than_allowed_make_it_fail[moderate",
+    "check/test_command.py::test_only_graver_findings_than_allowed_make_it_fail[None",
+    "check/test_command.py::test_other_forms_have_stdout_to_themselves[--markdown",
     "ci/test_samples_ci.py::test_github_keeps",
     "collectors/test_hostile.py::test_bomb_takes_neither_time_nor_memory[places]",
     "collectors/test_hostile.py::test_bomb_takes_neither_time_nor_memory[unknown columns]",
     "collectors/test_hostile.py::test_mutated_recording_is_judged",
-    "collectors/test_hostile.py::test_mutated_recording_is_refused_or_says_what_is_missing[forged-1000",
-    "collectors/test_hostile.py::test_mutated_recording_is_refused_or_says_what_is_missing[forged-1500",
-    "collectors/test_hostile.py::test_mutated_recording_is_refused_or_says_what_is_missing[spoiled-1000",
-    "collectors/test_hostile.py::test_mutated_recording_is_refused_or_says_what_is_missing[spoiled-1500",
     "compare/test_command.py::test_a_run_of_recordings_is_forgotten_one_by_one",
     "faces/test_run.py::test_child_processes_find_the_main_module[fork]",
     "faces/test_run.py::test_child_processes_find_the_main_module[forkserver]",
@@ -136,6 +134,7 @@ LONG = (
     "runtime/test_cluster.py::test_a_retired_worker_loses_nothing",
     "runtime/test_cluster.py::test_a_worker_that_joins_under_load",
     "runtime/test_cluster.py::test_many_cycles_leave",
+    "runtime/test_clients.py::test_tasks_of_two_clients_of_one_cluster_are_recorded_whoever_leaves[second",
     "runtime/test_hooks.py::test_a_worker_of_its_own_process_survives_a_broken_hook[setup]",
     "runtime/test_hooks.py::test_nor_on_the_scheduler_of_processes",
     "runtime/test_memory_of_workers.py::test_the_growth_around",
@@ -143,6 +142,7 @@ LONG = (
     "runtime/test_results.py::test_the_scheduler_of_processes_gives_the_same[some",
     "runtime/test_samples_of_places.py::test_what_a_worker_holds",
     "ui/test_app.py::test_two_who_look",
+    "ui/test_workers_page.py::test_the_page_shows_whatever_there_is[many",
 )
 #: Programs of samples/ that take longest; the others show the same, every time.
 LONG_SAMPLES = (
@@ -185,8 +185,8 @@ def _path(item: pytest.Item) -> str:
 
 
 def _is_long(item: pytest.Item, path: str) -> bool:
-    if "browser" in getattr(item, "fixturenames", ()):
-        return item.path.stem not in SEEN_ALWAYS
+    if "browser" in getattr(item, "fixturenames", ()) and item.path.stem not in SEEN_ALWAYS:
+        return True
     if f"{path}::{item.name}".startswith(LONG):
         return True
     if path.startswith("test_samples"):

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ import clusters
 import stageprof
 from benchmarks.generate import generate
 
-pytest.importorskip("jupyterlab", reason="JupyterLab is not installed")
+if find_spec("jupyterlab") is None:  # to import it takes four seconds
+    pytest.skip("JupyterLab is not installed", allow_module_level=True)
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
 from nbformat.v4 import new_code_cell, new_notebook, new_output, writes
