@@ -279,13 +279,14 @@ def test_a_worker_that_is_stopped_while_the_session_ends_stays_in_the_cluster() 
 
 
 SCHEDULER_DIES = """
-import sys, os, signal, distributed, stageprof
+import sys, os, signal, time, distributed, stageprof
 client = distributed.Client(sys.argv[1])
 def pid(): return os.getpid()
 scheduler = client.run_on_scheduler(pid)
-with stageprof.profile(sys.argv[2]):
+with stageprof.profile(sys.argv[2]) as prof:
     client.gather(client.map(lambda x: x, range(100)))
-    import time; time.sleep(0.4)
+    while prof.live.tasks[2] < 100:
+        time.sleep(0.01)
     futures = client.map(lambda x: time.sleep(0.1) or x, range(100), pure=False)
     os.kill(scheduler, signal.SIGKILL)
     try:
