@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from stageprof.attach import Attachment
-from stageprof.configuration import settings_to_show
+from stageprof.configuration import Given, settings_of, settings_to_show
 from stageprof.progress import Progress
 from stageprof_collectors.findings.settings import Settings
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.text import safe
 from stageprof_runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,17 +27,18 @@ if TYPE_CHECKING:
     from stageprof_ui.store import Store
 
 
-def store(recording: Recording, *, sources: bool = False) -> Store:
+def store(recording: Recording, given: Given = None, *, sources: bool = False) -> Store:
     """What the pages of a recording are made from, with the user's settings.
 
     Args:
         recording: what they show.
+        given: settings over the user's.
         sources: whether they show lines of the user's program; only to this machine's browser.
 
     Raises:
         UsageError: Panel and what it draws with are not installed.
     """
-    settings = _settings()
+    settings = _settings(given)
     from stageprof_ui.store import Store
 
     return Store(recording, settings, sources=sources)
@@ -65,7 +67,7 @@ def _missing(name: str | None) -> UsageError:
     )
 
 
-def _settings() -> Settings:
+def _settings(given: Given = None) -> Settings:
     """The user's settings, once it is known that the app can be shown at all.
 
     Raises:
@@ -77,7 +79,12 @@ def _settings() -> Settings:
         import panel  # noqa: F401, ICN001
     except ImportError as error:
         raise _missing(error.name) from error
-    return settings_to_show()[0]
+    if given is not None:
+        return settings_of(given)
+    settings, problem = settings_to_show()
+    if problem:
+        click.echo(safe(f"stageprof: {problem}", limit=500), err=True)
+    return settings
 
 
 def embedded(recording: Recording) -> Viewable:
@@ -92,14 +99,14 @@ def embedded(recording: Recording) -> Viewable:
     return app.embedded(made)
 
 
-def written(recording: Recording, path: str | os.PathLike[str]) -> None:
+def written(recording: Recording, path: str | os.PathLike[str], settings: Given = None) -> None:
     """Write the static report of a recording.
 
     Raises:
         UsageError: the packages for it are not installed.
         OSError: `path` cannot be written.
     """
-    made = store(recording)
+    made = store(recording, settings)
     from stageprof_ui import report
 
     Path(path).write_text(report.text(made), "utf-8")

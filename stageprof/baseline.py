@@ -21,7 +21,7 @@ import msgspec
 
 from stageprof.chosen import SUFFIX, chosen
 from stageprof.pathname import path_name
-from stageprof.private import FILE, write_text
+from stageprof.private import FILE, make_folders, write_text
 from stageprof.reading import reading
 from stageprof.recording import Recording
 from stageprof_collectors.comparison.circumstances import circumstances, program
@@ -145,7 +145,7 @@ def _text(value: object) -> str:
 
 def _kept(source: Path, folder: Path, note: Note) -> Saved:
     place = folder.joinpath(*map(path_name, note.series))
-    place.mkdir(parents=True, exist_ok=True)
+    make_folders(place)
     part = place / f".{os.getpid()}.part"
     try:
         part.unlink(missing_ok=True)

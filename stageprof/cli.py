@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -21,7 +21,32 @@ from stageprof_runtime.version import __version__
 BAD_INPUT, DEFECT, INTERRUPTED, PIPE_CLOSED = 2, 70, 130, 141
 
 
-@click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """Where whoever reads our output has gone, they end with a status that says so.
+
+    Click and rich end with 1 then, which says "regression" of a comparison.
+    """
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _unread()
+        except SystemExit as error:
+            if not isinstance(error.__context__, BrokenPipeError):
+                raise
+            _unread()
+
+
+def _unread() -> NoReturn:
+    # Flushing the rest at exit must not complain.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise click.exceptions.Exit(PIPE_CLOSED)
+
+
+@click.group(
+    cls=_Commands, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="stageprof")
 def stageprof() -> None:
     """Say where the time of a Dask computation goes, stage by stage."""
@@ -37,10 +62,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _status(stageprof.main(argv, prog_name="stageprof", standalone_mode=False))
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone; flushing the rest at exit must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
     except StageprofError as error:
         return _complain(str(error), error.status)
     except (click.ClickException, OSError) as error:  # as of a full disk behind stdout

@@ -25,6 +25,17 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         file.write(text)
 
 
+def make_folders(path: Path) -> None:
+    """Make a folder and those above it that are not there yet; nobody else may look into them.
+
+    Raises:
+        OSError, ValueError: it cannot be made.
+    """
+    for each in (*reversed(path.parents), path):
+        if not each.is_dir():
+            each.mkdir(FOLDER, exist_ok=True)
+
+
 def made_private(path: Path) -> None:
     """Take the permissions of others away from a file, or a folder and all that is in it."""
     if path.is_dir():
@@ -33,4 +44,4 @@ def made_private(path: Path) -> None:
     path.chmod(FOLDER if path.is_dir() else FILE)
 
 
-__all__ = ["FILE", "FOLDER", "made_private", "write_text"]
+__all__ = ["FILE", "FOLDER", "made_private", "make_folders", "write_text"]

@@ -6,10 +6,12 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, cast
+from typing import Any, Final, ParamSpec, Self, TypeVar, cast
 
 from stageprof.options import Options
 from stageprof.recording import Recording
@@ -20,6 +22,12 @@ from stageprof_runtime.session import Session
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+_BESIDE: Final = (
+    "stageprof: {} was called while another call of it is being recorded to its file; this call "
+    "is recorded in memory only; decorate what calls both, or leave the path out"
+)
 
 
 class profile:  # noqa: N801 (used like a function, as pyinstrument's)
@@ -64,6 +72,8 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         self._session: Session | None = None
         self._counting: Counting | None = None
         self._recording: Recording | None = None
+        #: the call of a decorated function that has the file; no lock, which cannot be pickled
+        self._writing: dict[str, object] = {}
 
     @property
     def recording(self) -> Recording:
@@ -144,7 +154,8 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop()
+        if self._session is not None:  # the block may have called `stop`
+            self.stop()
 
     async def __aenter__(self) -> Self:
         session = self._open(sys._getframe(1))
@@ -193,36 +204,35 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
 
         @functools.wraps(function)
         def recorded(*args: P.args, **kwargs: P.kwargs) -> T:
-            region = self._again(label)
-            try:
-                with region:
-                    return function(*args, **kwargs)
-            finally:
-                self._recording = region._recording
+            with self._again(label) as region, region:
+                return function(*args, **kwargs)
 
         return recorded
 
     def _awaited(self, function: Callable[..., Any], label: str) -> Callable[..., Any]:
         @functools.wraps(function)
         async def recorded(*args: Any, **kwargs: Any) -> Any:
-            region = self._again(label)
-            try:
+            with self._again(label) as region:
                 async with region:
                     return await function(*args, **kwargs)
-            finally:
-                self._recording = region._recording
 
         return recorded
 
-    def _again(self, label: str) -> profile:
-        """A region of its own for one call."""
-        return profile(
-            self._path,
-            client=self._client,
-            label=label,
-            deterministic=self._deterministic,
-            gil=self._gil,
-        )
+    @contextmanager
+    def _again(self, label: str) -> Iterator[profile]:
+        """A region of its own for one call; a call within or beside it has no file."""
+        me = object()
+        path = self._path if self._writing.setdefault("file", me) is me else None
+        if path is not self._path:
+            warnings.warn(_BESIDE.format(label), stacklevel=4)
+        more: Any = {"deterministic": self._deterministic, "gil": self._gil}
+        region = profile(path, client=self._client, label=label, **more)
+        try:
+            yield region
+        finally:
+            self._recording = region._recording
+            if self._writing.get("file") is me:
+                del self._writing["file"]
 
 
 def _label(caller: FrameType) -> str:

@@ -110,9 +110,18 @@ def module(name: str, args: Sequence[str]) -> Program:
         UsageError: there is no such module (of a submodule, only `run` can know).
     """
     here = str(Path.cwd())
-    if PathFinder.find_spec(name.partition(".")[0], [here, *sys.path]) is None:
+    top = name.partition(".")[0]
+    if PathFinder.find_spec(top, [here, *sys.path]) is None and not _found_elsewhere(top):
         raise _no_module(name)
     return Program(name, ("-m", *args), here, lambda main: _module(main, name))
+
+
+def _found_elsewhere(name: str) -> bool:
+    """Whether a finder knows it that asks no path, as those of editable installs."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def text(source: str, args: Sequence[str]) -> Program:

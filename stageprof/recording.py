@@ -55,19 +55,22 @@ class Recording(collected.Recording):
         """A sentence for each popular suspect that costs little, with its bound."""
         return super().innocence(settings_of(settings))
 
-    def report(self, path: str | os.PathLike[str]) -> None:
+    def report(self, path: str | os.PathLike[str], settings: Given = None) -> None:
         """Write all pages of the app as one HTML file that needs no server and no network.
+
+        Args:
+            path: the file; a page that is there is replaced, nothing else is.
+            settings: as for `findings`.
 
         Raises:
             UsageError: the packages of `stageprof[ui]` are not installed, or `path` cannot be
-                written.
+                written, or `settings` make no sense.
         """
         from stageprof.app import written
-        from stageprof.export.target import Format, exported
+        from stageprof.export.target import Format, exported, is_page
 
-        # A report is replaced, but no folder, which `force` would take away with its tables.
-        there = os.path.isfile(path)  # noqa: PTH113 (Path's raises where it may not look)
-        exported(Format(written, ".html"), self, Path(path), force=there)
+        form = Format(lambda of, where: written(of, where, settings), ".html")
+        exported(form, self, Path(path), force=is_page(path))
 
     def show(self, *, port: int = 0, browser: bool = True) -> None:
         """Serve the app to this machine's browser until Ctrl-C.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+from collections.abc import Iterator
 from typing import Final
 
 import click
@@ -89,13 +91,27 @@ def _checked(program: Program, looking: Looking, *, everything: bool) -> tuple[i
     main = program.prepare()
 
     def run() -> None:
-        with flight, contextlib.redirect_stdout(sys.stderr):
+        with flight, _told_apart():
             program.run(main)
 
     flight = Preflight(looking, everything=everything)
     status = status_of(run)
     off = tuple(sorted(looking.settings.off))
     return status, Checked(flight.result(), program.name, off)
+
+
+@contextlib.contextmanager
+def _told_apart() -> Iterator[None]:
+    """What the program and its children print goes to stderr: the answer has stdout to itself."""
+    with contextlib.ExitStack() as stack:
+        sys.stdout.flush()
+        with contextlib.suppress(OSError):  # one of them is closed
+            kept = os.dup(1)
+            stack.callback(os.close, kept)
+            stack.callback(os.dup2, kept, 1)
+            os.dup2(2, 1)
+        stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        yield
 
 
 def _status(checked: Checked, fail_above: str | None) -> int:

@@ -28,6 +28,7 @@ from stageprof_collectors.comparison.comparison import Compared, Options, compar
 from stageprof_collectors.comparison.measured import Measured
 from stageprof_collectors.findings.quantity import count
 from stageprof_collectors.findings.settings import Settings
+from stageprof_collectors.storage.frame import MAGIC
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import UsageError
 from stageprof_runtime.parameter import ParamType
@@ -165,8 +166,18 @@ def _check(targets: dict[str, str], html: str | None, sources: set[Path]) -> Non
         )
     for target in (*targets.values(), *([html] if html is not None else [])):
         bad = not target or "\0" in target  # which no path has
-        if target != _STDOUT and (bad or Path(os.path.realpath(target)) in sources):
+        if target == _STDOUT:
+            continue
+        if bad or Path(os.path.realpath(target)) in sources or _is_recording(target):
             raise UsageError(f"cannot write to {target!r}", expected="a file that is no recording")
+
+
+def _is_recording(target: str) -> bool:
+    try:
+        with Path(target).open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
 
 
 @contextmanager

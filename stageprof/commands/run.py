@@ -189,7 +189,7 @@ class _Region:
             if out is not None:
                 _summarize(recording, out, diagnosing)
             if self._report is not None:
-                _report(recording, self._report)
+                _report(recording, self._report, diagnosing[0])
         except KeyboardInterrupt:  # the file stays as far as it is
             return False
         return True
@@ -217,10 +217,10 @@ def _summarize(recording: Recording, out: TextIO, diagnosing: Diagnosing) -> Non
         click.echo(safe(f"stageprof: {seen}; the recording is {recording.path}", limit=500), out)
 
 
-def _report(recording: Recording, path: str) -> None:
+def _report(recording: Recording, path: str, settings: Settings) -> None:
     """Nor must a report that cannot be written."""
     try:
-        recording.report(path)
+        recording.report(path, settings)
     except Exception as error:
         click.echo(safe(f"stageprof: no report ({error})", limit=500), err=True)
 

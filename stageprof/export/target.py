@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from stageprof.private import FOLDER, made_private
+from stageprof.private import made_private
 from stageprof.recording import Recording
 from stageprof.schema import COLUMNS, MANIFEST
 from stageprof_runtime.errors import UsageError
@@ -52,11 +53,12 @@ def placed(target: Path, sources: Sequence[str | None], *, force: bool) -> Itera
         NotExported: something is there already, or the place cannot be written.
     """
     target = target.absolute()  # the name of "." is that of the folder
-    folder = target.parent / f".{target.name}.{os.getpid()}.part"
-    part = folder / target.name
+    folder = None
     try:
         _check_free(target, sources, force=force)
-        folder.mkdir(mode=FOLDER)  # nobody else sees what is in it until it is whole
+        # Nobody else sees what is in it until it is whole.
+        folder = Path(tempfile.mkdtemp(".part", f".{target.name[:100]}.", target.parent))
+        part = folder / target.name
         yield part
         made_private(part)
         _remove(target)
@@ -65,8 +67,9 @@ def placed(target: Path, sources: Sequence[str | None], *, force: bool) -> Itera
         why = getattr(error, "strerror", "") or str(error)
         raise NotExported(f"cannot write {target} ({why})", do="choose another with -o") from error
     finally:
-        with suppress(OSError, ValueError):  # it cannot be there, then
-            _remove(folder)
+        with suppress(OSError):
+            if folder is not None:
+                _remove(folder)
 
 
 def _check_free(target: Path, sources: Sequence[str | None], *, force: bool) -> None:
@@ -86,9 +89,26 @@ def _replaceable(target: Path, sources: Sequence[str | None]) -> bool:
     """`--force` must neither empty a home folder nor replace a recording that is read."""
     if target.is_dir() and not target.is_symlink():
         names = {path.name for path in target.iterdir()}
-        flat = all(name.endswith((".csv", ".parquet")) for name in names)
-        return flat or (MANIFEST in names and names <= {MANIFEST, *COLUMNS})
-    return not any(source is not None and target.samefile(source) for source in sources)
+        tables = {f"{name}{end}" for name in COLUMNS for end in (".csv", ".parquet")}
+        return names <= tables or (MANIFEST in names and names <= {MANIFEST, *COLUMNS})
+    return not any(source is not None and _same(target, source) for source in sources)
+
+
+def _same(target: Path, source: str) -> bool:
+    try:
+        return target.samefile(source)
+    except FileNotFoundError:  # what was read has been moved since
+        return False
+
+
+def is_page(path: str | os.PathLike[str]) -> bool:
+    """Whether a report that is there may be replaced: a file of HTML, or an empty one."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 (a path may make no sense)
+            begin = file.read(1000).lstrip().lower()
+    except (OSError, ValueError):
+        return False
+    return not begin or begin.startswith((b"<!doctype html", b"<html"))
 
 
 def _remove(path: Path) -> None:

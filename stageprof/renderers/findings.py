@@ -86,7 +86,8 @@ def text(summary: Summary) -> str:
 def lines(summary: Summary) -> Iterator[Text]:
     """The lines of all findings, each safe to print."""
     yield Text.assemble(("stageprof", "bold"), "  ", safe(summary.label))
-    yield Text(" · ".join((*summary.facts, count(len(summary.findings), "finding"))))
+    facts = (*summary.facts, count(len(summary.findings), "finding"))
+    yield Text(safe(" · ".join(facts), limit=1000))
     if summary.incomplete:
         yield from _block(Text(), summary.incomplete, 0, style="bold red")
     if not summary.changes and not summary.findings:

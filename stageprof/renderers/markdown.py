@@ -19,7 +19,7 @@ def text(summary: Summary) -> str:
 def _lines(summary: Summary) -> Iterator[str]:
     yield f"### stageprof: {_code(summary.label)}"
     yield ""
-    yield " · ".join(summary.facts)
+    yield safe(" · ".join(summary.facts), "prose", limit=1000)
     if summary.incomplete:
         yield ""
         yield f"**{_code(summary.incomplete, limit=300)}**"

@@ -62,7 +62,7 @@ def lines(summary: Summary) -> list[Text]:
 
 def _lines(summary: Summary, steps: int, layers: int, commands: int) -> Iterator[Text]:
     yield Text.assemble(("stageprof", "bold"), "  ", safe(summary.label))
-    yield Text(" · ".join(summary.facts))
+    yield Text(safe(" · ".join(summary.facts), limit=1000))
     if summary.incomplete:
         yield Text(safe(summary.incomplete, limit=300), style="bold red")
     yield Text()
@@ -163,5 +163,8 @@ def typed(file: str) -> str:
 
 def _short(file: str) -> str:
     """The path as one would type it here."""
-    near = os.path.relpath(file)
+    try:
+        near = os.path.relpath(file)
+    except OSError:  # the folder that we are in is gone
+        return file
     return file if near.startswith("..") else near

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 
+from stageprof.private import make_folders
 from stageprof.testing import message
 from stageprof.testing.judgement import exceeded
 from stageprof.testing.limits import Limits, limits
@@ -172,7 +173,7 @@ def _given(item: pytest.Item) -> dict[str, Any]:
 
 def _make(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folders(folder)
     except OSError as error:
         raise pytest.UsageError(
             f"--stageprof: {folder} cannot be made ({error.strerror}); choose another folder"

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from stageprof.pathname import path_name
+from stageprof.private import FILE, make_folders
 from stageprof.profile import profile
 from stageprof.recording import Recording
 from stageprof_runtime.errors import StageprofError, UsageError
@@ -67,7 +68,7 @@ class Recorder:
         """
         label = f"{self.test}::{name}" if name else self.test
         self._counts[name] += 1
-        path = self._path(label, self._counts[name])
+        path = self._placed(label, self._counts[name])
         region = profile(path, label=label)
         self.blocks.append(Block(name, region, path))
         return region
@@ -115,11 +116,23 @@ class Recorder:
                     block.path.parent.rmdir()
         self.blocks.clear()
 
+    def _placed(self, label: str, number: int) -> Path | None:
+        """As `_path`; None, which keeps it in memory, where nothing can be written there."""
+        try:
+            path = self._path(label, number)
+            if path is not None and not path.exists():
+                path.touch(FILE)
+                path.unlink()
+        except OSError as error:
+            self.problem = f"nothing was kept ({error.strerror or error})"
+            return None
+        return path
+
     def _path(self, label: str, number: int) -> Path | None:
         if self.folder is None:
             return None
         place = self.folder / folder_name(label)
-        place.mkdir(parents=True, exist_ok=True)
+        make_folders(place)
         if number == 1:  # those of an earlier run, which may have been more
             for old in place.glob("*.stageprof"):
                 if old.stem.isdecimal():

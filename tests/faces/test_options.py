@@ -34,7 +34,7 @@ def test_a_report_is_written_where_the_program_began(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
-    monkeypatch.setattr(stageprof.Recording, "report", lambda _, path: written.append(path))
+    monkeypatch.setattr(stageprof.Recording, "report", lambda _, path, __: written.append(path))
     assert main(["run", "-q", "--report", "r.html", "-c", "import os; os.chdir('/')"]) == 0
     assert written == [str(folder / "r.html")]
 
@@ -42,7 +42,7 @@ def test_a_report_is_written_where_the_program_began(
 def test_a_report_that_fails_costs_nothing_of_the_program(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fails(self: stageprof.Recording, path: str) -> None:
+    def fails(*_: object) -> None:
         raise UsageError("no room")
 
     monkeypatch.setattr(stageprof.Recording, "report", fails)

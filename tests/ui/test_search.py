@@ -52,6 +52,19 @@ def test_a_text_that_no_key_holds_finds_nothing(recording: Recording) -> None:
     assert (last.looked, last.matches, last.more) == (10_000, [], False)
 
 
+def test_an_attempt_that_never_ran_is_not_found(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stolen task has one: of it there is nothing to show."""
+    runs = recording.timeline.runs
+    taken = runs["stop"].copy()
+    taken[7] = runs["start"][7]
+    monkeypatch.setitem(runs, "stop", taken)
+    key = recording.store.keys(runs["key"][7:8])[0]
+    *_, last = search.search(recording, key)
+    assert key not in [match.key for match in last.matches]
+
+
 def test_a_page_leads_to_the_task_whose_key_was_typed(
     watched: Watched, recording: Recording
 ) -> None:

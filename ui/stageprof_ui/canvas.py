@@ -118,7 +118,7 @@ def drawn(
         data={name: [] for name in ("image", "x", "y", "dw", "dh")}, syncable=False
     )
     plot.image_rgba("image", "x", "y", "dw", "dh", source=image)
-    told = Div(text="", sizing_mode="stretch_width", disable_math=True)
+    told = Div(sizing_mode="stretch_width", disable_math=True, stylesheets=[browser.view_style()])
     drags = _tools(plot)
     _axes(plot)
     args = _args(plot, stock, image, [lines, folded], mode) | {"told": told}

@@ -92,7 +92,8 @@ class Collector:
         self, path: str | os.PathLike[str] | None, label: str = "", *, savable: bool = False
     ) -> None:
         header = describe(label)
-        self.path = None if path is None else os.fspath(path)
+        path = None if path is None else _lasting(path)
+        self.path = path
         self.live = Live()
         self._writer = None if path is None else Writer(path, header)
         #: the recording itself where there is no file
@@ -215,6 +216,14 @@ class Collector:
         self.live.now[f"{role} {name}"] = head.now
         if any(head.counts):
             self.live.counts[name] = head.counts
+
+
+def _lasting(path: str | os.PathLike[str]) -> str:
+    """The same path wherever the program goes meanwhile."""
+    try:
+        return os.path.abspath(path)  # noqa: PTH100 (no path of `pathlib` yet: it may make no sense)
+    except OSError:  # the folder that we are in is gone
+        return os.fspath(path)
 
 
 def save(path: str | os.PathLike[str], header: dict[str, Any], batches: list[bytes]) -> None:

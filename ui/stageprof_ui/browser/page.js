@@ -19,6 +19,7 @@ const page = {
   show(name) {
     const links = [...document.querySelectorAll("[data-sp-page]")];
     const known = links.some((link) => link.dataset.spPage === name);
+    if (!known && links.some((link) => link.hasAttribute("aria-current"))) return;  // "#sp-main"
     const wanted = known ? name : links[0]?.dataset.spPage;
     for (const section of document.querySelectorAll("[data-sp-view]")) {
       section.hidden = section.dataset.spView !== wanted;

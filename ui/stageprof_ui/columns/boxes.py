@@ -8,8 +8,9 @@ renderer (`browser/picture.js`) must draw, made from cumulative sums.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -53,7 +54,7 @@ class Boxes:
         offsets: uint32, first box of each row, and the end (rows + 1 entries).
         rows: what the rows are.
         layers: names of layers by index; the first is "".
-        left_out: boxes that no row had room for.
+        left_out: how many boxes no row had room for, by the kind of their row.
     """
 
     unit_ns: int
@@ -66,7 +67,7 @@ class Boxes:
     offsets: NDArray[np.uint32]
     rows: tuple[Row, ...]
     layers: tuple[str, ...] = ("",)
-    left_out: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -98,7 +99,7 @@ class Pile:
 
     def __init__(self, origin: int, end: int) -> None:
         self.rows: list[Row] = []
-        self.left_out = 0
+        self.left_out: Counter[str] = Counter()
         self._origin = origin
         self._unit = max(_UNIT_NS, -(-(end - origin) // _MOST))
         self._parts: list[_Part] = []
@@ -125,13 +126,25 @@ class Pile:
         self.rows.append(row)
         self._parts.append(tuple(c.astype(t) for c, t in zip(columns, _TYPES, strict=True)))
 
-    def add_overlapping(self, row: Row, start: Ints, stop: Ints, step: Ints) -> None:
+    def add_overlapping(
+        self,
+        row: Row,
+        start: Ints,
+        stop: Ints,
+        step: Ints | int,
+        *,
+        layer: Ints | int = 0,
+        run: Ints | int = -1,
+    ) -> None:
         """Boxes that may overlap: in as few rows below each other as hold them all."""
         level, left = levels(start.tolist(), stop.tolist())
-        self.left_out += left
+        if left:
+            self.left_out[row.kind] += left
+        columns = [np.broadcast_to(np.asarray(c), len(start)) for c in (step, layer, run)]
         for i in range(int(level.max(initial=-1)) + 1):
             mine = level == i
-            self.add(row, start[mine], stop[mine], step[mine])
+            what, layers, runs = (column[mine] for column in columns)
+            self.add(row, start[mine], stop[mine], what, layer=layers, run=runs)
 
     def boxes(self, layers: Sequence[str] = ("",)) -> Boxes:
         """All that was added."""
@@ -141,7 +154,7 @@ class Pile:
         )
         offsets = np.cumsum([0, *(len(part[0]) for part in self._parts)]).astype(np.uint32)
         columns = start, length, step, layer, gil, run, offsets
-        return Boxes(self._unit, *columns, tuple(self.rows), tuple(layers), self.left_out)
+        return Boxes(self._unit, *columns, tuple(self.rows), tuple(layers), dict(self.left_out))
 
 
 def levels(start: Iterable[int], stop: Iterable[int]) -> tuple[Ints, int]:
@@ -161,6 +174,16 @@ def levels(start: Iterable[int], stop: Iterable[int]) -> tuple[Ints, int]:
             level[i] = heapq.heappop(free)
             heapq.heappush(busy, (end, int(level[i])))
     return level, int((level < 0).sum())
+
+
+def union(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
+    """The instants that at least one of some intervals covers, as disjoint intervals in order."""
+    order = np.argsort(start, kind="stable")
+    a, b = start[order], np.maximum.accumulate(stop[order]) if len(start) else stop
+    first = np.append(True, a[1:] > b[:-1])[: len(a)]
+    heads = np.flatnonzero(first)
+    ends = np.append(heads[1:] - 1, len(a) - 1) if len(a) else heads
+    return a[heads], b[ends]
 
 
 def picture(

@@ -52,38 +52,52 @@ class Found:
 
 def search(recording: Recording, text: str) -> Iterator[Found]:
     """Tasks whose key holds a text, whatever its case; told again after some keys each."""
-    wanted, keys = text.strip().lower(), recording.timeline.runs["key"]
+    wanted, runs = text.strip().lower(), recording.timeline.runs
+    keys, ran = runs["key"], runs["stop"] > runs["start"]  # not those that were taken back before
+    threads = Threads(recording)
     matches: list[Match] = []
     for first in range(0, len(keys), _AT_ONCE):
         texts = recording.store.keys(keys[first : first + _AT_ONCE])
-        runs = [first + i for i, key in enumerate(texts) if wanted in key.lower()]
-        matches += [_match(recording, run, texts[run - first]) for run in runs[: MOST + 1]]
+        found = [first + i for i, key in enumerate(texts) if wanted in key.lower()]
+        some = [run for run in found if ran[run]][: MOST + 1]
+        matches += [_match(recording, threads, run, texts[run - first]) for run in some]
         more = len(matches) > MOST
-        some = sorted(matches[:MOST], key=lambda match: match.start_s)
-        yield Found(min(first + _AT_ONCE, len(keys)), len(keys), some, more)
+        told = sorted(matches[:MOST], key=lambda match: match.start_s)
+        yield Found(min(first + _AT_ONCE, len(keys)), len(keys), told, more)
         if more:
             return
 
 
-def _match(recording: Recording, run: int, key: str) -> Match:
+class Threads(dict[int, list[int]]):
+    """The threads of each worker, found when they are first asked for."""
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__()
+        self._recording = recording
+
+    def __missing__(self, worker: int) -> list[int]:
+        runs = self._recording.timeline.runs
+        found = present_threads(runs["thread"][runs["wplace"] == worker])
+        return self.setdefault(worker, found)
+
+    def name(self, worker: int, thread: int) -> str:
+        """A thread as it is called in the time line."""
+        if worker < 0:
+            return "unknown"
+        number = f", thread {self[worker].index(thread) + 1}" if thread in self[worker] else ""
+        return label_of(self._recording, worker) + number
+
+
+def _match(recording: Recording, threads: Threads, run: int, key: str) -> Match:
     runs, began = recording.timeline.runs, recording.timeline.region.start
     start, stop, worker = (int(runs[name][run]) for name in ("start", "stop", "wplace"))
     return Match(
         safe(key, limit=200),
-        _thread(recording, worker, int(runs["thread"][run])),
+        threads.name(worker, int(runs["thread"][run])),
         (start - began) / 1e9,
         (stop - start) / 1e9,
         min(int(recording.groups.of_run[run]), MOST_LAYERS),
     )
-
-
-def _thread(recording: Recording, worker: int, thread: int) -> str:
-    if worker < 0:
-        return "unknown"
-    runs = recording.timeline.runs
-    known = present_threads(runs["thread"][runs["wplace"] == worker])
-    number = f", thread {known.index(thread) + 1}" if thread in known else ""
-    return label_of(recording, worker) + number
 
 
 def shown(match: Match) -> dict[str, Any]:

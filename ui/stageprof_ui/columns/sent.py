@@ -32,7 +32,7 @@ def columns(boxes: Boxes, kept: Callable[[Any], Any] = lambda column: column) ->
     """Boxes as `browser/boxes.js` reads them; `kept` of the columns that are made for it."""
     names = ("length", "step", "layer", "gil", "offsets")
     # The number of a run leads to its key; where keys are too many to be sent, to nothing.
-    run = boxes.run if len(boxes) <= KEYS else np.minimum(boxes.run, 0)
+    run = boxes.run if boxes.run.max(initial=-1) < KEYS else np.minimum(boxes.run, 0)
     grown = {"start": [kept(steps(boxes.start))], "run": [kept(steps(run))]}
     return {"unit_ns": [boxes.unit_ns]} | grown | {name: [getattr(boxes, name)] for name in names}
 

@@ -16,7 +16,7 @@ from stageprof_collectors.findings.innocence import gil_seen
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_runtime.stage import STEP
-from stageprof_ui.columns.boxes import Boxes, Pile, Row
+from stageprof_ui.columns.boxes import Boxes, Pile, Row, union
 
 _COMPUTE: Final = STEP["compute"]
 _TRANSFER: Final = STEP["data.transfer"]
@@ -37,7 +37,7 @@ class Line:
     rows: tuple[int, ...]
     #: relative to that of a thread
     height: float = 1.0
-    #: the process that it belongs to; lines of one can be folded into the first of them
+    #: what its process is called, as no other is: its lines can be folded into the first of them
     parent: str = ""
 
 
@@ -54,10 +54,11 @@ def boxes(recording: Recording) -> Boxes:
     groups = recording.groups
     layer, gil = np.minimum(groups.of_run, MOST_LAYERS), _tenths(recording)
     runs, spans = (by_place(recording.timeline, name) for name in ("runs", "spans"))
+    called = labels(recording)
     for place in _working(recording):
-        _worker(pile, recording, place, runs(place), layer, gil)
-        _others(pile, recording, place, runs(place), spans(place))
-    _unseen(pile, recording)
+        _worker(pile, recording, (place, called[place]), runs(place), layer, gil)
+        _others(pile, recording, (place, called[place]), runs(place), spans(place))
+    _unseen(pile, recording, layer)
     return pile.boxes([row.layer for row in groups.rows[: MOST_LAYERS + 1]])
 
 
@@ -90,20 +91,22 @@ def _process(pile: Pile, recording: Recording, place: int, role: str) -> None:
 
 
 def _worker(
-    pile: Pile, recording: Recording, place: int, mine: Ints, layer: Ints, gil: Ints
+    pile: Pile, recording: Recording, worker: tuple[int, str], mine: Ints, layer: Ints, gil: Ints
 ) -> None:
     """The rows of a worker's threads."""
     threads, lanes = recording.timeline.runs["thread"][mine], recording.lanes
-    name = label_of(recording, place)
+    place, name = worker
     for i, thread in enumerate(present_threads(threads)):
         row = Row(f"{name}, thread {i + 1}", place, THREAD, thread)
         on = mine[threads == thread]
         _thread(pile, row, recording, on, lanes.exact(place, thread), layer, gil)
 
 
-def _others(pile: Pile, recording: Recording, place: int, mine: Ints, spans: Ints) -> None:
+def _others(
+    pile: Pile, recording: Recording, worker: tuple[int, str], mine: Ints, spans: Ints
+) -> None:
     """The other rows of a worker: what it moved, spilled and loaded, and who waited."""
-    name = label_of(recording, place)
+    place, name = worker
     _soft(pile, recording, Row(f"{name}, transfers", place, "transfer"), (_TRANSFER,), spans)
     _soft(pile, recording, Row(f"{name}, spilling", place, "spill"), _SPILL, spans)
     _lane(pile, Row(f"{name}, pickling", place, "bytes"), recording.lanes.bytes_work(place))
@@ -157,7 +160,7 @@ def _waiting(pile: Pile, row: Row, recording: Recording, mine: Ints) -> None:
         pile.add(row, start, stop, _WAIT)
 
 
-def _unseen(pile: Pile, recording: Recording) -> None:
+def _unseen(pile: Pile, recording: Recording, layer: Ints) -> None:
     """Tasks that no worker told of, by what the scheduler saw of them.
 
     Of workers that were not instrumented; of others those that still run, or were lost with them.
@@ -171,29 +174,14 @@ def _unseen(pile: Pile, recording: Recording) -> None:
         address = recording.store.strings[worker]
         name = safe(address) if address else "tasks not seen"
         why = "seen by the scheduler only" if address in told else "not instrumented"
-        steps = np.full(len(mine), _COMPUTE, np.int64)
-        pile.add_overlapping(
-            Row(f"{name} ({why})", -1, THREAD),
-            runs["start"][mine],
-            runs["stop"][mine],
-            steps,
-        )
+        row, start, stop = Row(f"{name} ({why})", -1, THREAD), runs["start"], runs["stop"]
+        pile.add_overlapping(row, start[mine], stop[mine], _COMPUTE, layer=layer[mine], run=mine)
 
 
 def _lane(pile: Pile, row: Row, lane: Lane) -> None:
     if lane:
         start, stop, step = np.array([(a, b, w.step) for a, b, w in lane], np.int64).T
         pile.add(row, start, stop, step)
-
-
-def union(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
-    """The instants that at least one of some intervals covers, as disjoint intervals in order."""
-    order = np.argsort(start, kind="stable")
-    a, b = start[order], np.maximum.accumulate(stop[order]) if len(start) else stop
-    first = np.append(True, a[1:] > b[:-1])[: len(a)]
-    heads = np.flatnonzero(first)
-    ends = np.append(heads[1:] - 1, len(a) - 1) if len(a) else heads
-    return a[heads], b[ends]
 
 
 def _tenths(recording: Recording) -> Ints:
@@ -235,12 +223,23 @@ def present_threads(threads: Ints) -> list[int]:
 
 
 def label_of(recording: Recording, place: int) -> str:
-    """What a process is called: a worker's name where it has one, else its address."""
-    where = recording.store.places[place]
-    if where.role != "worker":
-        return where.role
-    known = recording.worker_names.get(where.name, "")
-    return safe(f"worker {known}" if known else where.name)
+    """What a process is called; no other is called so."""
+    return labels(recording)[place]
+
+
+def labels(recording: Recording) -> list[str]:
+    """What each process is called, by its place: those of one name are numbered from the second."""
+    names, found = recording.worker_names, dict.fromkeys(())
+    for where in recording.store.places:
+        known = names.get(where.name, "")
+        own = safe(f"worker {known}" if known else where.name)
+        first = label = own if where.role == "worker" else where.role
+        number = 1
+        while label in found:
+            number += 1
+            label = f"{first} ({number})"
+        found[label] = None
+    return list(found)
 
 
 # -- lines ----------------------------------------------------------------------------------------
@@ -253,17 +252,23 @@ def lines(found: Boxes) -> list[Line]:
         if row.kind in ("path", "path here", "client", "scheduler"):
             continue
         height = 1.0 if row.kind == THREAD else 0.65  # so that each has room for its name
-        out.append(Line(row.label, (i,), height, row.label.partition(",")[0]))
+        out.append(Line(row.label, (i,), height, _process_of(row)))
     return out
 
 
 def folded(found: Boxes) -> list[Line]:
     """One line per process: all its threads together."""
-    by_parent: dict[str, list[int]] = {}
+    by_process: dict[tuple[int, str], list[int]] = {}
     for i, row in enumerate(found.rows):
         if row.kind == THREAD:
-            by_parent.setdefault(row.label.partition(",")[0], []).append(i)
-    return [Line(name, tuple(rows), 1.0, name) for name, rows in by_parent.items()]
+            by_process.setdefault((row.place, _process_of(row)), []).append(i)
+    return [Line(name, tuple(rows), 1.0, name) for (_, name), rows in by_process.items()]
+
+
+def _process_of(row: Row) -> str:
+    """What a row's process is called: its label up to the last comma, for a name may hold some."""
+    name, _, what = row.label.rpartition(", ")
+    return name if row.place >= 0 or what.startswith("thread ") else row.label
 
 
 def waterfall(found: Boxes) -> list[Line]:
