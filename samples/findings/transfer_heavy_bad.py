@@ -1,7 +1,7 @@
 """Finding: transfer-heavy.
 
-One worker loads images one after another and the other measures them, as if they were machines for
-two jobs: all images travel.
+Of two cameras each has a worker that loads its images one after another and another that measures
+them, as if they were machines for two jobs: all images travel.
 """
 
 from __future__ import annotations
@@ -25,15 +25,17 @@ def reduced(image: np.ndarray) -> float:
 
 
 def main(client: Client) -> None:
-    """The brightness of the last image."""
-    one, other = client.scheduler_info(n_workers=-1)["workers"]
-    brightness = delayed(0.0)
+    """The brightness of the last image of each camera."""
+    workers = list(client.scheduler_info(n_workers=-1)["workers"])
+    brightness = [delayed(0.0), delayed(0.0)]
     for number in range(IMAGES):
-        with dask.annotate(workers=[one]):
-            image = delayed(loaded)(number, brightness)
-        with dask.annotate(workers=[other]):
-            brightness = delayed(reduced)(image)
-    print(f"{client.compute(brightness, optimize_graph=False).result():.6f}")
+        camera = number % 2
+        with dask.annotate(workers=[workers[camera]]):
+            image = delayed(loaded)(number, brightness[camera])
+        with dask.annotate(workers=[workers[1 - camera]]):
+            brightness[camera] = delayed(reduced)(image)
+    for future in client.compute(brightness, optimize_graph=False):
+        print(f"{future.result():.6f}")
 
 
 if __name__ == "__main__":

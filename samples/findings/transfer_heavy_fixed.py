@@ -28,11 +28,13 @@ def reduced_of_loaded(number: int, before: float) -> float:
 
 
 def main(client: Client) -> None:
-    """The brightness of the last image."""
-    brightness = delayed(0.0)
+    """The brightness of the last image of each camera."""
+    brightness = [delayed(0.0), delayed(0.0)]
     for number in range(IMAGES):
-        brightness = delayed(reduced_of_loaded)(number, brightness)
-    print(f"{client.compute(brightness, optimize_graph=False).result():.6f}")
+        camera = number % 2
+        brightness[camera] = delayed(reduced_of_loaded)(number, brightness[camera])
+    for future in client.compute(brightness, optimize_graph=False):
+        print(f"{future.result():.6f}")
 
 
 if __name__ == "__main__":
