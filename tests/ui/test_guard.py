@@ -114,3 +114,21 @@ def test_it_listens_on_this_machine_only(app: App) -> None:
 
     mine = [c for c in psutil.Process().net_connections("tcp") if c.laddr.port == app.port]
     assert {c.laddr.ip for c in mine} == {"127.0.0.1"}
+
+
+def test_what_a_browser_is_started_with_opens_the_app_once(app: App) -> None:
+    """For whoever else uses the machine sees the arguments of every process."""
+    ticket = app.ticket()
+    assert ticket != app.url
+    path = ticket.partition(str(app.port))[2]
+    answers = [asked(app, path) for _ in range(2)]
+    assert answers == [302, 403]
+    assert asked(app, app.url.partition(str(app.port))[2]) == 302
+
+
+def asked(app: App, path: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", app.port, timeout=30)
+    connection.request("GET", path)
+    status = connection.getresponse().status
+    connection.close()
+    return status

@@ -32,24 +32,31 @@ class App:
 
     def __init__(self, page: Callable[[], Any], port: int = 0) -> None:
         self._token = secrets.token_urlsafe(24)
+        self._once: set[str] = set()
         _free(port)
         # In a thread of its own, for a server takes the loop that runs where it is made: in a
         # notebook that is the kernel's.
         with ThreadPoolExecutor(1, "stageprof-app") as pool:
             self._server = pool.submit(_made, page, port).result()
         self.port = int(self._server.port or 0)
-        guard(self._server._tornado, self._token, self.port)
+        guard(self._server._tornado, self._token, self.port, self._once)
 
     @property
     def url(self) -> str:
         """The address to open, with the token."""
         return f"http://{ADDRESS}:{self.port}/?token={self._token}"
 
+    def ticket(self) -> str:
+        """An address that opens it once: all who use this machine see a browser's arguments."""
+        once = secrets.token_urlsafe(24)
+        self._once.add(once)
+        return f"http://{ADDRESS}:{self.port}/?token={once}"
+
     def run(self, *, browser: bool = False) -> None:
         """Serve until `stop` or Ctrl-C."""
         self._server.start()
         if browser:
-            threading.Thread(target=webbrowser.open, args=(self.url,), daemon=True).start()
+            threading.Thread(target=webbrowser.open, args=(self.ticket(),), daemon=True).start()
         try:
             self._server.io_loop.start()
         finally:
