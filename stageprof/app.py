@@ -135,6 +135,15 @@ def _prepare(made: Store) -> None:
         made.prepare(progress)
 
 
+def _made(one: Store) -> None:
+    """All that its pages need; the rest of the memory is given back."""
+    from stageprof_ui.app import prepare
+
+    one.prepare()
+    prepare(one)
+    one.recording.forget()
+
+
 def compared(recordings: Sequence[Recording], *, port: int = 0) -> App:
     """The app of several recordings, the first of which the others are compared with.
 
@@ -162,7 +171,7 @@ def listed(folder: str, *, port: int = 0) -> Iterator[App]:
         UsageError: as `served`, or the folder cannot be read.
     """
     settings = _settings()
-    from stageprof_ui.app import asked, page, recordings, refusal
+    from stageprof_ui.app import asked, opening, page, recordings, refusal
     from stageprof_ui.server import App
     from stageprof_ui.shelf import Shelf
 
@@ -170,7 +179,8 @@ def listed(folder: str, *, port: int = 0) -> Iterator[App]:
         if not (name := asked()):
             return recordings(shelf)
         try:
-            return page(shelf.store(name), back=True)
+            found = shelf.made(name, _made)
+            return opening(name) if found is None else page(found, back=True)
         except Exception as error:  # the file may come from anybody
             return refusal(str(error) or type(error).__name__)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from stageprof_ui import words
 from stageprof_ui.columns import library
 from stageprof_ui.columns.library import Content, Entry, Head, Line
 from stageprof_ui.shelf import Shelf
+from stageprof_ui.store import Store
 from ui.conftest import Watched, overhang
 
 Generated = Callable[[int], Path]
@@ -99,6 +101,29 @@ def test_a_recording_is_opened_by_its_name_and_kept(shelf: Shelf) -> None:
     store = shelf.store("whole.stageprof")
     assert store.recording.wall > 0
     assert shelf.store("whole.stageprof") is store
+
+
+def test_pages_are_made_by_a_thread_once_and_nobody_waits_for_them_long(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop that asks is that of everybody who looks."""
+    monkeypatch.setattr(shelves, "SOON_S", 0.01)
+    go, made = threading.Event(), []
+
+    def make(store: Store) -> None:
+        made.append(threading.current_thread().name)
+        assert go.wait(30)
+
+    assert shelf.made("whole.stageprof", make) is None
+    assert shelf.made("whole.stageprof", make) is None
+    go.set()
+    monkeypatch.setattr(shelves, "SOON_S", 30)
+    store = shelf.made("whole.stageprof", make)
+    assert store is shelf.made("whole.stageprof", make) is shelf.store("whole.stageprof")
+    assert made == ["stageprof-open"]
+    for _ in range(2):
+        with pytest.raises(UsageError):
+            shelf.made("nothing.stageprof", make)
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,13 @@ def refusal(why: str) -> pn.Template:
     return framed(views, "This recording cannot be shown", "", back=True)
 
 
+def opening(name: str) -> pn.Template:
+    """What is shown of a recording that is being opened; it asks again."""
+    text = "This recording is being opened; its pages follow as soon as they are made."
+    views = [("message", "Recording", html("message", {"text": text}))]
+    return framed(views, name, "", back=True, again=True)
+
+
 def asked() -> str:
     """Which recording the address asks for; "" if none, and never more than a text."""
     values = pn.state.session_args.get("recording") or [b""]
@@ -133,6 +140,7 @@ def framed(
     trouble: str = "",
     policy: str = "",
     back: bool = False,
+    again: bool = False,
 ) -> pn.Template:
     """Views, each with its name in the address and its title, in the frame of the app."""
     frame = pn.Template(browser.frame())
@@ -148,6 +156,7 @@ def framed(
         "script": browser.script(),
         "policy": policy,
         "back": back,
+        "again": again,
         # Neither is fetched from anywhere, and there is none.
         "apple_icon": "",
         "app_favicon": "",

@@ -6,9 +6,11 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Final, Self
+from weakref import WeakSet
 
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.recording import Recording
@@ -24,6 +26,8 @@ PATIENCE_S: Final = 2.0
 SETTLED_S: Final = 2.0
 #: Recordings that are kept open because a page may be asked for again.
 OPEN: Final = 3
+#: Seconds that a page is waited for before it says that the recording is being opened.
+SOON_S: Final = 0.5
 
 
 class Shelf:
@@ -44,6 +48,9 @@ class Shelf:
         self._heads: dict[str, tuple[Entry, Head]] = {}
         self._contents: dict[str, tuple[Entry, Content]] = {}
         self._open: OrderedDict[Entry, Store] = OrderedDict()
+        #: those that a thread works on, by name, and those whose pages are made
+        self._making: dict[str, Future[Store]] = {}
+        self._finished: WeakSet[Store] = WeakSet()
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="stageprof-shelf", daemon=True)
@@ -93,6 +100,38 @@ class Shelf:
             while len(self._open) > OPEN:
                 self._open.popitem(last=False)
             return self._open[entry]
+
+    def made(self, name: str, make: Callable[[Store], object]) -> Store | None:
+        """The recording of a name, once a thread has made its pages; None until then.
+
+        Args:
+            name: as for `store`.
+            make: makes what pages need.
+
+        Raises:
+            UsageError, NotARecording, NewerRecording, DamagedRecording: as `store`.
+        """
+        making = self._making.get(name)
+        if making is None:
+            making = self._making[name] = Future()
+            job = threading.Thread(target=self._make, args=(name, make, making), daemon=True)
+            job.name = "stageprof-open"
+            job.start()
+        wait([making], SOON_S)
+        if not making.done():
+            return None
+        del self._making[name]
+        return making.result()
+
+    def _make(self, name: str, make: Callable[[Store], object], making: Future[Store]) -> None:
+        try:
+            store = self.store(name)
+            if store not in self._finished:
+                make(store)
+                self._finished.add(store)
+            making.set_result(store)
+        except BaseException as error:  # whoever asked for it is told
+            making.set_exception(error)
 
     def _opened(self, entry: Entry) -> Recording:
         path = self.folder / entry.name
