@@ -104,6 +104,8 @@ def _same(target: Path, source: str) -> bool:
 def is_page(path: str | os.PathLike[str]) -> bool:
     """Whether a report that is there may be replaced: a file of HTML, or an empty one."""
     try:
+        if not os.path.isfile(path):  # noqa: PTH113 (a pipe would wait for a writer)
+            return False
         with open(path, "rb") as file:  # noqa: PTH123 (a path may make no sense)
             begin = file.read(1000).lstrip().lower()
     except (OSError, ValueError):

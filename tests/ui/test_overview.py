@@ -25,7 +25,7 @@ def forms(**fields: Any) -> dict[str, str]:
     one = replace(found("embedded-object", 5.4, 6.1), **fields)
     summary = replace(summarize(recording), findings=(one,))
     whole = {
-        "app": html("cards", **overview.findings(recording, summary)),
+        "app": html("cards", app="a", **overview.findings(recording, summary)),
         "notebook": notebook.html(summary),
         "markdown": markdown.text(summary),
         "terminal": findings.text(summary),

@@ -144,7 +144,7 @@ def test_a_report_is_replaced_by_a_new_one(
     generated: Callable[[int], Path], tmp_path: Path
 ) -> None:
     page = tmp_path / "r.html"
-    page.write_text("an older one")
+    page.write_text("<!doctype html>an older one")
     stageprof.open(generated(1_000)).report(page)
     assert "<html" in page.read_text("utf-8")
     assert list(tmp_path.iterdir()) == [page]

@@ -133,6 +133,33 @@ def test_transfers_are_summed_by_pair() -> None:
     assert "8.0 MB in 3 fetches" in transfers.of_transfers(found)
 
 
+def test_workers_of_one_name_have_cells_of_their_own() -> None:
+    made = moved()
+    made.named(0, "a")
+    made.named(2, "a")
+    made.sent(2, 1, 0, 100, 4 * MB)
+    found = paired(made)
+    assert found[["from", "to", "bytes"]].to_numpy().tolist() == [
+        ["worker a", "worker 11", 6 * MB],
+        ["worker a (2)", "worker 11", 4 * MB],
+        ["worker a (2)", "worker a", 2 * MB],
+    ]
+    cells = transfers.matrix(found).cells
+    assert not cells.duplicated(["x", "y"]).any()
+
+
+def test_workers_that_cannot_be_told_apart_are_summed_up() -> None:
+    made = moved()
+    for worker in (0, 2):
+        made.named(worker, "a")
+        made.sent(worker, 1, 0, 100, 4 * MB)
+        del made._rows[made._workers[worker]]
+    found = paired(made)
+    assert found[["from", "to", "bytes", "fetches"]].to_numpy().tolist() == [
+        ["worker a", "worker 11", 14 * MB, 4]
+    ]
+
+
 def test_the_map_has_the_workers_with_most_bytes() -> None:
     drawn = transfers.matrix(paired(moved()), most=2)
     assert (drawn.names, drawn.left_out) == (["worker 10", "worker 11"], 1)

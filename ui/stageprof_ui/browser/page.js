@@ -49,7 +49,7 @@ const page = {
   press(button) {
     const asked = button.dataset;
     if (asked.spCopy !== undefined) return copy(button);
-    const mine = Object.values(apps);
+    const mine = Object.values(apps).filter(({ name }) => (asked.spApp ?? name) === name);
     if (asked.spStage !== undefined) {
       mine.forEach(({ selection }) => selection.change({
         stage: selection.stage === asked.spStage ? "" : asked.spStage }));

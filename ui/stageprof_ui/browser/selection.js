@@ -21,13 +21,19 @@ class Selection {
 
   change(what) {
     Object.assign(this, what);
-    everywhere("[data-sp-legend]").forEach((list) => {
+    this.own("[data-sp-legend]").forEach((list) => {
       list.hidden = list.dataset.spLegend !== this.mode;
     });
-    everywhere("[data-sp-stage]").forEach((button) => {
+    this.own("[data-sp-stage]").forEach((button) => {
       button.setAttribute("aria-pressed", String(button.dataset.spStage === this.stage));
     });
     for (const listener of this.listeners) listener(this);
+  }
+
+  // All elements of a selector, but for those that say that they are another app's.
+  own(selector) {
+    const name = Object.values(apps).find(({ selection }) => selection === this)?.name;
+    return everywhere(selector).filter(({ dataset }) => (dataset.spApp ?? name) === name);
   }
 
   // Search by key, layer, prefix or line of code.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Final
 
 import numpy as np
@@ -229,16 +230,13 @@ def label_of(recording: Recording, place: int) -> str:
 
 def labels(recording: Recording) -> list[str]:
     """What each process is called, by its place: those of one name are numbered from the second."""
-    names, found = recording.worker_names, dict.fromkeys(())
+    found: dict[str, None] = {}
     for where in recording.store.places:
-        known = names.get(where.name, "")
+        known = recording.worker_names.get(where.name, "")
         own = safe(f"worker {known}" if known else where.name)
-        first = label = own if where.role == "worker" else where.role
-        number = 1
-        while label in found:
-            number += 1
-            label = f"{first} ({number})"
-        found[label] = None
+        first = own if where.role == "worker" else where.role
+        again = (f"{first} ({number})" for number in count(2))  # unless another is called so
+        found[next(label for label in chain([first], again) if label not in found)] = None
     return list(found)
 
 

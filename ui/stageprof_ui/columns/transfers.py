@@ -11,7 +11,7 @@ import pandas as pd
 from stageprof_collectors.findings.quantity import count, seconds, size
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.stage import STEP
-from stageprof_ui.columns.series import natural, worker_label
+from stageprof_ui.columns.series import natural, processes, worker_label
 
 #: Workers of a picture; the names of more cannot be read.
 MATRIX: Final = 30
@@ -53,10 +53,20 @@ def pairs(recording: Recording, names: dict[str, str]) -> pd.DataFrame:
             "fetches": np.bincount(of, minlength=len(different)),
         }
     )
+    shown = _shown({*frame["from"], *frame["to"]}, recording, names)
+    frame = frame.assign(**{end: [shown[a] for a in frame[end]] for end in ("from", "to")})
     frame = frame.groupby(["from", "to"], as_index=False)[["bytes", "seconds", "fetches"]].sum()
-    frame = frame.sort_values("bytes", ascending=False, ignore_index=True)
-    shown = {address: worker_label(address, names) for address in {*frame["from"], *frame["to"]}}
-    return frame.assign(**{end: [shown[a] for a in frame[end]] for end in ("from", "to")})
+    return frame.sort_values("bytes", ascending=False, ignore_index=True)
+
+
+def _shown(addresses: set[str], recording: Recording, names: dict[str, str]) -> dict[str, str]:
+    """What workers are called; those seen as on the rest of the page, where no two are alike."""
+    found = {address: worker_label(address, names) for address in addresses}
+    seen = zip(recording.store.places, processes(recording, names), strict=True)
+    for place, process in reversed([*seen]):  # of lives at one address the first
+        if place.role == "worker" and place.name in found:
+            found[place.name] = process.label
+    return found
 
 
 def _sums(of: Any, weights: Any, n: int) -> Any:

@@ -16,8 +16,8 @@ from stageprof_ui.views.html import html
 def view(store: Store, stock: Stock) -> pn.Column:
     """Stage bar and cards first, then the waterfall."""
     return pn.Column(
-        html("stages", overview.stages(store.summary)),
-        html("cards", store.cards),
+        html("stages", overview.stages(store.summary) | {"app": stock.name}),
+        html("cards", store.cards | {"app": stock.name}),
         waterfall(store, stock),
         sizing_mode="stretch_width",
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import panel as pn
 from bokeh.models.widgets import RadioButtonGroup, TextInput, Toggle
 
+from stageprof_collectors.findings.quantity import count
 from stageprof_ui import browser
 from stageprof_ui.canvas import Drawn, Stock, drawn
 from stageprof_ui.columns import tables, timeline
@@ -18,6 +20,12 @@ from stageprof_ui.views.search import Search
 #: Above this many lines processes are folded at first.
 _FOLDED_ABOVE = 40
 _MODES = ("layer", "stage", "gil")
+#: By the kind of a row: what it has no room for, more of that, and what counts it all the same.
+_LEFT_OUT: Final = {
+    timeline.THREAD: ("task", " that only the scheduler told of", "the table of layers counts all"),
+    "transfer": ("transfer", "", "the table of transfers counts all"),
+    "spill": ("step", " of spilling or loading", "they are left out of this picture"),
+}
 
 
 def view(store: Store, stock: Stock) -> pn.Column:
@@ -29,13 +37,30 @@ def view(store: Store, stock: Stock) -> pn.Column:
     shown = (folded, lines) if fold else (lines, folded)
     whole = drawn(stock, shown[0], folded=shown[1], label="Tasks of each worker thread over time")
     return pn.Column(
-        html("timeline", {"left_out": store.boxes.left_out}),
+        html("timeline", {"left_out": left_out(store.boxes.left_out)}),
         *_controls(store, whole, fold=fold, ask=stock.served and tables.too_many(store.recording)),
-        html("legend", {"legends": tables.legends(store.tables), "gil": store.holds.said}),
+        html("legend", _legend(store, stock)),
         whole.plot,
         whole.told,
         sizing_mode="stretch_width",
     )
+
+
+def left_out(counts: Mapping[str, int]) -> list[str]:
+    """What the picture has no room for, a sentence for each kind of row."""
+    said = (
+        (count(number, _LEFT_OUT[kind][0]), *_LEFT_OUT[kind][1:]) for kind, number in counts.items()
+    )
+    return [
+        f"{what}{told} overlapped too many others to have a row of their own; {where}."
+        for what, told, where in said
+    ]
+
+
+def _legend(store: Store, stock: Stock) -> dict[str, Any]:
+    """What the colours mean, and whose choice of them it follows."""
+    legends = tables.legends(store.tables)
+    return {"legends": legends, "gil": store.holds.said, "app": stock.name}
 
 
 def _controls(store: Store, whole: Drawn, *, fold: bool, ask: bool) -> list[Any]:
