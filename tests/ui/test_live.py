@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,11 +30,11 @@ from stageprof_runtime.batch import pack
 from stageprof_runtime.errors import RecordingNotWritable, UsageError
 from stageprof_runtime.event import ASSIGN, MARK, NO_CAUSE, RUN, Place
 from stageprof_ui import live
-from stageprof_ui.app import following
+from stageprof_ui.app import PAGES, following
 from stageprof_ui.columns import timeline
 from stageprof_ui.columns.growth import UNIT_NS, Growth
 from stageprof_ui.columns.library import when
-from stageprof_ui.live import Run
+from stageprof_ui.live import Run, Snapshot
 from stageprof_ui.server import App
 from stageprof_ui.views.live import MOST, Viewer
 from ui.conftest import Watched
@@ -312,6 +314,46 @@ def test_an_end_that_fails_is_said(tmp_path: Path) -> None:
         assert "\\x1b" in run.status()["trouble"]
 
 
+@pytest.mark.usefixtures("quick")
+def test_an_end_that_fails_is_still_said_when_the_last_snapshot_was_made(
+    tmp_path: Path, generated: Generated
+) -> None:
+    collector = Collector(None, savable=True)
+
+    def end() -> None:
+        collector.close()
+        raise OSError("no end")
+
+    with Run(collector, alive=lambda: True, end=end, folder=tmp_path) as run:
+        for batch in batches(generated(1_000)):
+            collector.take(batch)
+        run.stop()
+        until(lambda: run.latest and run.latest.store.recording.complete)
+    assert "no end" in run.trouble
+
+
+def test_a_gap_is_said_beside_what_else_is_wrong(
+    collector: Collector, tmp_path: Path, generated: Generated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = a_run(collector, tmp_path)
+    feed(run, collector, generated(1_000))
+
+    def fails(*_: object) -> None:
+        raise ValueError("long " * 200)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(run.growth, "look", fails)
+        broken.setattr(collector, "snapshot", fails)
+        run._look()
+        run._snapshot()
+    both = run.trouble
+    run._snapshot()
+    assert "the time line has a gap" in both
+    assert "pages cannot be made now" in both
+    assert run.trouble.startswith("the time line has a gap")
+    assert "pages cannot be made now" not in run.trouble
+
+
 @pytest.mark.parametrize(
     "name",
     ["", " ", ".", "..", "../x", "/tmp/x", "a/b", "a\\b", ".hidden", "-o", "a\0", "é",
@@ -352,6 +394,35 @@ def test_a_page_that_cannot_be_made_says_so_and_is_tried_once_for_each_snapshot(
     assert len(tried) == 1
     said: Any = viewer.columns["broken"][-1]
     assert "cannot be shown" in str(said.object)
+
+
+def test_pages_of_older_snapshots_keep_no_recording(
+    collector: Collector, tmp_path: Path, generated: Generated
+) -> None:
+    run = a_run(collector, tmp_path)
+    feed(run, collector, generated(1_000))
+    viewer = Viewer(run, PAGES)
+    stores = []
+    for name in viewer.columns:
+        latest = snapshot(run)
+        visit(viewer, name)
+        stores.append(weakref.ref(latest.store))
+        del latest
+    gc.collect()
+    assert run.latest is not None
+    assert [store() for store in stores if store()] == [run.latest.store]
+
+
+def snapshot(run: Run) -> Snapshot:
+    """One that is newer than all others."""
+    run._snapshot()
+    assert run.latest is not None
+    return run.latest
+
+
+def visit(viewer: Viewer, name: str) -> None:
+    """What the server does when the browser shows another page."""
+    viewer._hear("data", None, {"page": [name]})
 
 
 def test_nothing_is_saved_over(collector: Collector, tmp_path: Path) -> None:
@@ -421,6 +492,33 @@ def test_a_page_grows_with_the_run_shows_the_others_stops_and_saves(
         page.locator("[data-sp-page=layers]").click()
         page.locator("[data-sp-view=layers] [data-sp-age]").wait_for()
     assert len(Recording.open(tmp_path / "from the page.stageprof").tasks()) == 10_000
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_page_goes_on_to_say_its_age_when_the_run_has_ended(
+    watched: Watched, tmp_path: Path, generated: Generated
+) -> None:
+    collector = Collector(None, "a cluster", savable=True)
+    with a_run(collector, tmp_path) as run, running(App(lambda: following(run))) as app:
+        for batch in batches(generated(1_000)):
+            collector.take(batch)
+        run.stop()
+        until(lambda: run.latest and run.latest.store.recording.complete)
+        page = watched.page
+        page.goto(f"{app.url}#layers")
+        age = page.locator("[data-sp-view=layers] [data-sp-age]")
+        age.wait_for()
+        # what still arrives may change it once or twice, but not so often
+        for _ in range(5):
+            was = age.text_content()
+            page.locator(f"[data-sp-age]:not(:text-is('{was}'))").first.wait_for()
+
+
+def test_a_page_without_a_run_has_no_clock(
+    watched: Watched, reported: Callable[[int], str]
+) -> None:
+    page = watched.open(reported(1_000))
+    assert page.evaluate("stageprof.live.aging") is None
 
 
 # -- with a real cluster --------------------------------------------------------------------------

@@ -40,6 +40,8 @@ class Snapshot:
     store: Store
     #: seconds since 1970
     at: float
+    #: which one of its run, from 1: who only compares need not keep a recording for it
+    number: int
 
 
 class Run:
@@ -70,8 +72,8 @@ class Run:
         self._saved_at = 0.0
         #: what the heavier pages show; None until there is something
         self.latest: Snapshot | None = None
-        #: why there is no newer one, "" if nothing is wrong
-        self.trouble = ""
+        #: what is wrong: with the end, with the time line, with the latest try of a snapshot
+        self._unended = self._gap = self._unmade = ""
         self._collector, self._alive, self._end = collector, alive, end
         self._folder, self._settings = Path(folder).absolute(), settings
         self._began, self._ended = time.monotonic(), 0.0
@@ -101,6 +103,13 @@ class Run:
     def running(self) -> bool:
         """Whether it is still being recorded."""
         return self.state in ("recording", "stopping")
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong, "" if nothing is; what was lost is said until the end."""
+        all_ = filter(None, (self._unended, self._gap, self._unmade))
+        # each is cut by itself, so that a long one does not hide the others
+        return "; ".join(safe(one, limit=300) for one in all_)
 
     @property
     def now(self) -> list[Now]:
@@ -152,7 +161,7 @@ class Run:
             "done": done,
             "elapsed": (self._ended or time.monotonic()) - self._began,
             "end": self.growth.end / 1e9,
-            "trouble": safe(self.trouble, limit=300) if self.trouble else "",
+            "trouble": self.trouble,
         }
 
     # -- in threads of their own ------------------------------------------------------------
@@ -166,7 +175,8 @@ class Run:
         try:
             self._end()
         except Exception as error:  # the cluster may be in any state
-            self.trouble = f"recording did not end in good order ({error or type(error).__name__})"
+            said = str(error) or type(error).__name__
+            self._unended = f"recording did not end in good order ({said})"
         self._look()
         self._ended = time.monotonic()
         self.state = "lost" if lost else "stopped"
@@ -176,7 +186,7 @@ class Run:
             with self._collector.lock:
                 self.growth.look(self._collector.growing)
         except Exception as error:  # whatever was sent, recording goes on
-            self.trouble = f"the time line has a gap ({type(error).__name__}: {error})"
+            self._gap = f"the time line has a gap ({type(error).__name__}: {error})"
 
     def _snapshots(self) -> None:
         seen, pause = (-1, True), PERIOD_S
@@ -197,10 +207,11 @@ class Run:
             store = Store(self._collector.snapshot(), self._settings, sources=True)
             if len(store.boxes):
                 store.prepare()
-                self.latest = Snapshot(store, at)
-            self.trouble = ""
+                number = self.latest.number + 1 if self.latest else 1
+                self.latest = Snapshot(store, at, number)
+            self._unmade = ""
         except Exception as error:  # half of a run may make no sense yet; the next may
-            self.trouble = f"pages cannot be made now ({type(error).__name__}: {error})"
+            self._unmade = f"pages cannot be made now ({type(error).__name__}: {error})"
         return time.thread_time() - began
 
 

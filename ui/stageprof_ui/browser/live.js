@@ -15,6 +15,8 @@ const live = {
     live.widen(drawing_, status);
     if (grew || open) soon(drawing_);
     live.say(status);
+    // what is told ends with the run, but what was made goes on to age
+    live.aging ??= setInterval(live.age, 1000);
     live.tell(drawing_, heard, status);
     // once the run has ended, nothing more may be told here; another page may still be wanted
     window.onhashchange = () => setTimeout(() => live.tell(drawing_, heard, status), 0);
@@ -104,6 +106,10 @@ const live = {
     }
     for (const bar of everywhere("[data-sp-live-bar]")) bar.style.width = `${known ? 100 * done / known : 0}%`;
     for (const swatch of everywhere("[data-sp-live-colour]")) swatch.className = `swatch sp-${status.stage || "outside"}`;
+  },
+
+  // How long ago the snapshots were taken that pages are made from.
+  age() {
     for (const place of everywhere("[data-sp-age]")) {
       const age = Math.max(0, Math.round(Date.now() / 1000 - place.dataset.spAge));
       place.textContent = age < 60 ? `${age} s ago` : `${seconds(age)} ago`;

@@ -69,8 +69,9 @@ class Viewer:
         self.heard.on_change("data", self._hear)
         self.panel = self._panel()
         self._shown, self._said, self._last = "live", "", ""
-        #: of each page the snapshot that it shows; the stock of the latest that one shows
-        self._made: dict[str, Snapshot] = {}
+        #: of each page the number of the snapshot that it shows; the latest that one shows, with
+        #: its stock: to keep the others too would keep a whole recording for each page
+        self._made: dict[str, int] = {}
         self._stock: tuple[Snapshot, Stock] | None = None
         self._not_before = 0.0
 
@@ -172,12 +173,13 @@ class Viewer:
     def _renew(self) -> None:
         """Make the page that is looked at from the latest snapshot, if that is due."""
         latest, column = self._run.latest, self.columns.get(self._shown)
-        if latest is None or column is None or self._made.get(self._shown) is latest:
+        if latest is None or column is None or self._made.get(self._shown) == latest.number:
             return
         first = self._shown not in self._made
         if time.monotonic() < self._not_before and not first:
             return
-        self._made[self._shown] = latest  # first: what cannot be made of it is not tried again
+        # first: what cannot be made of it is not tried again
+        self._made[self._shown] = latest.number
         began = time.thread_time()
         sent = self._make(self._shown, column, latest)
         took = time.thread_time() - began
