@@ -413,6 +413,26 @@ def test_pages_of_older_snapshots_keep_no_recording(
     assert [store() for store in stores if store()] == [run.latest.store]
 
 
+def test_a_page_that_is_made_anew_shows_the_span_that_was_chosen(
+    collector: Collector, tmp_path: Path, generated: Generated
+) -> None:
+    run = a_run(collector, tmp_path)
+    feed(run, collector, generated(1_000))
+    viewer = Viewer(run, PAGES)
+    spans = []
+    for chosen in ((), (0.1, 0.2), ()):
+        snapshot(run)
+        viewer._not_before = 0
+        visit(viewer, "timeline")
+        assert viewer._stock is not None
+        span = viewer._stock[1].x_range
+        spans.append((span.start, span.end))
+        if chosen:
+            span.update(start=chosen[0], end=chosen[1])
+    assert spans[0] == spans[1] == (0, run.latest.store.recording.wall if run.latest else None)
+    assert spans[2] == (0.1, 0.2)
+
+
 def snapshot(run: Run) -> Snapshot:
     """One that is newer than all others."""
     run._snapshot()

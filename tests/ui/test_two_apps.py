@@ -49,3 +49,22 @@ def test_a_stage_that_is_chosen_in_one_app_is_chosen_in_no_other(
         page.evaluate(_ANOTHER)
         page.locator(".sp-legend [data-sp-stage=execution]").click()
         assert page.evaluate(f"{_APPS}.map((one) => one.selection.stage)") == ["execution", ""]
+
+
+def test_what_was_chosen_is_chosen_in_a_newer_recording_of_the_same_run(
+    watched: Watched, generated: Callable[[int], Path]
+) -> None:
+    """Layers are the same by name and line, not by number."""
+    with running(served(Recording.open(generated(1_000)))) as app:
+        page = watched.open(app.url)
+        told = page.evaluate(
+            f"""() => {{
+              const one = {_APPS}[0], layers = [...one.tables.layers].reverse();
+              const newer = new stageprof.Selection({{ ...one.tables, layers }});
+              one.selection.change({{ stage: "execution", layers: new Set([1]) }});
+              newer.follow(one.selection);
+              const names = [...newer.layers].map((i) => layers[i].name);
+              return [newer.stage, names, one.tables.layers[1].name];
+            }}"""
+        )
+    assert told == ["execution", [told[2]], told[2]]

@@ -128,10 +128,13 @@ const live = {
     heard.data = { ...data, missing: [missing] };
   },
 
-  // Pages of older snapshots are gone; so may be what was kept for them.
+  // Pages of older snapshots are gone; so may be what was kept for them, but for what was chosen.
   forget({ selection }, names) {
+    if (names.some((name) => !apps[name])) return;  // they are still on their way
     for (const name in apps) {
-      if (apps[name].selection !== selection && !names.includes(name)) delete apps[name];
+      if (apps[name].selection === selection || names.includes(name)) continue;
+      names.forEach((now) => apps[now].selection.follow(apps[name].selection));
+      delete apps[name];
     }
   },
 };

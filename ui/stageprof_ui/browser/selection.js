@@ -30,6 +30,14 @@ class Selection {
     for (const listener of this.listeners) listener(this);
   }
 
+  // What was chosen in another recording of the same run, whose layers have other numbers.
+  follow({ stage, layers, tables }) {
+    const key = ({ name, line }) => `${name}\n${line}`;
+    const chosen = layers && new Set([...layers].map((i) => key(tables.layers[i])));
+    const own = this.tables.layers.flatMap((layer, i) => (chosen?.has(key(layer)) ? [i] : []));
+    this.change({ stage, layers: layers && new Set(own) });
+  }
+
   // All elements of a selector, but for those that say that they are another app's.
   own(selector) {
     const name = Object.values(apps).find(({ selection }) => selection === this)?.name;

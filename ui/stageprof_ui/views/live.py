@@ -190,6 +190,8 @@ class Viewer:
         sent = 0
         if self._stock is None or self._stock[0] is not latest:
             stock = latest.store.stock(served=True)
+            if self._stock is not None:
+                _look_as_before(*self._stock, stock)
             self._stock, sent = (latest, stock), _bytes(stock)
         head = html("live_age", {"at": latest.at, "running": self._run.running})
         # What pages share is in the document already: what is hung on it goes in one message with
@@ -198,6 +200,14 @@ class Viewer:
         with hold():
             column[:] = [head, shown(self._makers[name], latest.store, self._stock[1])]
         return sent
+
+
+def _look_as_before(before: Snapshot, old: Stock, stock: Stock) -> None:
+    """Show the span of time that the reader had chosen, if it was not the whole run."""
+    start: Any = old.x_range.start
+    stop: Any = old.x_range.end
+    if start > 0 or stop < before.store.recording.wall:
+        stock.x_range.update(start=start, end=stop)
 
 
 def _take(whole: Drawn, told: ColumnDataSource, heard: ColumnDataSource) -> Any:
