@@ -27,7 +27,7 @@ _PAYLOADS = (
 )
 
 
-@pytest.fixture(name="running", scope="module")
+@pytest.fixture(name="running")
 def shown(generated: Callable[[int], Path]) -> Iterator[App]:
     """The app over 10,000 tasks."""
     with running(served(Recording.open(generated(10_000)))) as app:
