@@ -14,6 +14,7 @@ from pathlib import Path
 
 import dask
 import pytest
+from panel.io import resources
 
 import stageprof
 from benchmarks.generate import generate
@@ -206,6 +207,8 @@ def test_a_comparison_is_never_written_over_a_recording(made: Path, tmp_path: Pa
 def test_reports_that_are_written_at_once_do_not_take_each_others_place(
     made: Path, tmp_path: Path
 ) -> None:
+    """Nor leave Panel where it takes the styles of later pages from elsewhere."""
+    before = resources.RESOURCE_MODE
     recordings = [Recording.open(made) for _ in range(3)]
     wrong: list[Exception] = []
 
@@ -223,6 +226,7 @@ def test_reports_that_are_written_at_once_do_not_take_each_others_place(
         thread.join()
     assert wrong == []
     assert [path.name for path in tmp_path.iterdir() if "part" in path.name] == []
+    assert before == resources.RESOURCE_MODE
 
 
 def test_folders_are_made_for_their_owner_alone(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -40,7 +41,17 @@ def compared(stores: Sequence[Store], found: Compared) -> str:
     return _text(comparison(stores, len(stores) - 1, judged=found, policy=policy.REPORT))
 
 
+#: While it saves a page Panel has its whole process take styles from elsewhere, and takes that back;
+#: two that overlap would leave it so.
+_SAVING: Final = threading.Lock()
+
+
 def _text(template: Template) -> str:
+    with _SAVING:
+        return _saved(template)
+
+
+def _saved(template: Template) -> str:
     document = template.server_doc(Document())
     _inlined(document)
     out = io.StringIO()
