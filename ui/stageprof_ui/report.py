@@ -41,8 +41,8 @@ def compared(stores: Sequence[Store], found: Compared) -> str:
     return _text(comparison(stores, len(stores) - 1, judged=found, policy=policy.REPORT))
 
 
-#: While it saves a page Panel has its whole process take styles from elsewhere, and takes that back;
-#: two that overlap would leave it so.
+#: While it saves a page Panel has its whole process take styles from elsewhere, and takes that
+#: back; two that overlap would leave it so.
 _SAVING: Final = threading.Lock()
 
 
