@@ -119,27 +119,20 @@ def served(recording: Recording, *, port: int = 0) -> App:
         UsageError: the packages for it are not installed, or the port is in use.
     """
     made = store(recording, sources=True)
-    from stageprof_ui.app import page, prepare
+    from stageprof_ui.app import page
     from stageprof_ui.server import App
 
     recording.store.spill()
-    _prepare(made)
-    prepare(made)
-    recording.forget()
+    with Progress(sys.stderr) as progress:
+        _made(made, progress)
     return App(lambda: page(made), port)
 
 
-def _prepare(made: Store) -> None:
-    """Make what all pages need before the first is asked for; long work says how far it is."""
-    with Progress(sys.stderr) as progress:
-        made.prepare(progress)
-
-
-def _made(one: Store) -> None:
-    """All that its pages need; the rest of the memory is given back."""
+def _made(one: Store, progress: Progress | None = None) -> None:
+    """Make all that its pages need before the first is asked for, and give memory back."""
     from stageprof_ui.app import prepare
 
-    one.prepare()
+    one.prepare(progress)
     prepare(one)
     one.recording.forget()
 
@@ -155,7 +148,8 @@ def compared(recordings: Sequence[Recording], *, port: int = 0) -> App:
     made = [store(recording, sources=True) for recording in recordings]
     for one in made:
         one.recording.store.spill()
-        _prepare(one)
+        with Progress(sys.stderr) as progress:
+            one.prepare(progress)
     from stageprof_ui.app import asked, comparison
     from stageprof_ui.server import App
 

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from stageprof.recording import Recording
 from stageprof_runtime.errors import DamagedRecording, StageprofError
+
+
+def beginning(path: str | os.PathLike[str], size: int) -> bytes | None:
+    """The first bytes of a file; None if it is no file that can be read (a pipe would wait)."""
+    try:
+        if not os.path.isfile(path):  # noqa: PTH113 (a path may make no sense)
+            return None
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(size)
+    except (OSError, ValueError):
+        return None
 
 
 @contextmanager

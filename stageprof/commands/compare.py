@@ -18,6 +18,7 @@ from stageprof.configuration import settings_for
 from stageprof.options import ruled
 from stageprof.private import write_text
 from stageprof.progress import Progress
+from stageprof.reading import beginning
 from stageprof.renderers import (
     compare_json,
     compare_junit,
@@ -168,16 +169,9 @@ def _check(targets: dict[str, str], html: str | None, sources: set[Path]) -> Non
         bad = not target or "\0" in target  # which no path has
         if target == _STDOUT:
             continue
-        if bad or Path(os.path.realpath(target)) in sources or _is_recording(target):
+        read = Path(os.path.realpath(target)) in sources
+        if bad or read or beginning(target, len(MAGIC)) == MAGIC:
             raise UsageError(f"cannot write to {target!r}", expected="a file that is no recording")
-
-
-def _is_recording(target: str) -> bool:
-    try:
-        with Path(target).open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False
 
 
 @contextmanager

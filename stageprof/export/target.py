@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stageprof.private import made_private
+from stageprof.reading import beginning
 from stageprof.recording import Recording
 from stageprof.schema import COLUMNS, MANIFEST
 from stageprof_runtime.errors import UsageError
@@ -103,14 +104,9 @@ def _same(target: Path, source: str) -> bool:
 
 def is_page(path: str | os.PathLike[str]) -> bool:
     """Whether a report that is there may be replaced: a file of HTML, or an empty one."""
-    try:
-        if not os.path.isfile(path):  # noqa: PTH113 (a pipe would wait for a writer)
-            return False
-        with open(path, "rb") as file:  # noqa: PTH123 (a path may make no sense)
-            begin = file.read(1000).lstrip().lower()
-    except (OSError, ValueError):
-        return False
-    return not begin or begin.startswith((b"<!doctype html", b"<html"))
+    begin = beginning(path, 1000)
+    html = (b"<!doctype html", b"<html")
+    return begin is not None and (not begin.strip() or begin.lstrip().lower().startswith(html))
 
 
 def _remove(path: Path) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import dask
 import pytest
-from panel.io import resources
 
 import stageprof
 from benchmarks.generate import generate
@@ -204,10 +203,20 @@ def test_a_comparison_is_never_written_over_a_recording(made: Path, tmp_path: Pa
     assert third.read_bytes() == made.read_bytes()
 
 
+def test_a_pipe_is_written_to_and_never_read(made: Path) -> None:
+    """As bash gives for `--json=>(...)`: to read its beginning would wait for ever."""
+    end, pipe = os.pipe()
+    with os.fdopen(end) as reader:
+        assert main(["compare", str(made), str(made), f"--json=/dev/fd/{pipe}"]) == 0
+        os.close(pipe)
+        assert reader.read().startswith("{")
+
+
 def test_reports_that_are_written_at_once_do_not_take_each_others_place(
     made: Path, tmp_path: Path
 ) -> None:
     """Nor leave Panel where it takes the styles of later pages from elsewhere."""
+    resources = pytest.importorskip("panel.io.resources")
     before = resources.RESOURCE_MODE
     recordings = [Recording.open(made) for _ in range(3)]
     wrong: list[Exception] = []

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-import panel as pn
+import panel as pn  # noqa: TID253 (conftest.py leaves this file out without it)
 import pytest
 
 from serving import running

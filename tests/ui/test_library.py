@@ -117,6 +117,9 @@ def test_pages_are_made_by_a_thread_once_and_nobody_waits_for_them_long(
     assert shelf.made("whole.stageprof", make) is None
     assert shelf.made("whole.stageprof", make) is None
     go.set()
+    for thread in threading.enumerate():
+        if thread.name == "stageprof-open":
+            thread.join(30)
     monkeypatch.setattr(shelves, "SOON_S", 30)
     store = shelf.made("whole.stageprof", make)
     assert store is shelf.made("whole.stageprof", make) is shelf.store("whole.stageprof")

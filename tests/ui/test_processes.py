@@ -7,7 +7,7 @@ import numpy as np
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.stage import STEP
 from stageprof_ui.columns.boxes import SUBROWS, Pile, Row
-from stageprof_ui.columns.timeline import THREAD, boxes, folded, label_of, lines
+from stageprof_ui.columns.timeline import THREAD, boxes, folded, labels, lines
 from stageprof_ui.views.timeline import left_out
 from ui.observed import Observed
 
@@ -57,7 +57,7 @@ def test_a_worker_that_was_restarted_is_a_process_of_its_own() -> None:
 def test_no_name_can_be_that_of_another_process() -> None:
     recording = named("0", "0 (2)", "0")
     workers = [i for i, p in enumerate(recording.store.places) if p.role == "worker"]
-    assert [label_of(recording, place) for place in workers] == [
+    assert [labels(recording)[place] for place in workers] == [
         "worker 0",
         "worker 0 (2)",
         "worker 0 (3)",

@@ -51,7 +51,7 @@ def refusal(*, host: str, origin: str | None, sent: str | None, token: str, port
     return ""
 
 
-def guard(application: Any, token: str, port: int, once: set[str] | None = None) -> None:
+def guard(application: Any, token: str, port: int, once: set[str]) -> None:
     """Let only those in whom `refusal` does not refuse.
 
     Args:
@@ -60,14 +60,14 @@ def guard(application: Any, token: str, port: int, once: set[str] | None = None)
         port: where we listen.
         once: others that are right once, and are taken out of the set then.
     """
-    inner, passes = application.find_handler, once if once is not None else set()
+    inner = application.find_handler
 
     def find_handler(request: HTTPServerRequest, **more: Any) -> Any:
         headers = request.headers
         asked = parse_qs(urlsplit(request.uri or "").query).get("token", [None])[0]
         kept = parse_cookie(headers.get("Cookie", "")).get(cookie(port))
-        if asked in passes:
-            passes.discard(asked)
+        if asked in once:
+            once.discard(asked)
             asked = token
         why = refusal(
             host=headers.get("Host", ""),

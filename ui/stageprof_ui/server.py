@@ -44,13 +44,16 @@ class App:
     @property
     def url(self) -> str:
         """The address to open, with the token."""
-        return f"http://{ADDRESS}:{self.port}/?token={self._token}"
+        return self._address(self._token)
 
     def ticket(self) -> str:
         """An address that opens it once: all who use this machine see a browser's arguments."""
         once = secrets.token_urlsafe(24)
         self._once.add(once)
-        return f"http://{ADDRESS}:{self.port}/?token={once}"
+        return self._address(once)
+
+    def _address(self, token: str) -> str:
+        return f"http://{ADDRESS}:{self.port}/?token={token}"
 
     def run(self, *, browser: bool = False) -> None:
         """Serve until `stop` or Ctrl-C."""

@@ -117,7 +117,7 @@ class Shelf:
             job = threading.Thread(target=self._make, args=(name, make, making), daemon=True)
             job.name = "stageprof-open"
             job.start()
-        wait([making], SOON_S)
+            wait([making], SOON_S)  # who asks again does not: the loop is that of all who look
         if not making.done():
             return None
         del self._making[name]

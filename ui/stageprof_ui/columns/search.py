@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
-from stageprof_ui.columns.timeline import MOST_LAYERS, label_of, present_threads
+from stageprof_ui.columns.timeline import MOST_LAYERS, labels, present_threads
 
 #: Keys that are read at a time: some 40 ms of work.
 _AT_ONCE: Final = 20_000
@@ -73,7 +73,7 @@ class Threads(dict[int, list[int]]):
 
     def __init__(self, recording: Recording) -> None:
         super().__init__()
-        self._recording = recording
+        self._recording, self._labels = recording, labels(recording)
 
     def __missing__(self, worker: int) -> list[int]:
         runs = self._recording.timeline.runs
@@ -85,7 +85,7 @@ class Threads(dict[int, list[int]]):
         if worker < 0:
             return "unknown"
         number = f", thread {self[worker].index(thread) + 1}" if thread in self[worker] else ""
-        return label_of(self._recording, worker) + number
+        return self._labels[worker] + number
 
 
 def _match(recording: Recording, threads: Threads, run: int, key: str) -> Match:

@@ -112,20 +112,31 @@ def names(recording: Recording) -> dict[str, str]:
 
 def processes(recording: Recording, names: dict[str, str]) -> list[Process]:
     """All processes in the order of `Recording.store.places`."""
+    places = recording.store.places
+    own = (worker_label(p.name, names) if p.role == "worker" else safe(p.role) for p in places)
+    return [
+        Process(place.role, label, (place.host, place.pid))
+        for place, label in zip(places, numbered(own), strict=True)
+    ]
+
+
+def numbered(names: Iterable[str]) -> list[str]:
+    """The same names, each once: from the second of a name on with a number that none has."""
+    found: dict[str, None] = {}
     seen: Counter[str] = Counter()
-    found = []
-    for place in recording.store.places:
-        label = worker_label(place.name, names) if place.role == "worker" else safe(place.role)
-        seen[label] += 1
-        again = f" ({seen[label]})" if seen[label] > 1 else ""
-        found.append(Process(place.role, label + again, (place.host, place.pid)))
-    return found
+    for name in names:
+        label = name
+        while label in found:
+            seen[name] += 1
+            label = f"{name} ({seen[name] + 1})"
+        found[label] = None
+    return list(found)
 
 
-def worker_label(address: str, names: dict[str, str]) -> str:
+def worker_label(address: str, names: dict[str, str], limit: int = 60) -> str:
     """What a worker is called: its name where it has one, else its address."""
     name = names.get(address, "")
-    return safe(f"worker {name}" if name else address, limit=60)
+    return safe(f"worker {name}" if name else address, limit=limit)
 
 
 def natural(name: str) -> tuple[str, float, str]:

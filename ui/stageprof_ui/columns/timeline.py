@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain, count
 from typing import Final
 
 import numpy as np
@@ -15,9 +14,10 @@ from stageprof_collectors.account.lane import Lane
 from stageprof_collectors.account.timeline import Ints, Timeline, present
 from stageprof_collectors.findings.innocence import gil_seen
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.text import safe
+from stageprof_collectors.text import LIMIT, safe
 from stageprof_runtime.stage import STEP
 from stageprof_ui.columns.boxes import Boxes, Pile, Row, union
+from stageprof_ui.columns.series import numbered, worker_label
 
 _COMPUTE: Final = STEP["compute"]
 _TRANSFER: Final = STEP["data.transfer"]
@@ -223,21 +223,14 @@ def present_threads(threads: Ints) -> list[int]:
     return found
 
 
-def label_of(recording: Recording, place: int) -> str:
-    """What a process is called; no other is called so."""
-    return labels(recording)[place]
-
-
 def labels(recording: Recording) -> list[str]:
     """What each process is called, by its place: those of one name are numbered from the second."""
-    found: dict[str, None] = {}
-    for where in recording.store.places:
-        known = recording.worker_names.get(where.name, "")
-        own = safe(f"worker {known}" if known else where.name)
-        first = own if where.role == "worker" else where.role
-        again = (f"{first} ({number})" for number in count(2))  # unless another is called so
-        found[next(label for label in chain([first], again) if label not in found)] = None
-    return list(found)
+    names = recording.worker_names
+    own = (
+        worker_label(where.name, names, LIMIT) if where.role == "worker" else where.role
+        for where in recording.store.places
+    )
+    return numbered(own)
 
 
 # -- lines ----------------------------------------------------------------------------------------
