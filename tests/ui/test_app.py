@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import panel as pn
 import pytest
 
 from benchmarks import generate
 from chromium import QUIET
 from serving import running
-from stageprof.app import served, written
+from stageprof.app import embedded, served, written
 from stageprof_collectors.recording import Recording
 from stageprof_ui.server import App
 from ui.conftest import Watched
@@ -46,6 +47,21 @@ def test_a_finding_leads_to_its_tasks(watched: Watched, running: App) -> None:
     chosen = page.evaluate(f"{_SELECTION}.layers && [...{_SELECTION}.layers]")
     assert (chosen or []) == asked["layers"]
     assert page.locator("[data-sp-view=timeline]").is_visible()
+
+
+def test_a_finding_leads_to_its_tasks_in_a_notebook(
+    watched: Watched, generated: Callable[[int], Path]
+) -> None:
+    """There pages are tabs, and those of another recording stay as they are."""
+    recording = Recording.open(generated(10_000))
+    with running(App(lambda: pn.Column(embedded(recording), embedded(recording)))) as app:
+        page = watched.open(app.url)
+        button = page.locator("[data-sp-show]").last
+        if not button.is_visible():
+            page.locator("summary", has_text="note").last.click()
+        button.click()
+        shown = page.locator(".bk-tab.bk-active").all_inner_texts()
+    assert shown == ["Overview", "Timeline"]
 
 
 def test_a_stage_is_selected_and_let_go_by_its_button(watched: Watched, running: App) -> None:

@@ -61,10 +61,31 @@ def test_what_was_chosen_is_chosen_in_a_newer_recording_of_the_same_run(
             f"""() => {{
               const one = {_APPS}[0], layers = [...one.tables.layers].reverse();
               const newer = new stageprof.Selection({{ ...one.tables, layers }});
-              one.selection.change({{ stage: "execution", layers: new Set([1]) }});
+              one.selection.change({{ mode: "gil", stage: "execution", layers: new Set([1]) }});
               newer.follow(one.selection);
               const names = [...newer.layers].map((i) => layers[i].name);
-              return [newer.stage, names, one.tables.layers[1].name];
+              return [newer.mode, newer.stage, names, one.tables.layers[1].name];
             }}"""
         )
-    assert told == ["execution", [told[2]], told[2]]
+    assert told == ["gil", "execution", [told[3]], told[3]]
+
+
+def test_what_was_looked_for_is_looked_for_in_a_newer_recording(
+    watched: Watched, generated: Callable[[int], Path]
+) -> None:
+    """Tasks have other numbers there, and there may be more of them."""
+    with running(served(Recording.open(generated(1_000)))) as app:
+        page = watched.open(app.url)
+        found = page.evaluate(
+            f"""() => {{
+              const one = {_APPS}[0], keys = ["new", ...one.tables.keys, one.tables.keys[0]];
+              const newer = new stageprof.Selection({{ ...one.tables, keys }});
+              one.selection.search(one.tables.keys[0]);
+              newer.follow(one.selection);
+              const were = [...one.selection.runs], are = [...newer.runs];
+              return [newer.text, were.map((i) => i + 1), are, keys[0], keys[1], keys.length - 1];
+            }}"""
+        )
+    text, were, are, _, first, last = found
+    assert text == first
+    assert are == [*were, last]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -13,6 +14,7 @@ from bokeh.models import (
     ColumnDataSource,
     CustomJS,
     FixedTicker,
+    Model,
     PanTool,
     Range1d,
     WheelZoomTool,
@@ -31,6 +33,19 @@ _LINE_PX, _AXIS_PX = 22, 90
 _HIGHEST_PX: Final = 900
 
 
+@dataclass
+class Chosen:
+    """What a reader has set in the controls of the time line, for when it is made anew."""
+
+    search: str = ""
+    #: of the three ways to colour
+    colours: int = 0
+    #: whether processes are folded; None where nobody chose
+    folded: bool | None = None
+    #: the story of what was clicked
+    told: str = ""
+
+
 @dataclass(frozen=True)
 class Stock:
     """What the figures of one app share: boxes, tables, the span of time that all show."""
@@ -45,6 +60,7 @@ class Stock:
     far: Far | None = None
     #: whether a server is there to be asked for more
     served: bool = False
+    chosen: Chosen = field(default_factory=Chosen)
     #: our script, for pages that do not hold it
     library: ColumnDataSource = field(
         default_factory=lambda: ColumnDataSource(data={"code": [browser.body()]})
@@ -65,6 +81,14 @@ class Stock:
             far,
             served,
         )
+
+    def keep(self, model: Model, attribute: str, name: str) -> None:
+        """Set an attribute of a control to what was chosen, and follow what is chosen in it."""
+        if (known := getattr(self.chosen, name)) is not None:
+            setattr(model, attribute, known)
+        if self.served:  # elsewhere nothing is heard of it
+            follow = functools.partial(setattr, self.chosen, name)
+            model.on_change(attribute, lambda _attribute, _old, new: follow(new))
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ const page = {
   },
 
   // Everything that a view's own button asks for.
-  press(button) {
+  press(button, path) {
     const asked = button.dataset;
     if (asked.spCopy !== undefined) return copy(button);
     const mine = Object.values(apps).filter(({ name }) => (asked.spApp ?? name) === name);
@@ -56,18 +56,27 @@ const page = {
     }
     // the live picture numbers its layers in another way than the pages of a snapshot
     const numbered = mine.filter(({ name }) => name !== "live");
-    if (asked.spShow !== undefined) numbered.forEach((one) => point(one, JSON.parse(asked.spShow)));
+    if (asked.spShow !== undefined) {
+      numbered.forEach((one) => point(one, JSON.parse(asked.spShow)));
+      page.turn(path);
+    }
     if (asked.spClear !== undefined) mine.forEach((one) => { one.selection.clear(); one.selection.change({}); });
+  },
+
+  // To the time line: a page by its address, or in a notebook the tab beside those that were pressed in.
+  turn(path) {
+    if (document.querySelector("[data-sp-page]")) { location.hash = "#timeline"; return; }
+    const tabs = path.flatMap((node) => [...(node.querySelectorAll?.(".bk-tab") ?? [])]);
+    tabs.find((tab) => tab.textContent.trim() === "Timeline")?.click();
   },
 };
 
-// Select what a finding is about: its layers and its span of time; then look at the time line.
+// Select what a finding is about: its layers and its span of time.
 function point({ selection, drawings }, { layers, start, stop }) {
   selection.clear();
   selection.change({ layers: layers.length ? new Set(layers) : null });
   const first = Object.values(drawings)[0];
   if (first && stop > start) first.figure.x_range.setv({ start, end: stop });
-  location.hash = "#timeline";
 }
 
 // All elements of a selector, those in the shadow trees of views too.
@@ -110,6 +119,6 @@ function tint(model, ink, faint, grid) {
 
 document.addEventListener("click", (event) => {
   const wanted = "[data-sp-copy],[data-sp-stage],[data-sp-show],[data-sp-clear]";
-  const button = event.composedPath().find((node) => node.matches?.(wanted));
-  if (button) page.press(button);
+  const path = event.composedPath(), button = path.find((node) => node.matches?.(wanted));
+  if (button) page.press(button, path);
 });

@@ -31,11 +31,14 @@ class Selection {
   }
 
   // What was chosen in another recording of the same run, whose layers have other numbers.
-  follow({ stage, layers, tables }) {
-    const key = ({ name, line }) => `${name}\n${line}`;
-    const chosen = layers && new Set([...layers].map((i) => key(tables.layers[i])));
-    const own = this.tables.layers.flatMap((layer, i) => (chosen?.has(key(layer)) ? [i] : []));
-    this.change({ stage, layers: layers && new Set(own) });
+  follow({ mode, stage, layers, text, tables }) {
+    if (text) this.search(text);
+    else if (layers) {
+      const key = ({ name, line }) => `${name}\n${line}`;
+      const chosen = new Set([...layers].map((i) => key(tables.layers[i])));
+      this.layers = new Set(this.tables.layers.flatMap((layer, i) => (chosen.has(key(layer)) ? [i] : [])));
+    }
+    this.change({ mode, stage });
   }
 
   // All elements of a selector, but for those that say that they are another app's.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
 from typing import Any, Final
 
 import numpy as np
@@ -191,7 +191,7 @@ class Viewer:
         if self._stock is None or self._stock[0] is not latest:
             stock = latest.store.stock(served=True)
             if self._stock is not None:
-                _look_as_before(*self._stock, stock)
+                stock = as_before(*self._stock, stock)
             self._stock, sent = (latest, stock), _bytes(stock)
         head = html("live_age", {"at": latest.at, "running": self._run.running})
         # What pages share is in the document already: what is hung on it goes in one message with
@@ -202,12 +202,13 @@ class Viewer:
         return sent
 
 
-def _look_as_before(before: Snapshot, old: Stock, stock: Stock) -> None:
-    """Show the span of time that the reader had chosen, if it was not the whole run."""
+def as_before(before: Snapshot, old: Stock, stock: Stock) -> Stock:
+    """With what the reader had chosen: controls, and the span if it was not the whole run."""
     start: Any = old.x_range.start
     stop: Any = old.x_range.end
     if start > 0 or stop < before.store.recording.wall:
         stock.x_range.update(start=start, end=stop)
+    return replace(stock, chosen=old.chosen)
 
 
 def _take(whole: Drawn, told: ColumnDataSource, heard: ColumnDataSource) -> Any:

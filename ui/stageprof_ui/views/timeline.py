@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import panel as pn
+from bokeh.models import CustomJS
 from bokeh.models.widgets import RadioButtonGroup, TextInput, Toggle
 
 from stageprof_collectors.findings.quantity import count
@@ -20,6 +21,8 @@ from stageprof_ui.views.search import Search
 #: Above this many lines processes are folded at first.
 _FOLDED_ABOVE = 40
 _MODES = ("layer", "stage", "gil")
+#: Nothing is looked for any more.
+_EMPTY: Final = "search.value_input = ''; search.value = '';"
 #: By the kind of a row: what it has no room for, more of that, and what counts it all the same.
 _LEFT_OUT: Final = {
     timeline.THREAD: ("task", " that only the scheduler told of", "the table of layers counts all"),
@@ -33,12 +36,15 @@ def view(store: Store, stock: Stock) -> pn.Column:
     lines, folded = timeline.lines(store.boxes), timeline.folded(store.boxes)
     if not lines:
         return pn.Column(html("empty", {"text": "No task ran in this recording."}))
-    fold = len(lines) > _FOLDED_ABOVE
+    fold = stock.chosen.folded
+    if fold is None:
+        fold = len(lines) > _FOLDED_ABOVE
     shown = (folded, lines) if fold else (lines, folded)
     whole = drawn(stock, shown[0], folded=shown[1], label="Tasks of each worker thread over time")
+    stock.keep(whole.told, "text", "told")
     return pn.Column(
         html("timeline", {"left_out": left_out(store.boxes.left_out)}),
-        *_controls(store, whole, fold=fold, ask=stock.served and tables.too_many(store.recording)),
+        *_controls(store, stock, whole, fold=fold),
         html("legend", _legend(store, stock)),
         whole.plot,
         whole.told,
@@ -63,18 +69,40 @@ def _legend(store: Store, stock: Stock) -> dict[str, Any]:
     return {"legends": legends, "gil": store.holds.said, "app": stock.name}
 
 
-def _controls(store: Store, whole: Drawn, *, fold: bool, ask: bool) -> list[Any]:
+def _controls(store: Store, stock: Stock, whole: Drawn, *, fold: bool) -> list[Any]:
     """What they are, and what the server found if it is to be asked for keys."""
-    sheets: list[Any] = [browser.view_style()]
-    placeholder = "layer or file:line; a key and Enter" if ask else "key, layer or file:line"
-    search = TextInput(placeholder=placeholder, title="Find", width=260, stylesheets=sheets)
-    search.js_on_change("value_input", whole.call("d.selection.search(cb_obj.value_input);"))
-    colours = RadioButtonGroup(labels=["layer", "stage", "GIL wait"], active=0, stylesheets=sheets)
-    modes = list(_MODES)
-    chosen = whole.call("d.selection.change({mode: modes[cb_obj.active]});", modes=modes)
-    colours.js_on_change("active", chosen)
-    folding = Toggle(label="one row per process", active=fold, stylesheets=sheets)
-    folding.js_on_change("active", whole.call(f"d.fold(cb_obj.active !== {str(fold).lower()});"))
-    rest = buttons(whole)
-    controls = pn.FlexBox(search, colours, folding, *rest, align_items="end", gap="10px")
+    ask = stock.served and tables.too_many(store.recording)
+    search, rest = _search(stock, whole, ask=ask), buttons(whole)
+    rest[-1].js_on_click(CustomJS(args={"search": search}, code=_EMPTY))
+    chosen = [_colours(stock, whole), _folding(stock, whole, at_first=fold)]
+    controls = pn.FlexBox(search, *chosen, *rest, align_items="end", gap="10px")
     return [controls, Search(store, search).told] if ask else [controls]
+
+
+def _search(stock: Stock, whole: Drawn, *, ask: bool) -> TextInput:
+    placeholder = "layer or file:line; a key and Enter" if ask else "key, layer or file:line"
+    made = TextInput(placeholder=placeholder, title="Find", width=260, stylesheets=_sheets())
+    made.value = stock.chosen.search
+    stock.keep(made, "value_input", "search")
+    made.js_on_change("value_input", whole.call("d.selection.search(cb_obj.value_input);"))
+    return made
+
+
+def _colours(stock: Stock, whole: Drawn) -> RadioButtonGroup:
+    made = RadioButtonGroup(labels=["layer", "stage", "GIL wait"], stylesheets=_sheets())
+    stock.keep(made, "active", "colours")
+    code = "d.selection.change({mode: modes[cb_obj.active]});"
+    made.js_on_change("active", whole.call(code, modes=list(_MODES)))
+    return made
+
+
+def _folding(stock: Stock, whole: Drawn, *, at_first: bool) -> Toggle:
+    made = Toggle(label="one row per process", active=at_first, stylesheets=_sheets())
+    stock.keep(made, "active", "folded")
+    code = f"d.fold(cb_obj.active !== {str(at_first).lower()});"
+    made.js_on_change("active", whole.call(code))
+    return made
+
+
+def _sheets() -> list[Any]:
+    return [browser.view_style()]
