@@ -143,6 +143,19 @@ def test_rows_are_named_as_the_scheduler_names_the_worker() -> None:
     assert [line.label for line in growth.lines] == [f"{name}, thread 1", f"{name}, thread 2"]
 
 
+def test_a_worker_that_was_restarted_is_not_folded_with_what_it_was() -> None:
+    store, growth = Store(), Growth()
+    store.add(pack(CLIENT, 0, 1, []))
+    seen = [
+        (MARK, 1, "worker seen", f"{address} 1 1000 a") for address in ("tcp://w:1", "tcp://w:2")
+    ]
+    store.add(pack(SCHEDULER, 0, 1, [*seen, assigned(1, "a"), assigned(2, "a")]))
+    store.add(pack(WORKER, 0, 1, [ran(1, 1, 2)]))
+    store.add(pack(WORKER._replace(pid=4, name="tcp://w:2"), 0, 1, [ran(2, 3, 4)]))
+    growth.look(store)
+    assert [line.parent for line in growth.lines] == ["worker a", "worker a (2)"]
+
+
 def test_before_there_is_a_client_nothing_can_be_compared() -> None:
     store, growth = Store(), Growth()
     growth.look(store)

@@ -22,10 +22,11 @@ from stageprof_collectors.account.timeline import present
 from stageprof_collectors.storage.alignment import Clock, align
 from stageprof_collectors.storage.store import Store
 from stageprof_collectors.tables.tasks import layer_of
-from stageprof_collectors.text import safe
+from stageprof_collectors.text import LIMIT, safe
 from stageprof_runtime.stage import STEP, STEPS, Stage
 from stageprof_ui.columns.boxes import Boxes, Row
 from stageprof_ui.columns.running import Given, Now, Open
+from stageprof_ui.columns.series import numbered, worker_label
 from stageprof_ui.columns.tables import Layer, Step, Tables
 from stageprof_ui.columns.timeline import THREAD, Line
 from stageprof_ui.palette import GIL_COLOURS, LAYER_COLOURS, OTHER_COLOUR, STAGE_COLOURS
@@ -91,6 +92,7 @@ class Growth:
         self._looks = 0
         self._read = {"assign": 0, "finish": 0, "run": 0, "mark": 0}
         self._names: dict[str, str] = {}
+        self._labels: dict[int, str] = {}
         self._open = Open()
         #: threads of workers by their address
         self._threads: dict[str, int] = {}
@@ -122,15 +124,14 @@ class Growth:
         lines = self.lines.copy()  # at least those of the boxes
         order = np.argsort(new.row, kind="stable")
         counts = np.bincount(new.row, minlength=len(lines))
-        n = len(order)
         return Boxes(
             UNIT_NS,
             new.start[order],
             new.length[order],
-            np.full(n, _COMPUTE, np.uint8),
+            np.full(len(new.row), _COMPUTE, np.uint8),
             new.layer[order],
-            np.zeros(n, np.uint8),
-            np.full(n, -1, np.int32),
+            np.zeros(len(new.row), np.uint8),
+            np.full(len(new.row), -1, np.int32),
             np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32),
             tuple(Row(line.label, -1, THREAD) for line in lines),
         )
@@ -200,8 +201,8 @@ class Growth:
         keys = store.keys(new["key"])
         for run, key in zip(new["run"].tolist(), keys, strict=True):
             name = layer_of(key)
-            number = self._of_name.get(name)
-            self._layer_of[run] = self._number(name) if number is None else number
+            known = name in self._of_name
+            self._layer_of[run] = self._of_name[name] if known else self._number(name)
 
     def _give(self, new: dict[str, NDArray[np.int64]], store: Store) -> None:
         t = new["t"].copy()
@@ -209,8 +210,7 @@ class Growth:
             mine = new["place"] == p
             t[mine] = self._clocks[p].read(t[mine])
         workers = [store.strings[i] for i in new["worker"].tolist()]
-        runs, keys = new["run"].tolist(), new["key"].tolist()
-        self._open.give(map(Given, runs, t.tolist(), workers, keys))
+        self._open.give(map(Given, new["run"].tolist(), t.tolist(), workers, new["key"].tolist()))
 
     def _running(self, store: Store) -> Iterator[Now]:
         """Tasks that run, each in a row of its worker in which no other does."""
@@ -228,8 +228,7 @@ class Growth:
 
     def _free(self, place: int, taken: set[int], store: Store) -> int:
         """The row of a worker that has been free for longest; a new one if none is."""
-        rows = [row for row in self._of_place[place] if row not in taken]
-        if rows:
+        if rows := [row for row in self._of_place[place] if row not in taken]:
             return min(rows, key=lambda row: self._ends[row])
         row = self._new_row(place, store)
         self._spare[place].append(row)
@@ -291,9 +290,10 @@ class Growth:
     def _new_row(self, place: int, store: Store) -> int:
         row, rows = len(self.lines), self._of_place[place]
         rows.append(row)
-        address = store.places[place].name
-        name = self._names.get(address)
-        worker = safe(f"worker {name}" if name else address)
+        if place not in self._labels:
+            own = worker_label(store.places[place].name, self._names, LIMIT)
+            self._labels[place] = numbered([*self._labels.values(), own])[-1]
+        worker = self._labels[place]
         self.lines.append(Line(f"{worker}, thread {len(rows)}", (row,), 1.0, worker))
         self._ends.append(0)
         return row
