@@ -166,12 +166,15 @@ def _check(targets: dict[str, str], html: str | None, sources: set[Path]) -> Non
             do="--markdown=report.md",
         )
     for target in (*targets.values(), *([html] if html is not None else [])):
-        bad = not target or "\0" in target  # which no path has
         if target == _STDOUT:
             continue
-        read = Path(os.path.realpath(target)) in sources
-        if bad or read or beginning(target, len(MAGIC)) == MAGIC:
+        bad = not target or "\0" in target  # which no path has
+        if bad or Path(os.path.realpath(target)) in sources or _is_recording(target):
             raise UsageError(f"cannot write to {target!r}", expected="a file that is no recording")
+
+
+def _is_recording(target: str) -> bool:
+    return beginning(target, len(MAGIC)) == MAGIC
 
 
 @contextmanager
