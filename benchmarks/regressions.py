@@ -153,7 +153,9 @@ def longer(each: Measured, stage: Stage, seconds: float) -> Measured:
         cell = Cell(stage, step, group)
         cells[cell] = cells.get(cell, 0.0) + seconds / len(steps)
     stages = {**each.stages, stage: each.stages[stage] + seconds}
-    return replace(each, cells=cells, stages=stages, wall_s=each.wall_s + seconds)
+    waits = {**each.waits, stage: each.waits.get(stage, 0.0) + seconds}
+    whole = each.wall_s + seconds
+    return replace(each, cells=cells, waits=waits, stages=stages, wall_s=whole)
 
 
 def noise(clean: Sequence[Measured], stage: Stage) -> float:

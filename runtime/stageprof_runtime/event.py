@@ -39,6 +39,7 @@ FLAME: Final = 23
 CALLED: Final = 24
 HOLD: Final = 25
 STOOD: Final = 26
+CPU: Final = 27
 
 #: Field names of each table, in order.
 FIELDS: Final[dict[int, tuple[str, ...]]] = {
@@ -135,6 +136,9 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # When `thread` held the GIL in this time, its innermost frame was `node` (-1: not kept); of the
     # user's `label` ("file:line function"), or of a library's if there is none.
     STOOD: ("start", "stop", "thread", "node", "label"),
+    # What was done of a step where the clock of its thread was read: for `total` ns together, of
+    # which the thread was on a processor for `cpu`. Not of all that was done of the step.
+    CPU: ("t", "step", "total", "cpu"),
 }  # fmt: skip
 
 #: Fields that hold text; each becomes an index into the batch's strings.
@@ -177,6 +181,7 @@ TABLES: Final[dict[int, str]] = {
     CALLED: "called",
     HOLD: "hold",
     STOOD: "stood",
+    CPU: "cpu",
 }
 
 #: How a run ended, by status code.

@@ -26,9 +26,16 @@ class Emit(Protocol):
         """The same for one of several workers in this process, by its address."""
 
     def span(
-        self, role: str, step: int, start: int, stop: int, label: object = "", nbytes: int = 0
+        self,
+        role: str,
+        step: int,
+        start: int,
+        stop: int,
+        label: object = "",
+        nbytes: int = 0,
+        cpu: int = 0,
     ) -> None:
-        """Append a span of the calling thread; short ones are summed."""
+        """Append a span of the calling thread, whose clock said `cpu`; short ones are summed."""
 
     def share(
         self, role: str, step: int, name: str, count: int, ns: int, nbytes: int, t: int = 0

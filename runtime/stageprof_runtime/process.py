@@ -38,13 +38,20 @@ class _Emitter:
             ring.emit(row)
 
     def span(
-        self, role: str, step: int, start: int, stop: int, label: object = "", nbytes: int = 0
+        self,
+        role: str,
+        step: int,
+        start: int,
+        stop: int,
+        label: object = "",
+        nbytes: int = 0,
+        cpu: int = 0,
     ) -> None:
         ns = stop - start
         for ring in _rings.get(role) or _fallback:
             total = ring.sums.get(step)
             if total is None or ns >= ring.short_ns:
-                ring.span(step, start, stop, get_ident(), label, nbytes)
+                ring.span(step, start, stop, get_ident(), label, nbytes, cpu)
                 continue
             # What `Ring.span` does: two calls for each of a task's steps would be too many.
             total[0] += 1

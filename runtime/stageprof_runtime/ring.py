@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Sequence
 
 from stageprof_runtime.batch import Row
-from stageprof_runtime.clock import now_ns
-from stageprof_runtime.event import SHARE, SPAN, STACK, SUM
+from stageprof_runtime.clock import now_ns, thread_ns
+from stageprof_runtime.event import CPU, SHARE, SPAN, STACK, SUM
 from stageprof_runtime.tree import Spot, Tree
 
 #: Rows kept while the shipper is away; at 20,000 rows/s more than three seconds of them.
@@ -37,6 +37,8 @@ class Ring:
         self.sums: dict[int, list[int]] = {}
         #: what of a step was for one layer, by both
         self.shares: dict[tuple[int, str], list[int]] = {}
+        #: what was done of a step where the thread's clock was read, by step: ns, ns on a processor
+        self._cpus: dict[int, list[int]] = {}
         self._stacks: dict[tuple[str, str, str, str], list[int]] = {}
         self._tree = Tree()
         self.append = self._rows.append
@@ -63,11 +65,23 @@ class Ring:
             self.dropped += 1
 
     def span(
-        self, step: int, start: int, stop: int, thread: int, label: object = "", nbytes: int = 0
+        self,
+        step: int,
+        start: int,
+        stop: int,
+        thread: int,
+        label: object = "",
+        nbytes: int = 0,
+        cpu: int = 0,
     ) -> None:
-        """Add a span, or its length to the step's sum if it is short."""
+        """Add a span of the calling thread, or its length to the step's sum if it is short.
+
+        With `cpu`, what the thread's clock said as it began, time on a processor is summed up too.
+        """
         if stop - start >= self.short_ns:
             self.emit((SPAN, step, start, stop, thread, label, nbytes))
+            if cpu:
+                self.cpu(step, stop - start, thread_ns() - cpu)
             return
         total = self.sums.get(step)
         if total is None:
@@ -75,6 +89,12 @@ class Ring:
         total[0] += 1
         total[1] += stop - start
         total[2] += nbytes
+
+    def cpu(self, step: int, ns: int, cpu_ns: int) -> None:
+        """Add time of a step to what is known of its time on a processor."""
+        total = self._cpus.get(step) or self._cpus.setdefault(step, [0, 0])
+        total[0] += ns
+        total[1] += cpu_ns
 
     def share(self, step: int, name: str, count: int, ns: int, nbytes: int = 0, t: int = 0) -> None:
         """Add what of a step was for one layer to its sum; with `t`, by itself: it ended then."""
@@ -114,10 +134,12 @@ class Ring:
         sums, self.sums = self.sums, {}
         shares, self.shares = self.shares, {}
         stacks, self._stacks = self._stacks, {}
+        cpus, self._cpus = self._cpus, {}
         t = now_ns()
         rows.extend((SUM, t, step, *total) for step, total in sums.items())
         rows.extend((SHARE, t, *which, *total) for which, total in shares.items())
         rows.extend((STACK, t, *which, *total) for which, total in stacks.items())
+        rows.extend((CPU, t, step, *total) for step, total in cpus.items())
         rows.extend(self._tree.take(t))
         return rows
 
@@ -127,4 +149,5 @@ class Ring:
         self.sums.clear()
         self.shares.clear()
         self._stacks.clear()
+        self._cpus.clear()
         self._tree = Tree()  # a forked child may find the lock of the old one taken for ever

@@ -254,6 +254,8 @@ class Sampler:
             return None
         used, before = used_ns(self._clock), self._used
         self._used = used
+        if min(before, used) >= 0 and step != OUTSIDE:
+            self._ring.cpu(step, t - self._last, used - before)
         idling = before >= 0 and idle(used - before, t - self._last, 1)
         how = work(frames[0], "", waited=waited, idling=idling)
         return Stood(step, how, stack)

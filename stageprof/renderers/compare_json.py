@@ -9,8 +9,9 @@ from stageprof.renderers.document import plain
 from stageprof_collectors.comparison import sentences
 from stageprof_collectors.comparison.blame import Blame, Part
 from stageprof_collectors.comparison.comparison import Compared, Side
-from stageprof_collectors.comparison.measured import Held
+from stageprof_collectors.comparison.measured import NOBODY, Cell, Held
 from stageprof_collectors.comparison.times import TimeChange
+from stageprof_runtime.stage import Stage
 
 #: The name of the form and its version; a new version may take fields away or change them.
 SCHEMA: Final = "stageprof.compare/1"
@@ -80,12 +81,18 @@ def _time(change: TimeChange) -> dict[str, Any]:
         "judged": str(change.judged),
         "parts": [
             {
-                "step": part.cell.step, **part.cell.group._asdict(),
+                **_what(part.what),
                 "before_s": part.before_s, "after_s": part.after_s, **part.effect._asdict(),
             }
             for part in change.parts
         ],
     }  # fmt: skip
+
+
+def _what(what: Cell | Stage) -> dict[str, Any]:
+    if isinstance(what, Stage):
+        return {"step": "", "waiting": True, **NOBODY._asdict()}
+    return {"step": what.step, "waiting": False, **what.group._asdict()}
 
 
 def _blame(blame: Blame) -> dict[str, Any]:
@@ -103,6 +110,7 @@ def _blame(blame: Blame) -> dict[str, Any]:
             for m in blame.objects
         ],
         "tasks": blame.tasks,
+        "waiting_s": blame.waiting_s,
     }
 
 

@@ -31,8 +31,8 @@ def run(cells: Mapping[Cell, float] = USUAL, **fields: Any) -> Measured:
     stages = {stage: sum(s for c, s in cells.items() if c.stage == stage) for stage in Stage}
     usual = Measured(
         file="run.stageprof", program="etl.py", conditions=CONDITIONS, incomplete="", lost="",
-        wall_s=sum(cells.values()), stages=stages, cells=dict(cells), counts=COUNTS, tasks={},
-        read={}, objects={}, findings={},
+        wall_s=sum(cells.values()), stages=stages, cells=dict(cells), waits={}, counts=COUNTS,
+        tasks={}, read={}, objects={}, findings={},
     )  # fmt: skip
     return replace(usual, **fields)
 

@@ -47,7 +47,7 @@ def test_a_part_is_seen_where_its_stage_varies_by_more() -> None:
     execution = found.times[6]
 
     assert execution.judged == Judged.WORSE
-    assert [part.cell for part in execution.parts] == [JOIN]
+    assert [part.what for part in execution.parts] == [JOIN]
     # Every face says by how much the parts changed, not the whole, which says nothing.
     assert sentences.by(execution) == sentences.percent(1 + 0.4 / execution.before_s)
     assert sentences.interval(execution) == ""
@@ -59,6 +59,35 @@ def _swinging(each: Measured, i: int) -> Measured:
     swing, little = 0.8 * (i % 5) / 4, 0.004 * (i % 3)
     cells = {**each.cells, LOAD: each.cells[LOAD] + swing, JOIN: each.cells[JOIN] + little}
     return run(cells)
+
+
+def waiting(each: Measured, seconds: float) -> Measured:
+    """Serialization that waits so long, beside what it computes."""
+    cells = {**each.cells, DUMP: each.cells[DUMP] + seconds}
+    return run(cells, waits={Stage.SERIALIZATION: 0.002 + seconds})
+
+
+def test_waiting_is_seen_where_computing_varies_by_more() -> None:
+    """A tenth of the stage more, all of it waiting, beneath a noise of 7 %."""
+    found = against(
+        [waiting(each, 0.0) for each in runs(seed=3, noise=0.07)],
+        [waiting(each, 0.02) for each in runs(seed=4, noise=0.07)],
+    )
+    serialization = found.times[3]
+
+    assert against(runs(seed=3, noise=0.07), runs(seed=4, noise=0.07)).regressions == 0
+    assert serialization.judged == Judged.WORSE
+    assert [part.what for part in serialization.parts] == [Stage.SERIALIZATION]
+    assert found.blames[0].waiting_s == pytest.approx(0.02)
+    assert found.blames[0].lines[0].line == 30
+    assert "waiting" in sentences.blamed(found.blames[0])
+
+
+def test_what_waits_rather_than_computes_is_no_regression_if_the_stage_is_no_slower() -> None:
+    base = [waiting(each, 0.0) for each in runs(seed=3, noise=0.02)]
+    head = [waiting(each, 0.02) for each in runs(seed=4, noise=0.02, more={DUMP: -0.03})]
+
+    assert judged(against(base, head))["serialization"] != Judged.WORSE
 
 
 def test_work_that_only_has_another_name_is_no_regression() -> None:

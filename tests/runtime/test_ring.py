@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from stageprof_runtime.event import SHARE, SPAN, SUM
+from stageprof_runtime.clock import thread_ns
+from stageprof_runtime.event import CPU, SHARE, SPAN, SUM
 from stageprof_runtime.ring import NAMES, Ring
 
 
@@ -52,6 +53,18 @@ def test_short_spans_are_summed_by_step() -> None:
     span, total = ring.take()
     assert span == (SPAN, 7, 0, 100, 1, "long", 5)
     assert (total[0], *total[2:]) == (SUM, 7, 3, 30, 15)
+
+
+def test_time_on_a_processor_is_summed_by_step_where_the_clock_was_read() -> None:
+    ring, began = Ring(short_ns=100), thread_ns()
+    ring.span(7, 0, 100, 1, cpu=began)
+    ring.span(7, 0, 200, 1, cpu=began)
+    ring.span(7, 0, 1_000, 1)
+    ring.span(7, 0, 10, 1, cpu=began)
+    (cpu,) = [row for row in ring.take() if row[0] == CPU]
+    assert (cpu[2], cpu[3]) == (7, 300)
+    assert 0 <= cpu[4] <= 2 * (thread_ns() - began)
+    assert [row for row in ring.take() if row[0] == CPU] == []
 
 
 def test_shares_are_summed_by_step_and_name() -> None:

@@ -69,6 +69,8 @@ class Blame:
     objects: tuple[Moved, ...]
     #: tasks that ran of the first layer, on both sides
     tasks: tuple[int, int]
+    #: what of the change its threads were on no processor for, seconds; 0 if that was not seen
+    waiting_s: float = 0.0
 
 
 class Sides(NamedTuple):
@@ -93,7 +95,7 @@ def blame(sides: Sides, time: TimeChange) -> Blame:
         time: the stage's change.
     """
     stage, change = Stage(time.name), time.change_s
-    seen = [part.cell for part in time.parts]
+    seen = [part.what for part in time.parts if not isinstance(part.what, Stage)]
     keys: tuple[Callable[[Cell], str | Group], ...] = (_step, _layer, _line)
     steps, layers, lines = (_parts(sides, stage, key, set(map(key, seen)), change) for key in keys)
     named = tuple(part for part in layers if part.name)
@@ -107,6 +109,7 @@ def blame(sides: Sides, time: TimeChange) -> Blame:
         lines=lines,
         objects=_objects(sides) if stage in _CARRYING else (),
         tasks=_tasks(sides, named[0]) if named else (0, 0),
+        waiting_s=sum(part.change_s for part in time.parts if isinstance(part.what, Stage)),
     )
 
 

@@ -20,6 +20,7 @@ from stageprof_collectors.account.depend import depends
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.comparison.circumstances import circumstances, program
 from stageprof_collectors.comparison.counts import counted
+from stageprof_collectors.comparison.waits import waits
 from stageprof_collectors.findings.diagnosis import NOTHING
 from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
@@ -112,6 +113,8 @@ class Measured:
     stages: Mapping[Stage, float]
     #: the same by step and layer
     cells: Mapping[Cell, float]
+    #: of those the seconds in which threads were on no processor, where that is known
+    waits: Mapping[Stage, float]
     #: numbers that say how much there was to do, by the names of `counts.COUNTS`
     counts: Mapping[str, float]
     #: tasks that ran, by layer
@@ -140,6 +143,7 @@ def measure(recording: Recording, settings: Settings = DEFAULTS) -> Measured:
         wall_s=recording.wall,
         stages={stage: float(stages[str(stage)]) for stage in Stage},
         cells=_most(cells),
+        waits=waits(recording, cells),
         counts=counted(recording),
         tasks=_tasks(recording, groups),
         read=_read(recording, groups),

@@ -127,8 +127,14 @@ def why(found: Blame) -> str:
             return object_moved(moved)
     layer, step = explained(found.layers), explained(found.steps)
     if layer is not None and step is not None:
-        return f"{step.name} {_of(layer)}{_tasks(found)}"
-    return f"{step.name}" if step is not None else "no part of it explains it"
+        return f"{step.name} {_of(layer)}{_tasks(found)}{_waiting(found)}"
+    return f"{step.name}{_waiting(found)}" if step is not None else "no part of it explains it"
+
+
+def _waiting(found: Blame) -> str:
+    """That more of it is on no processor, if that explains the change."""
+    explains = found.waiting_s >= _ENOUGH * found.change_s > 0
+    return f"; {seconds(found.waiting_s)} more of it is waiting, not computing" if explains else ""
 
 
 def _seconds_more(moved: Moved) -> float:

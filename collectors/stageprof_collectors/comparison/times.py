@@ -1,8 +1,9 @@
 """Times: the wall time and the six stages on both sides, tested together.
 
 These seven questions decide. Each stage is asked with its main parts (a step for the tasks of a
-layer): a part that takes much longer is seen where the rest of its stage varies by as much.
-Smaller parts and lines are not tested: they explain what was found (`blame`).
+layer, and how much of it was waiting): a part that takes much longer is seen where the rest of
+its stage varies by as much. Smaller parts and lines are not tested: they explain what was found
+(`blame`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from stageprof_runtime.stage import SIX, Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.comparison.measured import Cell, Measured
+
+    What = Cell | Stage
 
 #: What the whole of it is called among the stages.
 WALL: Final = "wall"
@@ -67,7 +70,8 @@ class TimeChange(NamedTuple):
 class PartChange(NamedTuple):
     """A main part of a stage that changed."""
 
-    cell: Cell
+    #: what it took for a layer, or of the whole stage what was waiting
+    what: What
     before_s: float
     after_s: float
     effect: chance.Effect
@@ -84,7 +88,7 @@ class _Table(NamedTuple):
     base: chance.Table
     head: chance.Table
     #: rows of each stage's main parts
-    parts: dict[str, dict[int, Cell]]
+    parts: dict[str, dict[int, What]]
 
 
 #: The lines of a table before the parts.
@@ -138,11 +142,12 @@ class _Looks:
         """The change of the wall time or a stage."""
         name, change_s = _NAMES[row], self._after[row] - self._before[row]
         rows = self._table.parts.get(name, {})
-        parts = tuple(self._part(each, cell) for each, cell in rows.items() if self._beyond(each))
+        parts = tuple(self._part(each, what) for each, what in rows.items() if self._beyond(each))
         judged = self._whole(row)
         if judged == Judged.SAME and parts:
-            change_s = sum(part.change_s for part in parts)
-            judged = _net(change_s, self._least * self._before[row])
+            net_s = _sum(parts)
+            judged = _net(net_s, change_s, self._least * self._before[row])
+            change_s = net_s
         return TimeChange(
             name,
             self._before[row],
@@ -155,8 +160,8 @@ class _Looks:
             parts if judged != Judged.SAME else (),
         )
 
-    def _part(self, row: int, cell: Cell) -> PartChange:
-        return PartChange(cell, self._before[row], self._after[row], self._effects[row])
+    def _part(self, row: int, what: What) -> PartChange:
+        return PartChange(what, self._before[row], self._after[row], self._effects[row])
 
     def _whole(self, row: int) -> Judged:
         if row not in self._p:
@@ -195,36 +200,52 @@ def _table(base: Sequence[Measured], head: Sequence[Measured]) -> _Table:
         + [[max(each.stages[stage], 0.0) for each in side] for stage in Stage]
         for side in sides
     ]
-    parts: dict[str, dict[int, Cell]] = {}
-    for stage, cells in _main(base, head).items():
+    parts: dict[str, dict[int, What]] = {}
+    for stage, mine in _main(base, head).items():
         parts[stage] = {}
-        for cell in cells:
-            parts[stage][len(lines[0])] = cell
+        for what in mine:
+            parts[stage][len(lines[0])] = what
             for rows, side in zip(lines, sides, strict=True):
-                rows.append([each.cells.get(cell, 0.0) for each in side])
+                rows.append([_seconds(each, what) for each in side])
     return _Table(np.array(lines[0], float), np.array(lines[1], float), parts)
 
 
-def _main(base: Sequence[Measured], head: Sequence[Measured]) -> dict[str, list[Cell]]:
-    """The main parts of each of the six stages; of a stage with but one it is the stage."""
+def _seconds(each: Measured, what: What) -> float:
+    return each.waits.get(what, 0.0) if isinstance(what, Stage) else each.cells.get(what, 0.0)
+
+
+def _main(base: Sequence[Measured], head: Sequence[Measured]) -> dict[str, list[What]]:
+    """The main parts of each of the six stages; of a stage with but one cell it is the stage."""
+    both = (*base, *head)
     sums: defaultdict[Cell, float] = defaultdict(float)
-    for each in (*base, *head):
+    for each in both:
         for cell, seconds in each.cells.items():
             sums[cell] += seconds
-    found: dict[str, list[Cell]] = {}
+    found: dict[str, list[What]] = {}
     for stage in SIX:
-        whole = sum(each.stages[stage] for each in (*base, *head))
+        least = MAIN * sum(each.stages[stage] for each in both)
         mine = sorted((c for c in sums if c.stage == stage), key=lambda c: -sums[c])
-        main = [cell for cell in mine if sums[cell] > MAIN * whole][:PARTS]
-        found[stage] = main if len(main) > 1 else []
+        main = [cell for cell in mine if sums[cell] > least][:PARTS]
+        waited = sum(each.waits.get(stage, 0.0) for each in both)
+        found[stage] = [*(main if len(main) > 1 else []), *([stage] if waited > least else [])]
     return found
 
 
-def _net(change_s: float, least_s: float) -> Judged:
-    """What parts that changed come to together: some may have taken over what others did."""
-    if abs(change_s) < least_s:
+def _sum(parts: Sequence[PartChange]) -> float:
+    """Seconds more of some parts; what is waiting is part of the others."""
+    apart = [part for part in parts if not isinstance(part.what, Stage)] or parts
+    return sum(part.change_s for part in apart)
+
+
+def _net(parts_s: float, whole_s: float, least_s: float) -> Judged:
+    """What parts that changed come to together: some may have taken over what others did.
+
+    So may what does not vary little enough to be seen by itself: the whole must not speak against
+    it.
+    """
+    if abs(parts_s) < least_s or parts_s * whole_s < 0:
         return Judged.SAME
-    return Judged.WORSE if change_s > 0 else Judged.BETTER
+    return Judged.WORSE if parts_s > 0 else Judged.BETTER
 
 
 def enough(base: int, head: int, *, paired: bool, tests: int = 1 + len(SIX)) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from stageprof_runtime.clock import now_ns
+from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside, within
 from stageprof_runtime.operations import operations, optimized
@@ -27,13 +27,13 @@ def _optimize(emit: Emit, optimize: Callable[..., Any]) -> Callable[..., Any]:
             return optimize(self, *args, **kwargs)
         before = operations(self)
         inside.optimizing += 1
-        start = now_ns()
+        start, cpu = now_ns(), thread_ns()
         try:
             with within("client", Stage.OPTIMIZATION, STEP["expr"]):
                 result = optimize(self, *args, **kwargs)
         finally:
             inside.optimizing -= 1
-            emit.span("client", STEP["expr"], start, now_ns(), type(self).__name__)
+            emit.span("client", STEP["expr"], start, now_ns(), type(self).__name__, cpu=cpu)
         optimized(emit, "client", STEP["expr"], before, result)
         return result
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from stageprof_runtime.clock import now_ns
+from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import within
 from stageprof_runtime.event import ASSIGN, FINISH, STATUS
@@ -112,11 +112,11 @@ def _timed(emit: Emit, step: int, function: Callable[..., Any]) -> Callable[...,
     def timed(*args: Any, **kwargs: Any) -> Any:
         who = role()
         with within(who, stage, step):
-            start = now_ns()
+            start, cpu = now_ns(), thread_ns()
             try:
                 return function(*args, **kwargs)
             finally:
-                emit.span(who, step, start, now_ns())
+                emit.span(who, step, start, now_ns(), cpu=cpu)
 
     return timed
 

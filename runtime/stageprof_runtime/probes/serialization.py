@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from stageprof_runtime.carried import Dumping, Loading, here, loading, share
-from stageprof_runtime.clock import now_ns
+from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import exchange, inside, within
 from stageprof_runtime.guard import Watch, caught
@@ -80,7 +80,7 @@ def _dumps(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[...,
         except BaseException as error:
             caught(error, watch)
             return dumps(msg, *args, **kwargs)
-        start = now_ns()
+        start, cpu = now_ns(), thread_ns()
         try:
             frames = dumps(msg, *args, **kwargs)
         finally:
@@ -88,7 +88,7 @@ def _dumps(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[...,
             here.dump, here.keys, here.last, inside.at = before
         try:
             peer = _peer() if stop - start >= SHORT_NS else ""
-            emit.span(role, step, start, stop, peer, _nbytes(frames))
+            emit.span(role, step, start, stop, peer, _nbytes(frames), cpu)
         except BaseException as error:
             caught(error, watch)
         return frames
@@ -105,7 +105,7 @@ def _loads(emit: Emit, loads: Callable[..., Any], watch: Watch) -> Callable[...,
         # whoever's process this is: the emitter falls back to the process's own ring.
         before = here.load, inside.at
         here.load, inside.at = True, _AT["worker"]
-        start = now_ns()
+        start, cpu = now_ns(), thread_ns()
         try:
             msg = loads(frames, *args, **kwargs)
         finally:
@@ -115,7 +115,7 @@ def _loads(emit: Emit, loads: Callable[..., Any], watch: Watch) -> Callable[...,
             role, step = _load_hop(msg)
             if isinstance(carried, Loading):
                 carried.emit(emit, role, step, msg)
-            emit.span(role, step, start, stop, "", _nbytes(frames))
+            emit.span(role, step, start, stop, "", _nbytes(frames), cpu)
         except BaseException as error:
             caught(error, watch)
         return msg
@@ -159,11 +159,11 @@ def _decompressed(emit: Emit, role: str, start: int, stop: int) -> None:
 def _graph(emit: Emit, function: Callable[..., Any], role: str, step: str) -> Callable[..., Any]:
     def timed(*args: Any, **kwargs: Any) -> Any:
         with within(role, Stage.SERIALIZATION, STEP[step]):
-            start = now_ns()
+            start, cpu = now_ns(), thread_ns()
             result = function(*args, **kwargs)
             stop = now_ns()
         frames = result[1] if step == "graph.dump" else args[1]
-        emit.span(role, STEP[step], start, stop, "", _nbytes(frames))
+        emit.span(role, STEP[step], start, stop, "", _nbytes(frames), cpu)
         return result
 
     return timed
