@@ -254,9 +254,11 @@ class Sampler:
             return None
         used, before = used_ns(self._clock), self._used
         self._used = used
+        wall = t - self._last
         if min(before, used) >= 0 and step != OUTSIDE:
-            self._ring.cpu(step, t - self._last, used - before)
-        idling = before >= 0 and idle(used - before, t - self._last, 1)
+            # of other looks the clock was not read
+            self._ring.cpu(step, wall, min(used - before, wall))
+        idling = before >= 0 and idle(used - before, wall, 1)
         how = work(frames[0], "", waited=waited, idling=idling)
         return Stood(step, how, stack)
 
