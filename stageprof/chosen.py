@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -49,7 +50,16 @@ def _of(word: str, side: str) -> Iterator[Path]:
 def _paths(word: str) -> list[Path]:
     path = Path(word)
     if path.is_dir():
-        return sorted(p for p in path.iterdir() if p.name.endswith(SUFFIX) and p.is_file())
+        found = (p for p in path.iterdir() if p.name.endswith(SUFFIX) and p.is_file())
+        return sorted(found, key=lambda p: _natural(p.name))
     if path.exists() or not glob.has_magic(word):
         return [path] if path.exists() else []
-    return [p for found in sorted(glob.glob(word, recursive=True)) for p in _paths(found)]  # noqa: PTH207 (it takes absolute patterns)
+    return [
+        p for found in sorted(glob.glob(word, recursive=True), key=_natural) for p in _paths(found)
+    ]
+
+
+def _natural(name: str) -> list[str | int]:
+    """What names are sorted by so that 10.stageprof comes after 9.stageprof."""
+    words = re.split(r"([0-9]{1,18})", name)  # every second one is a number
+    return [int(word) if i % 2 else word for i, word in enumerate(words)]

@@ -165,12 +165,17 @@ def _check(targets: dict[str, str], html: str | None, sources: set[Path]) -> Non
             expected="one there, and the others with a file",
             do="--markdown=report.md",
         )
-    for target in (*targets.values(), *([html] if html is not None else [])):
-        if target == _STDOUT:
-            continue
+    files = [target for target in targets.values() if target != _STDOUT]
+    for target in files + ([html] if html is not None else []):
         bad = not target or "\0" in target  # which no path has
         if bad or Path(os.path.realpath(target)) in sources or _is_recording(target):
             raise UsageError(f"cannot write to {target!r}", expected="a file that is no recording")
+    if html == _STDOUT:
+        raise UsageError("--html on standard output", expected="a file", do="--html report.html")
+    places = [os.path.realpath(file) for file in files + ([html] if html is not None else [])]
+    for place in places:
+        if places.count(place) > 1 and (os.path.isfile(place) or not os.path.exists(place)):  # noqa: PTH113, PTH110 (as it was given)
+            raise UsageError(f"two forms for one file, {place!r}", expected="a file for each")
 
 
 def _is_recording(target: str) -> bool:
@@ -220,7 +225,7 @@ def _compared(sides: Sequence[Sequence[Path]], settings: Settings, options: Opti
 def _check_programs(kept: Sequence[Sequence[Measured]], options: Options) -> None:
     """Recordings of different programs are a mistake in a script, unless it insists."""
     names = [sorted({each.program for each in side}) for side in kept]
-    if names[0] == names[1] or options.force:
+    if options.force or any(len(side) > 1 for side in names) or names[0] == names[1]:
         return
     said = [", ".join(name or "an unnamed program" for name in side[:3]) for side in names]
     raise UsageError(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -25,22 +26,24 @@ class _Case(NamedTuple):
 
 def text(found: Compared) -> str:
     """The document; what XML forbids in a text is shown as its code."""
-    cases = list(_cases(found))
+    cases = _apart(_cases(found))
     suite = Element("testsuite", name=f"stageprof compare {safe(found.program)}".strip())
     suite.set("tests", str(len(cases)))
     suite.set("failures", str(sum(case.judged == Judged.WORSE for case in cases)))
     suite.set("skipped", str(sum(case.judged == Judged.UNKNOWN for case in cases)))
     suite.set("errors", "0")
+    program = ".".join(filter(None, ("stageprof", safe(found.program))))
     for case in cases:
-        _case(suite, case)
+        _case(suite, program, case)
     suites = Element("testsuites")
     suites.append(suite)
     indent(suites)
     return tostring(suites, "unicode", xml_declaration=False) + "\n"
 
 
-def _case(suite: Element, case: _Case) -> None:
-    made = SubElement(suite, "testcase", classname=f"stageprof.{case.group}", name=_text(case.name))
+def _case(suite: Element, program: str, case: _Case) -> None:
+    """A program has cases of its own: of two with one name a reader keeps the first."""
+    made = SubElement(suite, "testcase", classname=f"{program}.{case.group}", name=case.name)
     if case.judged == Judged.WORSE:
         SubElement(made, "failure", message=_text(case.said)).text = _text(case.said)
     elif case.judged == Judged.UNKNOWN:
@@ -67,6 +70,17 @@ def _cases(found: Compared) -> Iterator[_Case]:
     for f in found.findings:
         said = f"{f.headline} ({sentences.of_recordings(f)})"
         yield _Case("findings", f.rule, f.judged, said)
+
+
+def _apart(cases: Iterable[_Case]) -> list[_Case]:
+    """The same under names of their own: of one name the second gets a number."""
+    seen: Counter[tuple[str, str]] = Counter()
+    found = []
+    for case in cases:
+        seen[case[:2]] += 1
+        number = seen[case[:2]]
+        found.append(case._replace(name=_text(case.name) + (f" ({number})" if number > 1 else "")))
+    return found
 
 
 def _text(value: str) -> str:

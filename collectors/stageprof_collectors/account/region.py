@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+import numpy as np
+
 from stageprof_collectors.account.block import Block
-from stageprof_collectors.account.intervals import clip, innermost, paint
+from stageprof_collectors.account.intervals import Segment, clip, innermost, paint
 from stageprof_collectors.account.lane import Lane, Lanes, What
 from stageprof_collectors.account.path import Step, Walk
 from stageprof_collectors.account.timeline import LOCAL, Timeline
@@ -23,13 +25,13 @@ _OPTIMIZATION = frozenset({_EXPR, IMPORT[Stage.OPTIMIZATION]})
 def critical_path(timeline: Timeline, lanes: Lanes, walk: Walk) -> list[Step]:
     """The segments of the blocking account in order; they cover the region without a gap."""
     region = timeline.region
-    own: list[Lane] = [] if region.attached else _own(timeline, lanes)
+    own = [] if region.attached else _own(timeline, lanes)
     waited = [
         (s.start, s.stop, s)
         for block in waits(timeline, lanes, walk)
         for s in walk.resolve(block, block.start, block.stop)
     ]
-    first, *rest = [[(a, b, Step(a, b, what, -1)) for a, b, what in lane] for lane in own] or [[]]
+    first, *rest = own or [[]]
     outside = Step(region.start, region.stop, What(OUTSIDE, region.place), -1)
     painted = paint(region.start, region.stop, [first, waited, *rest], outside)
     return [Step(start, stop, step.what, step.run) for start, stop, step in painted]
@@ -57,11 +59,17 @@ def waits(timeline: Timeline, lanes: Lanes, walk: Walk) -> list[Block]:
     return out
 
 
-def _own(timeline: Timeline, lanes: Lanes) -> list[Lane]:
+def _own(timeline: Timeline, lanes: Lanes) -> list[list[Segment[Step]]]:
     """Optimizations; other exact spans and tasks; what the sampler saw."""
     place, thread = timeline.region.place, timeline.region.thread
-    spans = lanes.spans(place, thread) + _tasks_here(timeline)
-    return [_optimizing(timeline, lanes), innermost(spans), lanes.sampled(place, thread)]
+    spans = _steps(lanes.spans(place, thread)) + _tasks_here(timeline)
+    sampled = _steps(lanes.sampled(place, thread))
+    return [_steps(_optimizing(timeline, lanes)), innermost(spans), sampled]
+
+
+def _steps(lane: Lane) -> list[Segment[Step]]:
+    """The same as steps that are of no run."""
+    return [(start, stop, Step(start, stop, what, -1)) for start, stop, what in lane]
 
 
 def _optimizing(timeline: Timeline, lanes: Lanes) -> Lane:
@@ -71,13 +79,14 @@ def _optimizing(timeline: Timeline, lanes: Lanes) -> Lane:
     return innermost([*whole, *imports])
 
 
-def _tasks_here(timeline: Timeline) -> Lane:
+def _tasks_here(timeline: Timeline) -> list[Segment[Step]]:
     """Runs on the region's own thread."""
     runs, region = timeline.runs, timeline.region
-    mine = (runs["thread"] == region.thread) & (runs["wplace"] == region.place)
+    mine = np.flatnonzero((runs["thread"] == region.thread) & (runs["wplace"] == region.place))
     what = What(STEP["compute"], region.place)
-    pairs = zip(runs["start"][mine].tolist(), runs["stop"][mine].tolist(), strict=True)
-    return [(start, stop, what) for start, stop in pairs]
+    starts, stops = runs["start"][mine].tolist(), runs["stop"][mine].tolist()
+    rows = zip(starts, stops, mine.tolist(), strict=True)
+    return [(start, stop, Step(start, stop, what, run)) for start, stop, run in rows]
 
 
 def _computations(timeline: Timeline) -> list[Block]:

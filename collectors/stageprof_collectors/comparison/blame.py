@@ -14,7 +14,7 @@ import numpy as np
 
 from stageprof_collectors.comparison.measured import NOBODY, Cell, Group, Held, Measured, Thing
 from stageprof_collectors.comparison.times import TimeChange
-from stageprof_runtime.stage import Stage
+from stageprof_runtime.stage import SIX, Stage
 
 #: Parts of a kind that are named, and the share of the change from which one is.
 TOP: Final = 3
@@ -149,7 +149,7 @@ def _parts(
     def summed(each: Measured) -> Mapping[str | Group, float]:
         sums: defaultdict[str | Group, float] = defaultdict(float)
         for cell, seconds in each.cells.items():
-            if cell.stage == stage:
+            if cell.stage == stage and stage in SIX:  # other time has no parts
                 sums[key(cell)] += seconds
         return sums
 

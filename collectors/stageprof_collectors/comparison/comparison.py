@@ -21,7 +21,6 @@ from stageprof_collectors.comparison.matching import matched, now_at
 from stageprof_collectors.comparison.measured import Measured
 from stageprof_collectors.comparison.times import TimeChange, enough, time_changes
 from stageprof_runtime.errors import UsageError
-from stageprof_runtime.stage import SIX
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,15 @@ class Options:
     paired: bool = False
     #: the share by which times may differ; None to learn it from the recordings
     floor: float | None = None
-    #: judge times although conditions differ
+    #: judge times although conditions differ, and take several programs of a side for one
     force: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a floor that is no share."""
+        given: object = self.floor
+        if given is None or (isinstance(given, (int, float)) and 0 <= given < 1):
+            return
+        raise UsageError(f"floor={given!r}", expected="a share from 0 to 1", do="floor=0.05")
 
 
 @dataclass(frozen=True)
@@ -103,11 +109,15 @@ def compared(
     """Compare what was kept of the recordings of both sides.
 
     Raises:
-        UsageError: a side has no complete recording, or pairs were asked for where there are none.
+        UsageError: a side has no complete recording, or those of several programs; or pairs were
+            asked for where there are none.
     """
     options = options or Options()
     sides = [_whole(side, name) for side, name in ((base, "baseline"), (head, "candidate"))]
     (base, baseline), (head, candidate) = sides
+    if not options.force:
+        _check_programs(base, "baseline")
+        _check_programs(head, "candidate")
     _check_pairs(baseline, candidate, options)
     moved = now_at(base, head)
     head = matched(base, head)
@@ -151,6 +161,18 @@ def _whole(side: Sequence[Measured], name: str) -> tuple[list[Measured], Side]:
     return whole, Side(tuple(each.file for each in whole), left_out, middle.file)
 
 
+def _check_programs(side: Sequence[Measured], name: str) -> None:
+    """Several together would be one that nobody wrote."""
+    programs = sorted({each.program for each in side})
+    if len(programs) > 1:
+        said = ", ".join(each or "an unnamed program" for each in programs[:3])
+        raise UsageError(
+            f"recordings of {len(programs)} programs for the {name}: {said}",
+            expected="those of one program",
+            do="compare them one by one; --force takes them for one",
+        )
+
+
 def _check_pairs(base: Side, head: Side, options: Options) -> None:
     if not options.paired:
         return
@@ -171,9 +193,9 @@ def _unjudged(base: int, head: int, different: Sequence[Difference], options: Op
 
 
 def _blames(sides: Sides, times: Sequence[TimeChange]) -> tuple[Blame, ...]:
-    """Of every stage that is slower; if only the whole is, of what explains most of it."""
+    """Of every stage that is slower; if only the whole is, of the line that explains most of it."""
     wall, *stages = times
     slower = [t for t in stages if t.judged == Judged.WORSE]
     if not slower and wall.judged == Judged.WORSE:
-        slower = [max((t for t in stages if t.name in SIX), key=lambda t: t.change_s)]
+        slower = [max(stages, key=lambda t: t.change_s)]
     return tuple(blame(sides, t) for t in sorted(slower, key=lambda t: -t.change_s))

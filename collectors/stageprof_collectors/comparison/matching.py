@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from math import inf, log
+from statistics import median
+from typing import Final
 
 from stageprof_collectors.comparison.measured import Group, Measured
+
+#: What a line is known by: its tasks, and seconds of the critical path, both usual.
+_Marks = tuple[float, float]
+#: How much two lines may differ and still be taken for the same rather than those of one number.
+_SAME_NUMBER: Final = 0.2
+#: Seconds that are hardly any.
+_LITTLE_S: Final = 1e-3
 
 
 def matched(base: Sequence[Measured], head: Sequence[Measured]) -> list[Measured]:
@@ -20,31 +30,70 @@ def now_at(base: Sequence[Measured], head: Sequence[Measured]) -> dict[Group, Gr
     return {was: now for now, was in _moved(_lines(base), _lines(head)).items()}
 
 
-def _lines(side: Iterable[Measured]) -> dict[tuple[str, str], set[int]]:
+def _lines(side: Sequence[Measured]) -> dict[tuple[str, str], dict[int, _Marks]]:
     """The lines that made layers of each prefix and file."""
-    lines: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    tasks: defaultdict[Group, list[float]] = defaultdict(list)
+    seconds: defaultdict[Group, list[float]] = defaultdict(list)
     for each in side:
-        for group in (*(cell.group for cell in each.cells), *each.tasks):
-            if group.line:
-                lines[group.prefix, group.file].add(group.line)
+        for group, number in each.tasks.items():
+            tasks[group].append(number)
+        took: defaultdict[Group, float] = defaultdict(float)
+        for cell, s in each.cells.items():
+            took[cell.group] += s
+        for group, s in took.items():
+            seconds[group].append(s)
+    lines: defaultdict[tuple[str, str], dict[int, _Marks]] = defaultdict(dict)
+    for group in (*tasks, *seconds):
+        if group.line:
+            marks = (median(tasks.get(group, [0])), median(seconds.get(group, [0])))
+            lines[group.prefix, group.file][group.line] = marks
     return lines
 
 
 def _moved(
-    before: dict[tuple[str, str], set[int]], after: dict[tuple[str, str], set[int]]
+    before: dict[tuple[str, str], dict[int, _Marks]],
+    after: dict[tuple[str, str], dict[int, _Marks]],
 ) -> dict[Group, Group]:
     """Groups of the candidate -> those of the baseline that they are, where the line differs.
 
     As many lines as before are the same lines, in their order. Otherwise some came or went: those
-    with the same number are the same, and the others in their order.
+    that are left are, in their order, the most alike.
     """
     moved: dict[Group, Group] = {}
     for (prefix, file), now in after.items():
-        was = before.get((prefix, file), set())
-        same = set() if len(was) == len(now) else was & now
-        pairs = zip(sorted(was - same), sorted(now - same), strict=False)
+        was = before.get((prefix, file), {})
+        pairs = zip(sorted(was), sorted(now), strict=False)
+        if len(was) != len(now):
+            pairs = iter(_aligned(was, now))
         moved |= {Group(prefix, file, b): Group(prefix, file, a) for a, b in pairs if a != b}
     return moved
+
+
+def _aligned(was: dict[int, _Marks], now: dict[int, _Marks]) -> list[tuple[int, int]]:
+    """Pairs of lines: all of the fewer, in their order, so that they differ least altogether.
+
+    S. Needleman and C. Wunsch, A general method applicable to the search for similarities, J. Mol.
+    Biol. 48 (1970); here the gaps of the longer side cost nothing.
+    """
+    few, many = sorted((sorted(was), sorted(now)), key=len)
+    turned = len(was) > len(now)
+    best: list[tuple[float, tuple[tuple[int, int], ...]]] = [(0.0, ())] * (len(many) + 1)
+    for i, one in enumerate(few):
+        row: list[tuple[float, tuple[tuple[int, int], ...]]] = [(inf, ())] * (len(many) + 1)
+        for j in range(i, len(many)):
+            pair = (many[j], one) if turned else (one, many[j])
+            cost, pairs = best[j]
+            taken = (cost + _unlike(pair, was[pair[0]], now[pair[1]]), (*pairs, pair))
+            row[j + 1] = min(row[j], taken)
+        best = row
+    return list(best[-1][1])
+
+
+def _unlike(lines: tuple[int, int], was: _Marks, now: _Marks) -> float:
+    """How much two lines differ: by how many times in tasks, and in seconds."""
+    tasks = abs(log((1 + now[0]) / (1 + was[0])))
+    seconds = abs(log((_LITTLE_S + now[1]) / (_LITTLE_S + was[1])))
+    return tasks + seconds + _SAME_NUMBER * (lines[0] != lines[1])
 
 
 def _renamed(each: Measured, moved: dict[Group, Group]) -> Measured:

@@ -14,6 +14,7 @@ from stageprof_collectors.comparison.counts import Count, CountChange, FindingCh
 from stageprof_collectors.comparison.times import TimeChange
 from stageprof_collectors.findings.phrase import at
 from stageprof_collectors.findings.quantity import count, seconds, share, size
+from stageprof_runtime.stage import SIX, Stage
 
 #: An object is named if its seconds are this share of the change that is explained.
 _ENOUGH: Final = 0.3
@@ -21,6 +22,11 @@ _ENOUGH: Final = 0.3
 #: So many recordings a side are enough to judge times, and so many in pairs.
 SIDE, PAIRS = 7, 10
 
+#: What is said of the lines of the account that are no stage of Dask's.
+_ELSEWHERE: Final = {
+    Stage.OUTSIDE: "code of yours that is not Dask's",
+    Stage.UNEXPLAINED: "time of which too little was recorded",
+}
 _UNJUDGED: Final = {
     "one": "times cannot be judged by one recording a side; take {enough} or more",
     "few": "times cannot be judged by so few recordings; take {enough} a side or more",
@@ -121,6 +127,8 @@ def change_of(found: Blame) -> str:
 
 def why(found: Blame) -> str:
     """The second half, with names of the user's."""
+    if found.stage not in SIX:
+        return _ELSEWHERE[found.stage]
     for moved in found.objects:
         more = _seconds_more(moved)
         if more >= _ENOUGH * found.change_s > 0:

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,6 @@ def describe(label: str) -> dict[str, Any]:
     return {
         "label": label,
         **surroundings(),
-        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "started": datetime.now().astimezone().isoformat(timespec="microseconds"),
         "program": Path(sys.argv[0]).name if sys.argv else "",
     }

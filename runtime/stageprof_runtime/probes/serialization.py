@@ -35,6 +35,8 @@ _HOPS: dict[str, tuple[str, int, str, int]] = {
         ("scatter", "client", "data.dump", "scheduler", "data.load"),
     )
 }
+#: What operations and plugins of stageprof's own are called.
+OURS: Final = "stageprof-"
 #: A message that says nothing of its hop is one of a worker's, to or from its scheduler.
 _DUMP: Final = STEP["task.dump"]
 _OTHER: Final = ("worker", _DUMP, "worker", STEP["task.load"])
@@ -88,7 +90,7 @@ def _dumps(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[...,
             here.dump, here.keys, here.last, inside.at = before
         try:
             peer = _peer() if stop - start >= SHORT_NS else ""
-            emit.span(role, step, start, stop, peer, _nbytes(frames), cpu)
+            emit.span(role, step, start, stop, peer, _theirs(msg, frames), cpu)
         except BaseException as error:
             caught(error, watch)
         return frames
@@ -115,7 +117,7 @@ def _loads(emit: Emit, loads: Callable[..., Any], watch: Watch) -> Callable[...,
             role, step = _load_hop(msg)
             if isinstance(carried, Loading):
                 carried.emit(emit, role, step, msg)
-            emit.span(role, step, start, stop, "", _nbytes(frames), cpu)
+            emit.span(role, step, start, stop, "", _theirs(msg, frames), cpu)
         except BaseException as error:
             caught(error, watch)
         return msg
@@ -204,6 +206,22 @@ def _what() -> str:
 def _peer() -> str:
     current = exchange.get()
     return current[1] if current else ""
+
+
+def _theirs(msg: Any, frames: Any) -> int:
+    """Bytes in the frames of a message, without what stageprof itself sends in it.
+
+    What it sends would hide what the program does: more of it goes to more workers.
+    """
+    nbytes = _nbytes(frames)
+    for part in (msg,) if type(msg) is dict else msg[:_LOOK] if type(msg) in (list, tuple) else ():
+        if type(part) is dict and (_is_ours(part.get("op")) or _is_ours(part.get("name"))):
+            nbytes -= len(part["batch"]) if "batch" in part else nbytes
+    return max(0, nbytes)
+
+
+def _is_ours(name: Any) -> bool:
+    return type(name) is str and name.startswith(OURS)
 
 
 def _nbytes(frames: Any) -> int:
