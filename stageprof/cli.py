@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -19,6 +20,9 @@ from stageprof_runtime.version import __version__
 #: Exit statuses beside a script's own: bad input, a defect of ours (as in sysexits.h), and what
 #: shells give a program stopped by Ctrl-C or by a closed pipe.
 BAD_INPUT, DEFECT, INTERRUPTED, PIPE_CLOSED = 2, 70, 130, 141
+#: Where the pages are that help names as docs/NAME.md: who installed with pip has no such folder.
+PAGES: Final = "https://github.com/stageprof/stageprof/blob/main/docs/"
+_PAGE: Final = re.compile(r"docs/(\w+\.md)")
 
 
 class _Commands(click.Group):
@@ -30,12 +34,22 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            _placed(error, ctx)
+            raise
         except BrokenPipeError:
             _unread()
         except SystemExit as error:
             if not isinstance(error.__context__, BrokenPipeError):
                 raise
             _unread()
+
+
+def _placed(error: click.UsageError, ctx: click.Context) -> None:
+    """Click does not say whose option it is that lacks its word; its help is the one to read."""
+    named = {command.name: command for command in COMMANDS}.get(ctx.invoked_subcommand)
+    if error.ctx is None and named is not None:
+        error.ctx = click.Context(named, parent=ctx, info_name=named.name)
 
 
 def _unread() -> NoReturn:
@@ -45,15 +59,29 @@ def _unread() -> NoReturn:
 
 
 @click.group(
-    cls=_Commands, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=_Commands,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=f"Exit statuses, files and the environment: {PAGES}commands.md",
 )
 @click.version_option(__version__, prog_name="stageprof")
 def stageprof() -> None:
     """Say where the time of a Dask computation goes, stage by stage."""
 
 
+def addressed(command: click.Command) -> click.Command:
+    """A command whose help ends with the addresses of the pages that it names."""
+    texts = [command.help, *(getattr(param, "help", "") for param in command.params)]
+    pages = dict.fromkeys(_PAGE.findall(" ".join(filter(None, texts))))
+    if pages:
+        command.epilog = "\n".join(["\b", "Pages named above:", *(f"  {PAGES}{p}" for p in pages)])
+    for within in command.commands.values() if isinstance(command, click.Group) else ():
+        addressed(within)
+    return command
+
+
 for command in COMMANDS:
-    stageprof.add_command(command)
+    stageprof.add_command(addressed(command))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -109,7 +109,7 @@ class _Choices:
         chosen = Settings(off=off, limits=limits, **self.severity)
         if not chosen.critical >= chosen.serious >= chosen.moderate:
             raise UsageError(
-                f"severities that begin at {chosen.critical}, {chosen.serious}, {chosen.moderate}",
+                f"severities that begin at {_begins(chosen)}",
                 expected="critical at or above serious, and serious at or above moderate",
                 do=_DO,
             )
@@ -151,12 +151,25 @@ def _known(name: Any, names: Iterable[str], what: str, source: Source) -> None:
     names = list(names)
     if name in names:
         return
-    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.0)
+    near = difflib.get_close_matches(str(name), names, n=1)
+    # Before the source, which may be a long path, for faces cut long messages at their end.
+    hint = f": did you mean {near[0]}?" if near else ""
     raise UsageError(
-        f"no {what} {name!r} (in {source.name})",
-        expected=f"a {what} that there is" if names else "none, for it has none",
-        do=f"did you mean {near[0]}? {_DO}" if near else _DO,
+        f"no {what} {name!r}{hint} (in {source.name})",
+        expected="" if near else _any_of(names),
+        do=_DO,
     )
+
+
+def _any_of(names: list[str]) -> str:
+    if not names:
+        return "none, for it has none"
+    return f"one of {', '.join(sorted(names))}" if names[1:] else names[0]
+
+
+def _begins(chosen: Settings) -> str:
+    """Where each severity begins."""
+    return ", ".join(f"{name} {getattr(chosen, name):g}" for name in _SEVERITIES)
 
 
 def _table(value: Any, what: str, source: Source, or_: str = "") -> Mapping[Any, Any]:

@@ -11,7 +11,8 @@ from typing import Any, Final
 from stageprof.attach import greet
 from stageprof_collectors.findings.quantity import seconds
 from stageprof_collectors.storage.flight import Window, assemble
-from stageprof_runtime.errors import ClusterError, RecordingNotWritable
+from stageprof_runtime.errors import ClusterError, NotARecording, RecordingNotWritable
+from stageprof_runtime.flight.folder import CURRENT, PREVIOUS
 from stageprof_runtime.flight.recorder import OP, PIECE
 from stageprof_runtime.flight.segments import SUFFIX
 
@@ -31,11 +32,13 @@ def dump(address: str, path: str | os.PathLike[str]) -> Window:
 
     Raises:
         ClusterError: no scheduler answers there, or it has no flight recorder.
-        NotARecording: the folder has no segments.
+        NotARecording: the folder is not there, or has no segments.
         RecordingNotWritable: `path` cannot be written.
     """
     if "://" not in address and Path(address).is_dir():
         return assemble(address, path)
+    if is_path(address):
+        raise _no_folder(Path(address))
     greet(address)
     with tempfile.TemporaryDirectory(prefix="stageprof-") as folder:
         try:
@@ -47,6 +50,24 @@ def dump(address: str, path: str | os.PathLike[str]) -> Window:
                 do="try again; after its end, name the folder given with --stageprof-dir instead",
             ) from error
         return assemble(folder, path)
+
+
+def is_path(address: str) -> bool:
+    """Whether what was given for an address can only be the way to a folder."""
+    return "://" not in address and (os.sep in address or address in (CURRENT, PREVIOUS))
+
+
+def _no_folder(folder: Path) -> NotARecording:
+    if folder.name == PREVIOUS and folder.parent.is_dir():
+        return NotARecording(
+            f"no folder {folder}: this recorder had no life before",
+            do=f"what it has kept of this one is in {folder.parent}",
+        )
+    return NotARecording(
+        f"no folder {folder}",
+        expected="one that a recorder was given with --stageprof-dir, or an address with ://",
+        do="check the path",
+    )
 
 
 def said(window: Window) -> str:

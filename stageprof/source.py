@@ -39,7 +39,7 @@ def words(given: Iterable[str]) -> Source:
 
 
 def nested(given: Iterable[str], name: str) -> dict[str, Any]:
-    """`tiny-tasks=off`, `embedded-object.min_share=0.02`, `severity.serious=0.2` as a table.
+    """`tiny-tasks=off`, `embedded-object.share=0.02`, `severity.serious=0.2` as a table.
 
     Raises:
         UsageError: a word is not of this form.

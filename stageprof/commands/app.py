@@ -11,7 +11,7 @@ import click
 from stageprof import app as pages
 from stageprof.attach import warning
 from stageprof.reading import reading
-from stageprof_runtime.errors import UsageError
+from stageprof_runtime.errors import NotARecording, UsageError
 
 if TYPE_CHECKING:
     from stageprof_ui.server import App
@@ -48,7 +48,19 @@ def _app(stack: ExitStack, targets: tuple[str, ...], port: int, *, insecure: boo
         return stack.enter_context(pages.following(addresses[0], port=port))
     if folders:
         return stack.enter_context(pages.listed(folders[0], port=port))
+    for target in targets:
+        _check_there(target)
     recordings = [stack.enter_context(reading(target)) for target in targets]
     if len(recordings) == 1:
         return pages.served(recordings[0], port=port)
     return pages.compared(recordings, port=port)
+
+
+def _check_there(target: str) -> None:
+    """Say what else is taken where a target is nothing at all."""
+    if not Path(target).exists():
+        raise NotARecording(
+            f"no file or folder {target}",
+            expected="a *.stageprof recording, a folder of them, or an address like tcp://host:8786",
+            do="check the path",
+        )

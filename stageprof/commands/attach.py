@@ -55,7 +55,7 @@ def attach(
     """
     if dump and seconds is not None:
         raise UsageError("--dump with --for", expected="one of them", do="leave --for out")
-    folder = dump and Path(address).is_dir()
+    folder = dump and (Path(address).is_dir() or flight.is_path(address))
     note = "" if insecure or folder else warning(address)
     if note:
         click.echo(note, err=True)

@@ -72,6 +72,8 @@ def check(
     """
     if as_json and as_markdown:
         raise UsageError("both --json and --markdown", expected="one form")
+    if not limit:
+        raise UsageError("--limit 0", expected="a time above 0, like 10s")
     program = program_of(module, code, words)
     settings, warning = settings_for(rules)
     if warning:

@@ -82,8 +82,10 @@ def run(
 ) -> int:
     """Profile a script, a module (-m) or a text (-c), with its arguments.
 
-    The recording goes to <script>.stageprof unless -o says otherwise. The exit status is the
-    program's own. What the program prints stays its own, too: the summary goes to stderr.
+    The recording goes to <script>.stageprof unless -o says otherwise, of a module (-m) to
+    <module>.stageprof, of a text (-c) to command.stageprof; one that is there is replaced. The exit
+    status is the program's own. What the program prints stays its own, too: the summary goes to
+    stderr.
     """
     options = Options(**chosen)
     program = program_of(module, code, words)

@@ -35,6 +35,8 @@ HEIGHT: Final = 30
 _BAR: Final = 40
 #: Characters that two lines hold wherever words end.
 _TWO_LINES: Final = 120
+#: Less than this share of the time to the first task is not worth a word.
+_WORTH: Final = 0.01
 #: How many steps, layers and commands are named: of the first that fits, else of the last.
 _ROOM: Final = ((2, 2, 2), (2, 2, 1), (2, 1, 1), (1, 1, 1), (1, 0, 1))
 
@@ -93,7 +95,7 @@ def _rest(summary: Summary, commands: int) -> Iterator[Text]:
         yield from _wrapped("Missing", several(summary.missing, _TWO_LINES, " (--json has all)"))
     if summary.problems:
         more = f" (1 of {len(summary.problems)}; --json has all)" if summary.problems[1:] else ""
-        worst = f"{safe(summary.problems[0], limit=90)}{more}"
+        worst = f"{safe(summary.problems[0], limit=_TWO_LINES - len(more))}{more}"
         yield from _wrapped("Problem", worst, style="bold red")
     yield from _next(summary.file)[:commands]
 
@@ -118,14 +120,30 @@ def _layer(line: LayerLine) -> Text:
 
 
 def _first(first: FirstTask) -> Text:
-    where = f" from {ending(safe(first.line), 24)}" if first.line else ""
-    out = Text(f"First task  {seconds(first.seconds)}{where}:")
+    """How long it took and where that went; its line only where there is room for a stage."""
+    head = f"First task  {seconds(first.seconds)}"
+    line = f" from {ending(safe(first.line), 24)}" if first.line else ""
+    for begin in (f"{head}{line}:", f"{head}:"):
+        out, left = _split(begin, first)
+        if left < first.seconds:
+            return out.append(_other(left, first))
+    return Text(head)
+
+
+def _split(head: str, first: FirstTask) -> tuple[Text, float]:
+    """The stages that fit behind `head`, most first, and the seconds that are left for others."""
+    out, left = Text(head), first.seconds
     for i, (stage, part) in enumerate(first.split):
         more = f"{',' if i else ''} {stage} {seconds(part)}"
-        if cell_len(out.plain + more) > WIDTH:
+        if cell_len(out.plain + more + _other(left - part, first)) > WIDTH:
             break
         out.append(more, style=STAGE_COLOURS[stage])
-    return out
+        left -= part
+    return out, left
+
+
+def _other(left: float, first: FirstTask) -> str:
+    return f", other {seconds(left)}" if left >= _WORTH * first.seconds else ""
 
 
 def _gil(said: str) -> Iterator[Text]:

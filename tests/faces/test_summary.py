@@ -12,6 +12,7 @@ from rich.cells import cell_len
 import stageprof
 from stageprof.renderers import terminal
 from stageprof_collectors.findings.quantity import count, seconds, share
+from stageprof_collectors.summary import FirstTask
 from stageprof_runtime.stage import Stage
 from stageprof_ui.palette import STAGE_COLOURS
 
@@ -144,6 +145,53 @@ def test_of_a_long_file_name_the_line_is_there(recorded: Path) -> None:
     layer = replace(summary.layers[0], line="a_script_with_a_long_name.py:4711")
     text = terminal.text(replace(summary, layers=(layer,)))
     assert "…a_long_name.py:4711" in text
+
+
+def first_task(took: float, *split: tuple[Stage, float], line: str = "etl.py:65") -> FirstTask:
+    return FirstTask(took, line, 1, split)
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        (
+            first_task(0.1, (Stage.OPTIMIZATION, 0.06), (Stage.SCHEDULING, 0.04)),
+            "100 ms from etl.py:65: optimization 60 ms, scheduling 40 ms",
+        ),
+        (
+            first_task(0.1, (Stage.OPTIMIZATION, 0.06), (Stage.SCHEDULING, 0.01), line=""),
+            "100 ms: optimization 60 ms, scheduling 10 ms, other 30 ms",
+        ),
+        (
+            first_task(
+                0.021,
+                *((stage, 0.0035) for stage in (Stage.SERIALIZATION, *tuple(Stage)[:3])),
+                (Stage.EXECUTION, 0.007),
+            ),
+            "21 ms from etl.py:65: serialization 3.5 ms, other 18 ms",
+        ),
+        (
+            first_task(192, (Stage.COMMUNICATION, 150), line="a_script_with_a_long_name.py:4711"),
+            "3 min 12 s: communication 2 min 30 s, other 42.0 s",
+        ),
+    ],
+)
+def test_what_of_the_time_to_the_first_task_no_stage_is_named_for_is_said(
+    recorded: Path, first: FirstTask, said: str
+) -> None:
+    summary = replace(stageprof.open(recorded).summary, first=first)
+    line = next(x for x in terminal.text(summary).splitlines() if x.startswith("First task"))
+    assert line == f"First task  {said}"
+    assert cell_len(line) <= 80
+
+
+def test_a_problem_is_said_as_far_as_what_was_meant(recorded: Path) -> None:
+    seen = "settings are not used: no limit of embedded-object 'min_share': did you mean share?"
+    problems = (f"{seen} (in /home/somebody/projects/etl/pyproject.toml)", "another")
+    text = terminal.text(replace(stageprof.open(recorded).summary, problems=problems))
+    said = text.partition("Problem")[2].partition("Next")[0]
+    assert seen in " ".join(said.split())
+    assert "1 of 2; --json has all" in " ".join(said.split())
 
 
 def test_longest_summary_still_fits(recorded: Path) -> None:
