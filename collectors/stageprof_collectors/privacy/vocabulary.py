@@ -30,12 +30,22 @@ _NAME_WORDS: Final = 3
 
 #: Modules, and classes in them, whose attributes give keys and layers their names.
 _THEIRS: Final = (
-    "dask.array", "dask.array.Array", "dask.bag", "dask.bag.Bag", "dask.dataframe",
-    "dask.dataframe.DataFrame", "dask.dataframe.Series", "dask.dataframe.dask_expr._expr",
+    "dask._expr", "dask.array", "dask.array.Array", "dask.array._array_expr", "dask.array.chunk",
+    "dask.array.core", "dask.array.creation", "dask.array.einsumfuncs", "dask.array.fft",
+    "dask.array.linalg", "dask.array.ma", "dask.array.overlap", "dask.array.percentile",
+    "dask.array.random", "dask.array.rechunk", "dask.array.reductions", "dask.array.reshape",
+    "dask.array.routines", "dask.array.slicing", "dask.array.stats", "dask.array.ufunc",
+    "dask.array.utils", "dask.array.wrap", "dask.bag", "dask.bag.Bag", "dask.bag.chunk",
+    "dask.bag.core", "dask.base", "dask.dataframe", "dask.dataframe.DataFrame",
+    "dask.dataframe.Series", "dask.dataframe.dask_expr._concat",
+    "dask.dataframe.dask_expr._cumulative", "dask.dataframe.dask_expr._expr",
     "dask.dataframe.dask_expr._groupby", "dask.dataframe.dask_expr._merge",
-    "dask.dataframe.dask_expr._reductions", "dask.dataframe.dask_expr._shuffle",
-    "dask.dataframe.dask_expr.io.io", "dask.dataframe.dask_expr.io.parquet", "dask.delayed",
-    "numpy", "numpy.ndarray", "pandas", "pandas.DataFrame",
+    "dask.dataframe.dask_expr._quantiles", "dask.dataframe.dask_expr._reductions",
+    "dask.dataframe.dask_expr._repartition", "dask.dataframe.dask_expr._rolling",
+    "dask.dataframe.dask_expr._shuffle", "dask.dataframe.dask_expr.io.io",
+    "dask.dataframe.dask_expr.io.parquet", "dask.dataframe.groupby", "dask.dataframe.methods",
+    "dask.dataframe.multi", "dask.dataframe.partitionquantiles", "dask.dataframe.shuffle",
+    "dask.delayed", "numpy", "numpy.ndarray", "pandas", "pandas.DataFrame",
 )  # fmt: skip
 
 #: What stands in the paths and names of any installation.
