@@ -241,11 +241,9 @@ def test_different_names_stay_different() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    (
-        "read_parquet-fused-sum shuffle-transfer rechunk-merge getitem pandas.DataFrame chunk_sum"
-        " bincount_agg-partial finalize-hlgfinalizecompute"
-    ).split(),
-)
+    ["read_parquet-fused-sum", "shuffle-transfer", "rechunk-merge", "getitem", "pandas.DataFrame",
+     "chunk_sum", "bincount_agg-partial", "finalize-hlgfinalizecompute"],
+)  # fmt: skip
 def test_names_that_dask_gives_stay(text: str) -> None:
     assert Pseudonyms(vocabulary()).text(text) == text
 
