@@ -7,6 +7,7 @@ is in `stageprof.testing`, imported once there is a test to record.
 
 from __future__ import annotations
 
+import copy
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -41,10 +42,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_load_initial_conftests(args: list[str]) -> None:
-    """A bare `--stageprof` takes no word after it: `pytest --stageprof tests` means the tests."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> None:
+    """A bare `--stageprof` takes no word after it: `pytest --stageprof tests` means the tests.
+
+    What pytest understood until now is understood anew: it says where the first conftests are.
+    """
     end = args.index("--") if "--" in args else len(args)
-    args[:end] = [f"{OPTION}={FOLDER}" if word == OPTION else word for word in args[:end]]
+    if OPTION in args[:end]:
+        args[:end] = [f"{OPTION}={FOLDER}" if word == OPTION else word for word in args[:end]]
+        early_config.known_args_namespace = parser.parse_known_args(
+            args, namespace=copy.copy(early_config.option)
+        )
 
 
 @pytest.hookimpl(tryfirst=True)

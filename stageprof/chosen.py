@@ -54,9 +54,8 @@ def _paths(word: str) -> list[Path]:
         return sorted(found, key=lambda p: _natural(p.name))
     if path.exists() or not glob.has_magic(word):
         return [path] if path.exists() else []
-    return [
-        p for found in sorted(glob.glob(word, recursive=True), key=_natural) for p in _paths(found)
-    ]
+    words = sorted(glob.glob(word, recursive=True), key=_natural)  # noqa: PTH207 (as it was given)
+    return [path for each in words for path in _paths(each)]
 
 
 def _natural(name: str) -> list[str | int]:

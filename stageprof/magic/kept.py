@@ -54,7 +54,8 @@ class Kept:
         import stageprof
 
         base, head = self._runs
-        return stageprof.compare(list(base), list(head))
+        # Cells are other programs by their numbers, and what was meant is these two.
+        return stageprof.compare(list(base), list(head), force=True)
 
 
 def middle(run: Run) -> Recording:

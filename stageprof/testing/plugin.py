@@ -125,7 +125,11 @@ class Plugin:
         """Give the report what the table needs; it travels with it from xdist's workers."""
         report = yield
         course = item.stash.get(_COURSE, None)
-        if course is not None and call.when == "call":
+        if course is None or call.when != "call":
+            return report
+        if course.recorder.running:  # of a subtest
+            course.recorder.failed_in_part |= report.failed
+        else:
             setattr(report, "stageprof", [list(line) for line in course.rows()])  # noqa: B010
         return report
 

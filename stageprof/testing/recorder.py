@@ -57,6 +57,8 @@ class Recorder:
         self.problem = ""
         #: whether the test's function returned each time
         self.passed = False
+        #: whether it is being called, and whether a part of it (a subtest) has failed meanwhile
+        self.running = self.failed_in_part = False
         self._counts: Counter[str] = Counter()
         self._told = 0
 
@@ -166,7 +168,7 @@ def recorded(function: Function, recorder: Recorder, calls: Calls) -> Function:
     def run(*args: Any, **kwargs: Any) -> Any:
         result = None
         with _ending(recorder):
-            for _ in range(calls.repeat):
+            for _ in _rounds(recorder, calls):
                 with _region(recorder) if calls.whole else nullcontext():
                     result = function(*args, **kwargs)
                 calls.after()
@@ -180,7 +182,7 @@ def _awaited(function: Function, recorder: Recorder, calls: Calls) -> Function:
     async def run(*args: Any, **kwargs: Any) -> Any:
         result = None
         with _ending(recorder):
-            for _ in range(calls.repeat):
+            for _ in _rounds(recorder, calls):
                 async with _async_region(recorder) if calls.whole else nullcontext():
                     result = await function(*args, **kwargs)
                 calls.after()
@@ -189,15 +191,23 @@ def _awaited(function: Function, recorder: Recorder, calls: Calls) -> Function:
     return run
 
 
+def _rounds(recorder: Recorder, calls: Calls) -> Iterator[int]:
+    """As many as there are to be, until a part of one has failed."""
+    return (i for i in range(calls.repeat) if not recorder.failed_in_part)
+
+
 @contextmanager
 def _ending(recorder: Recorder) -> Iterator[None]:
     """Note whether the test passed; what a test did that skips itself is not kept."""
+    recorder.running = True
     try:
         yield
     except (pytest.skip.Exception, unittest.SkipTest):
         recorder.drop()
         raise
-    recorder.passed = True
+    finally:
+        recorder.running = False
+    recorder.passed = not recorder.failed_in_part
 
 
 @contextmanager

@@ -169,3 +169,4 @@ def test_github_compares_side_by_side(checkout: Checkout) -> None:
 
     assert checkout.run(github("side-by-side"), "pull_request") == 1
     assert "task" in checkout.summary.read_text()
+    assert "7 recordings against 7" in checkout.summary.read_text()

@@ -5,8 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compare.made import DUMP, JOIN, against, run, runs
+from stageprof.renderers import compare_markdown, compare_terminal
+from stageprof_collectors.account.groups import Row
 from stageprof_collectors.comparison.matching import matched, now_at
-from stageprof_collectors.comparison.measured import Cell, Group, Held, Measured, Thing
+from stageprof_collectors.comparison.measured import (
+    NOBODY,
+    Cell,
+    Group,
+    Held,
+    Measured,
+    Thing,
+    grouped,
+)
 from stageprof_collectors.comparison.sentences import blamed
 from stageprof_runtime.stage import Stage
 
@@ -57,6 +67,20 @@ def test_a_slower_wall_time_is_followed_into_its_stage() -> None:
     assert len(found.blames) == 1
 
 
+def test_what_is_slower_outside_dask_blames_no_stage() -> None:
+    """The program waits for something of its own before it calls Dask."""
+    own = Cell(Stage.OUTSIDE, "", NOBODY)
+    found = against(runs(seed=1, more={own: 0.5}), runs(seed=2, more={own: 1.0}))
+    (why,) = found.blames
+
+    assert why.stage == Stage.OUTSIDE
+    assert "code of yours" in blamed(why)
+    assert (why.steps, why.layers, why.lines) == ((), (), ())
+    for text in (compare_terminal.text(found), compare_markdown.text(found)):
+        assert "outside +" in text
+        assert "no layer" not in text
+
+
 def test_lines_that_moved_are_the_same_lines() -> None:
     """Ten lines were put in above: no layer came, none went."""
     base = runs(seed=1)
@@ -91,3 +115,27 @@ def test_a_new_call_beside_others_leaves_them_matched() -> None:
     }
     (renamed,) = matched(at(10, 20), at(12, 22))
     assert {cell.group.line for cell in renamed.cells} == {10, 20}
+
+
+def test_a_new_call_in_the_place_of_another_is_told_by_what_it_does() -> None:
+    """The old call, of 80 ms, went from line 9 to 10; a new one of 40 ms stands in its place."""
+
+    def at(**lines: float) -> list[Measured]:
+        groups = {Group("f", "e.py", int(n[1:])): s for n, s in lines.items()}
+        cells = {Cell(Stage.EXECUTION, "compute", group): s for group, s in groups.items()}
+        return [replace(run(cells), tasks=dict.fromkeys(groups, 8))]
+
+    assert now_at(at(_9=0.08), at(_9=0.04, _10=0.08)) == {
+        Group("f", "e.py", 9): Group("f", "e.py", 10)
+    }
+    assert now_at(at(_9=0.04, _10=0.08), at(_9=0.08)) == {
+        Group("f", "e.py", 10): Group("f", "e.py", 9)
+    }
+    three = now_at(at(_20=0.2, _40=1.0), at(_20=0.2, _30=0.2, _41=1.0))
+    assert three == {Group("f", "e.py", 40): Group("f", "e.py", 41)}
+
+
+def test_a_cell_of_a_notebook_is_the_same_whatever_its_number() -> None:
+    """It has another each time that it runs."""
+    rows = [Row(f"double-{i}", "double", f"/home/u/In [{i}]", 3) for i in (4, 12)]
+    assert {grouped(row) for row in rows} == {Group("double", "In [*]", 3)}

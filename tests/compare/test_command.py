@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import shutil
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from stageprof.cli import main
 from stageprof.comparison import measured
 from stageprof.renderers.compare_markdown import SIZE
 from stageprof_collectors.recording import Recording
-from stageprof_runtime.errors import NotARecording
+from stageprof_runtime.errors import NotARecording, UsageError
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -160,6 +161,9 @@ def test_each_file_counts_once(pool: Path) -> None:
         (("base", "--", "more/3.stageprof", "--paired"), "pairs of 3 and 1 complete recordings"),
         (("base", "--", "base", "--json=base/0.stageprof"), "a file that is no recording"),
         (("base", "--", "base", "--markdown=no/such/folder.md"), "cannot write no/such/folder.md"),
+        (("base", "--", "base", "--markdown=x", "--json=./x"), "two forms for one file"),
+        (("base", "--", "base", "--markdown=x", "--html", "x"), "two forms for one file"),
+        (("base", "--", "base", "--html", "-"), "--html on standard output"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(run: Run, words: tuple[str, ...], said: str) -> None:
@@ -223,6 +227,44 @@ def test_recordings_of_different_programs_are_refused(run: Run, tmp_path: Path) 
     assert "one.py (baseline)" in err
     _, out, _ = run(*sides, "--force")
     assert "Not the same on both sides" in out
+
+
+def test_recordings_of_several_programs_on_a_side_are_refused(run: Run, tmp_path: Path) -> None:
+    """Together they would hide what became of either."""
+    for name in ("one.py", "two.py"):
+        record(tmp_path / f"{name}.stageprof", name)
+    status, out, err = run(str(tmp_path), "--", str(tmp_path))
+
+    assert (status, out) == (2, "")
+    assert re.search("recordings of 2 programs for the baseline: .*one.py.*two.py", err)
+    assert run(str(tmp_path), "--", str(tmp_path), "--force")[0] == 0
+
+
+def test_cases_of_two_programs_have_names_of_their_own(run: Run, tmp_path: Path) -> None:
+    """Who reads both, as GitLab does, keeps the first of one name."""
+    cases = []
+    for name in ("one.py", "two.py"):
+        record(tmp_path / f"{name}.stageprof", name)
+        _, out, _ = run(*[str(tmp_path / f"{name}.stageprof")] * 2, "--junit")
+        found = ET.fromstring(out).iter("testcase")
+        cases += [(case.get("classname"), case.get("name")) for case in found]
+
+    assert len(cases) > 10
+    assert len(set(cases)) == len(cases)
+
+
+@pytest.mark.parametrize("floor", [5, -1, float("nan"), "5%"])
+def test_a_floor_that_is_no_share_is_refused(pool: Path, floor: float) -> None:
+    with pytest.raises(UsageError, match="a share from 0 to 1"):
+        stageprof.compare(pool / "base", pool / "base", floor=floor)
+
+
+def test_numbered_files_are_in_the_order_of_their_numbers(pool: Path, tmp_path: Path) -> None:
+    """As a test that is repeated leaves them: what is compared in pairs must be."""
+    for i in (1, 2, 10, 9):
+        shutil.copy(pool / "base" / "0.stageprof", tmp_path / f"{i}.stageprof")
+    for words in (str(tmp_path), str(tmp_path / "*.stageprof")):
+        assert [path.stem for path in chosen([words], "baseline")] == ["1", "2", "9", "10"]
 
 
 def test_no_recording_is_named_by_a_path_that_cannot_be(pool: Path) -> None:

@@ -312,6 +312,7 @@ def test_compare_sets_the_last_two_beside_each_other(cell: Cell) -> None:
     assert ran.result.success
     assert type(ran.value).__name__ == "Comparison"
     assert "tasks" in str(ran.value)
+    assert "conditions differ" not in str(ran.value)
 
 
 # -- where it was -------------------------------------------------------------------------------

@@ -202,3 +202,18 @@ def test_the_marker_closest_to_a_test_goes_first(pytester: pytest.Pytester) -> N
 def test_what_is_no_time_is_refused(value: Any) -> None:
     with pytest.raises(UsageError):
         limits({"max_wall": value})
+
+
+def test_a_folder_of_tests_after_the_bare_option_has_its_own_options(
+    pytester: pytest.Pytester,
+) -> None:
+    """They are in its conftest, which pytest looks for before it knows all words."""
+    folder = pytester.mkdir("checks")
+    (folder / "conftest.py").write_text("def pytest_addoption(parser): parser.addoption('--size')")
+    (folder / "test_it.py").write_text(
+        "def test_size(request): assert request.config.getoption('--size') == 'big'"
+    )
+
+    result = pytester.runpytest_subprocess("--stageprof", "checks", "--size", "big")
+
+    assert outcomes(result) == {"passed": 1}

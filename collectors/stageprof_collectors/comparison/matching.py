@@ -62,9 +62,9 @@ def _moved(
     moved: dict[Group, Group] = {}
     for (prefix, file), now in after.items():
         was = before.get((prefix, file), {})
-        pairs = zip(sorted(was), sorted(now), strict=False)
-        if len(was) != len(now):
-            pairs = iter(_aligned(was, now))
+        as_many = len(was) == len(now)
+        in_order = list(zip(sorted(was), sorted(now), strict=False))
+        pairs = in_order if as_many else _aligned(was, now)
         moved |= {Group(prefix, file, b): Group(prefix, file, a) for a, b in pairs if a != b}
     return moved
 

@@ -7,6 +7,7 @@ read one after another, and each is forgotten before the next.
 from __future__ import annotations
 
 import ntpath
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from stageprof_runtime.stage import Stage, stage_of, step_name
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
+_CELL: Final = re.compile(r"In \[[0-9]+\]")
 #: Cells, objects and findings that are kept of one recording: those of most seconds.
 MOST: Final = 400
 
@@ -37,8 +39,8 @@ MOST: Final = 400
 class Group(NamedTuple):
     """A layer of the user's: the prefix of its tasks, and the line that made it ("", 0: unknown).
 
-    The token in a layer's name is left out, and of the file its folder: both differ where the
-    same program runs again.
+    The token in a layer's name is left out, and of the file its folder, of a notebook's cell its
+    number: they differ where the same program runs again.
     """
 
     prefix: str
@@ -161,7 +163,12 @@ def grouped(row: Row) -> Group:
     """The layer that a row of the table of layers is."""
     prefix = row.prefix or _stem(row.layer)
     known = bool(row.file and row.line)
-    return Group(prefix, ntpath.basename(row.file) if known else "", row.line if known else 0)
+    return Group(prefix, _file(row.file) if known else "", row.line if known else 0)
+
+
+def _file(path: str) -> str:
+    """A file's name; a cell of a notebook has another number whenever it runs."""
+    return _CELL.sub("In [*]", ntpath.basename(path))
 
 
 def _stem(layer: str) -> str:
@@ -220,7 +227,7 @@ def _objects(recording: Recording) -> dict[Thing, Held]:
     """By what the user calls them; several graphs with one object hold it several times."""
     found: dict[Thing, Held] = {}
     for row in recording.objects().head(MOST).to_dict("records"):
-        thing = Thing(row["variable"], row["type"], ntpath.basename(row["file"]))
+        thing = Thing(row["variable"], row["type"], _file(row["file"]))
         layer = _stem(str(row["layer"]))
         held = Held(
             int(row["line"]), layer, int(row["nbytes"]), int(row["copies"]), int(row["tasks"]),
@@ -247,6 +254,6 @@ def _findings(recording: Recording, settings: Settings) -> dict[Place, Found]:
             continue
         where = each.where
         prefix = where.prefix or _stem(where.layer)
-        place = Place(each.rule, ntpath.basename(where.file), where.variable, prefix)
+        place = Place(each.rule, _file(where.file), where.variable, prefix)
         found.setdefault(place, Found(each.severity, each.headline, each.cost_s))
     return found
