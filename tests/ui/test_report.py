@@ -123,6 +123,16 @@ def test_pointing_at_a_task_names_it(
     assert tasks["key"][run] in story.inner_text()
     assert "execution" in story.inner_text()
 
+    page.set_viewport_size({"width": 390, "height": 900})  # words stay whole, the longest bar fits
+    seen = story.locator("tr").evaluate_all(
+        """(rows) => rows.map(({ cells: [word, bar] }) => [
+          word.firstChild && (() => { const r = document.createRange(); r.selectNodeContents(word);
+            return r.getClientRects().length; })(),
+          bar.firstChild.getBoundingClientRect().width / bar.getBoundingClientRect().width])"""
+    )
+    assert {lines for lines, _ in seen} == {1}
+    assert 0.5 < max(share for _, share in seen) <= 1
+
 
 @pytest.mark.parametrize("where", ["no/such/folder/r.html", "tables", "run.stageprof", "pipe"])
 def test_a_path_that_cannot_be_written_is_an_error_of_ours_and_stays_as_it_was(

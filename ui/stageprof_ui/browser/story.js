@@ -23,10 +23,10 @@ function computed(cpu, whole) {
 function storyTable(rows) {
   const table = element("table", "", "sp-table"), most = Math.max(...rows.map((row) => row[1]), 1e-12);
   for (const [stage, value, what] of rows) {
-    const line = element("tr"), bar = element("td"), fill = element("div", "", `sp-bar sp-${stage}`);
-    fill.style.width = `${Math.max(1, Math.round(120 * value / most))}px`;
+    const line = element("tr"), bar = element("td", "", "sp-track"), fill = element("div", "", `sp-bar sp-${stage}`);
+    fill.style.width = `${100 * value / most}%`;
     bar.append(fill);
-    line.append(element("td", stage), bar, element("td", seconds(value), "sp-number"), element("td", what));
+    line.append(element("td", stage, "sp-word"), bar, element("td", seconds(value), "sp-number"), element("td", what));
     table.append(line);
   }
   return table;
