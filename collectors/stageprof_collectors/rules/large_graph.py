@@ -26,6 +26,14 @@ _TEXT: Final = (
     "times fewer tasks. Each task costs about {each} whatever its size. Choose the size where the "
     "data are read or made: changing it later adds tasks instead of taking them away."
 )
+_UNTOLD: Final = (
+    "Use larger chunks or partitions: about {k:,} times as large, so that there are so many times "
+    "fewer tasks. Each task costs about {each} whatever its size. How large they are now a local "
+    "scheduler does not tell, so look whether your memory has room for it. Choose the size where "
+    "the data are read or made: changing it later adds tasks instead of taking them away."
+)
+#: Pieces of unknown size should grow no more: their tasks need several times as much memory.
+_BLIND: Final = 10
 _ARRAY: Final = """\
 import dask
 
@@ -39,8 +47,15 @@ class Pieces:
     """The pieces of the collection that has most: how many, and how large the usual one is."""
 
     number: int
+    #: 0: not told, as by local schedulers
     nbytes: float
-    frames: bool
+    #: None: not told
+    frames: bool | None
+
+    @property
+    def word(self) -> str:
+        """What their users call them."""
+        return {None: "pieces", True: "partitions", False: "chunks"}[self.frames]
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -57,7 +72,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if overhead.seconds < limits["share"] * recording.wall:
         return
     pieces = _pieces(recording, crowds, crowd)
-    most = limits["piece_bytes"] / max(pieces.nbytes, 1)
+    most = limits["piece_bytes"] / pieces.nbytes if pieces.nbytes else _BLIND
     k = rounded(batch(overhead, pieces.number, most))
     if k > 1:
         yield _finding(recording, crowd, overhead, pieces, k)
@@ -69,12 +84,17 @@ def _pieces(recording: Recording, crowds: Crowds, crowd: Crowd) -> Pieces:
     rows: Ints = crowd.rows[types[runs["type"][crowd.rows]]]
     rows = rows if len(rows) else crowd.rows
     layers = crowds.groups.of_run[rows]
-    sums = np.bincount(layers, weights=runs["nbytes"][rows])
-    number = np.bincount(layers)
-    sums[number * 2 < number.max()] = 0  # few large pieces that are cut up are not the problem
-    mine = rows[layers == int(np.argmax(sums))]
-    frames = "ndarray" not in names[int(runs["type"][mine[0]])]
+    mine = rows[layers == _most(layers, runs["nbytes"][rows])]
+    kind = names[int(runs["type"][mine[0]])]
+    frames = "ndarray" not in kind if kind else None
     return Pieces(len(mine), float(np.median(runs["nbytes"][mine])), frames)
+
+
+def _most(layers: Ints, nbytes: Ints) -> int:
+    """The layer with most bytes; with most pieces where nobody told how large they are."""
+    sums, number = np.bincount(layers, weights=nbytes), np.bincount(layers)
+    sums[number * 2 < number.max()] = 0  # few large pieces that are cut up are not the problem
+    return int(np.argmax(sums if sums.any() else number))
 
 
 def _finding(
@@ -82,20 +102,18 @@ def _finding(
 ) -> Finding:
     saved = overhead.saving(k)
     main, tasks, cost = crowd.main, len(crowd.rows), overhead.seconds
-    word = "partitions" if pieces.frames else "chunks"
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"{tasks:,} tasks on {word} of {size(pieces.nbytes)}, most of `{main.prefix}`"
+            f"{tasks:,} tasks on {_named(pieces)}, most of `{main.prefix}`"
             f"{made_at(main.file, main.line)}: what each costs beside its work is "
             f"{of_wall(cost, recording)}"
         ),
         stage=None,
         evidence={
             "tasks": tasks,
-            "piece_bytes": pieces.nbytes,
-            "target_bytes": pieces.nbytes * k,
+            **_sizes(pieces, k),
             "work_each_s": overhead.work_s,
             "overhead_each_s": overhead.each_s,
             "times_fewer": k,
@@ -108,11 +126,25 @@ def _finding(
     )
 
 
+def _named(pieces: Pieces) -> str:
+    if pieces.nbytes:
+        return f"{pieces.word} of {size(pieces.nbytes)}"
+    return f"{pieces.word} of a collection"
+
+
+def _sizes(pieces: Pieces, k: int) -> dict[str, float]:
+    if not pieces.nbytes:
+        return {}
+    return {"piece_bytes": pieces.nbytes, "target_bytes": pieces.nbytes * k}
+
+
 def fix(each_s: float, pieces: Pieces, k: int) -> Fix:
     """What to do where a task costs `each_s` beside its work: pieces `k` times as large."""
+    if not pieces.nbytes:
+        return Fix(_UNTOLD.format(k=k, each=seconds(each_s)))
     target = pieces.nbytes * k
     text = _TEXT.format(
-        pieces="partitions" if pieces.frames else "chunks",
+        pieces=pieces.word,
         target=size(target),
         now=size(pieces.nbytes),
         k=k,

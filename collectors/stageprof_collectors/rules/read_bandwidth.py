@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.account.timeline import LOCAL
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import count, seconds, share, size
@@ -66,9 +67,13 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 
 
 def _leaves(recording: Recording) -> NDArray[np.bool_]:
-    """Runs that needed no other run, and were seen by their worker."""
+    """Runs that needed no other run, were seen by their worker, and tell how much they brought.
+
+    Local schedulers do not tell: there a large read would look like a small one.
+    """
     runs, needs = recording.timeline.runs, recording.timeline.depends
     leaves: NDArray[np.bool_] = (np.diff(needs.first) == 0) & (runs["seen"] == 1)
+    leaves &= runs["run"] < LOCAL
     return leaves
 
 

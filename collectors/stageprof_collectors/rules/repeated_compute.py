@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _TEXT: Final = (
     "Ask all questions at once: `dask.compute(a, b)` computes what they share one time. If later "
-    "questions depend on earlier answers, persist what they share ({bytes} here), provided that "
+    "questions depend on earlier answers, persist what they share{bytes}, provided that "
     "it fits into the workers' memory."
 )
 _CODE: Final = """\
@@ -69,7 +69,7 @@ def _finding(recording: Recording, calls: Calls, rows: Ints) -> Finding:
             "tasks_again": len(rows),
             "computes": len(np.unique(owner)),
             "work_again_s": worked_s(recording, rows),
-            "kept_bytes": _kept(recording, rows, row),
+            **({"kept_bytes": kept} if (kept := _kept(recording, rows, row)) else {}),
         },
         cost_s=cost,
         saving_s=saved,
@@ -111,13 +111,20 @@ def _kept(recording: Recording, rows: Ints, row: Row) -> int:
 
 
 def _fix(recording: Recording, rows: Ints, row: Row, lines: list[tuple[str, int]]) -> Fix:
-    text = _TEXT.format(bytes=size(_kept(recording, rows, row)))
-    names = recording.store.strings
-    pieces = is_piece(names[int(recording.timeline.runs["type"][rows[0]])])
-    if len(lines) < 2 and pieces:  # one line again and again: there is no second to join it with
+    kept = _kept(recording, rows, row)  # local schedulers tell of no bytes
+    text = _TEXT.format(bytes=f" ({size(kept)} here)" if kept else "")
+    if len(lines) < 2 and _pieces(
+        recording, rows
+    ):  # one line again and again: there is no second to join it with
         return Fix(text, _PERSIST.format(made=made_at(row.file, row.line)))
     places = " and ".join(filter(None, (at(file, line) for file, line in lines[:2])))
     return Fix(text, _CODE.format(lines=f" (again at {places})" if places else ""))
+
+
+def _pieces(recording: Recording, rows: Ints) -> bool:
+    """Whether these are pieces of a collection; by their keys where no type was told."""
+    name = recording.store.strings[int(recording.timeline.runs["type"][rows[0]])]
+    return is_piece(name) if name else bool(recording.layered.chunked[rows[0]])
 
 
 RULE = Rule(
