@@ -7,6 +7,7 @@ does; but all graphs are made first, go in one message, and are waited for once.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from stageprof_collectors.account.path import Step
@@ -53,10 +54,11 @@ def _one(stretch: list[Op]) -> list[Op]:
     """All graphs of a stretch at the instant of its first, and one wait at that of its last."""
     graphs = [op for op in stretch if op.kind == Kind.GRAPH]
     waits = [op for op in stretch if op.kind == Kind.WAIT]
-    at, way = graphs[0].at, _shared([op.after for op in graphs])
+    way = _shared([op.after for op in graphs])
     made = [step for op in graphs for step in op.before]
-    found = [Op(Kind.GRAPH, at, graphs[0].on, made, way)]
-    found += [Op(Kind.GRAPH, at, op.on, [], way) for op in graphs[1:]]
+    # None of them queues behind another any more, but all behind what the first did.
+    found = [replace(graphs[0], before=made, after=way)]
+    found += [replace(graphs[0], on=op.on, before=[], after=way) for op in graphs[1:]]
     if waits:
         on = sorted({run for op in waits for run in op.on})
         before = [step for op in waits for step in op.before]

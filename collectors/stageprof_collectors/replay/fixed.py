@@ -10,6 +10,7 @@ from stageprof_collectors.account.program import Kind, Op, Program
 from stageprof_collectors.account.thread import NO_POOL
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.replay.model import Model, Waits
+from stageprof_collectors.replay.queued import Queued
 from stageprof_collectors.replay.simulation import Amounts, Paths, Pools
 
 
@@ -63,7 +64,8 @@ class Fixed(Paths):
     def _step(self, amounts: Amounts, known: list[int], now: int, op: Op, k: int, i: int) -> int:
         after = amounts.after[k][i]
         if op.kind == Kind.GRAPH:
-            known[self.n + op.on[0]] = now + after
+            begun = max(now, known[self.n + op.behind]) if isinstance(op, Queued) else now
+            known[self.n + op.on[0]] = begun + after
         elif op.kind == Kind.WAIT:
             now = max(now, max((known[run] for run in op.on), default=0)) + after
         elif op.kind == Kind.INLINE:

@@ -9,6 +9,7 @@ import numpy as np
 from stageprof_collectors.account.program import Kind, Op, Program
 from stageprof_collectors.account.thread import NO_POOL
 from stageprof_collectors.replay.model import Model, Waits
+from stageprof_collectors.replay.queued import Queued
 from stageprof_collectors.replay.simulation import Amounts, Paths, Pools
 
 
@@ -176,7 +177,9 @@ class _Course:
     def _do(self, k: int, op: Op, after: int) -> None:
         now, run = self._now[k], self.f.programs[k].run
         if op.kind == Kind.GRAPH:
-            self._release(self.f.n + op.on[0], now + after)
+            n = self.f.n
+            begun = max(now, self._known.get(n + op.behind, 0)) if isinstance(op, Queued) else now
+            self._release(n + op.on[0], begun + after)
         elif op.kind == Kind.WAIT:
             self._now[k] = now + after
         elif op.kind == Kind.INLINE:

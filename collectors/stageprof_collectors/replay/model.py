@@ -124,6 +124,10 @@ class Model:
         arrived = np.array([g.arrived for g in self.graphs], np.int64)
         return np.maximum(np.where(first < 2**62, first, found), arrived)
 
+    def at_scheduler(self, graph: Graph) -> bool:
+        """Whether a cluster's scheduler took a graph, and not one of the program's own process."""
+        return self._t.store.places[graph.place].role == "scheduler"
+
     @cached_property
     def fixed(self) -> Waits:
         """As it was: a run that waited for a thread waits for the run that made it free."""

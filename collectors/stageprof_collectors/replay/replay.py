@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stageprof_collectors.account.course import Course
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.program import Program, length
 from stageprof_collectors.account.timeline import Ints
@@ -30,6 +29,7 @@ from stageprof_collectors.replay.fixed import Fixed
 from stageprof_collectors.replay.free import Free
 from stageprof_collectors.replay.model import Model
 from stageprof_collectors.replay.pool import pools
+from stageprof_collectors.replay.queued import QueuedCourse
 from stageprof_collectors.replay.simulation import Amounts
 from stageprof_runtime.stage import OUTSIDE, STEP, Stage, stage_of
 
@@ -170,8 +170,8 @@ class Replay:
         return len(self._recording.timeline.runs["run"]) > LARGEST
 
     @cached_property
-    def _course(self) -> Course:
-        return Course(self._recording)
+    def _course(self) -> QueuedCourse:
+        return QueuedCourse(self._recording)
 
     @cached_property
     def _model(self) -> Model:
