@@ -13,12 +13,15 @@ import pytest
 
 import stageprof
 from findings.conftest import Only
-from findings.made import WALL_S, found, made, noting, rule
+from findings.made import SECOND, WALL_S, found, made, noting, rule
 from named import plainly
 from stageprof_collectors.findings.diagnosis import MOST, diagnose, examine
-from stageprof_collectors.findings.finding import Finding, Severity
+from stageprof_collectors.findings.finding import Finding, Severity, severity
 from stageprof_collectors.findings.rule import Limit, Limits
 from stageprof_collectors.findings.settings import Settings
+from stageprof_collectors.storage.store import Store
+from stageprof_runtime.batch import pack
+from stageprof_runtime.event import MARK, Place
 from stageprof_runtime.stage import Stage
 
 
@@ -83,6 +86,13 @@ def test_severity_follows_the_thresholds_that_are_set(only: Only) -> None:
     assert severities == [Severity.SERIOUS, Severity.MODERATE, Severity.CRITICAL]
 
 
+@pytest.mark.parametrize(("saving", "graded"), [(0.049, Severity.NOTE), (0.051, Severity.CRITICAL)])
+def test_what_saves_less_than_anybody_notices_is_a_note_whatever_its_share(
+    saving: float, graded: Severity
+) -> None:
+    assert severity((saving, saving), 0.1) == graded
+
+
 def test_severity_that_a_rule_chose_itself_is_left(only: Only) -> None:
     only(rule("a", [found("a", 3.0, severity=Severity.NOTE)]))
     assert diagnose(made(), Settings(critical=0.12))[0].severity == Severity.NOTE
@@ -108,7 +118,43 @@ def test_nothing_to_fix_states_the_shares_and_the_bound(only: Only) -> None:
     assert last.evidence["optimization_share"] == pytest.approx(0.05)
     assert last.saving_s == pytest.approx((0.0, 4.0))
     assert last.evidence["most_in"] == "construction"
-    assert "4.00 s (20 %)" in last.headline
+    said = "No known cause; without construction the run would be at most 4.00 s shorter"
+    assert last.headline == said
+
+
+def test_longest_verdict_without_a_known_cause_fits_a_line(only: Only) -> None:
+    only()
+    [last] = diagnose(made(graph_dump=19.0))
+    assert "serialization" in last.headline
+    assert len(last.headline) <= 80
+
+
+def test_where_nothing_of_dask_ran_that_is_said_and_what_to_do(only: Only) -> None:
+    """Not that there is nothing to fix, nor that code in tasks should be faster."""
+    only()
+    recording = made()
+    [last] = diagnose(recording)
+    assert last.rule == "nothing-to-fix"
+    assert last.headline.startswith("No Dask computation was seen here: no compute, persist or")
+    assert len(last.headline) <= 80
+    assert "profile that process itself" in last.fix.text
+    assert (last.cost_s, last.saving_s) == (0.0, (0.0, 0.0))
+    assert recording.innocence() == []
+
+
+def test_cluster_on_which_nothing_ran_while_it_was_watched_is_told_apart(only: Only) -> None:
+    only()
+    [last] = diagnose(stageprof.Recording(attached_store()))
+    assert "none ran on this cluster meanwhile" in last.headline
+
+
+def attached_store() -> Store:
+    """A scheduler that was watched for a while."""
+    place = Place("scheduler", "host", 2, "tcp://host:1", 1)
+    store = Store()
+    store.add(pack(place, 0, SECOND, []))
+    store.add(pack(place, 1, 3 * SECOND, [(MARK, 2 * SECOND, "worker seen", "tcp://w 1 0 3")]))
+    return store
 
 
 def test_nothing_to_fix_is_a_note_whatever_is_set(only: Only) -> None:
@@ -298,13 +344,13 @@ def test_table_of_no_findings_has_its_columns(only: Only) -> None:
 
 def test_suspect_that_costs_little_is_innocent_with_its_bound() -> None:
     assert made(expr=0.2).innocence() == [
-        "Optimizing graphs costs at most 200 ms (1 %) of this run",
-        "Scheduling costs at most 0 s (0 %) of this run",
+        "Optimizing graphs costs at most 200 ms (1 %) of the wall time",
+        "Scheduling costs at most 0 s (0 %) of the wall time",
     ]
 
 
 def test_suspect_that_costs_much_is_not_named() -> None:
-    assert made(expr=2.0).innocence() == ["Scheduling costs at most 0 s (0 %) of this run"]
+    assert made(expr=2.0).innocence() == ["Scheduling costs at most 0 s (0 %) of the wall time"]
 
 
 def test_nobody_is_innocent_of_what_is_unexplained(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,8 +172,8 @@ stageprof  etl.py
    to leave it out: --rule embedded-object=off
 
 Not your problem
-  Optimizing graphs costs at most 200 ms (1 %) of this run
-  Scheduling costs at most 0 s (0 %) of this run"""
+  Optimizing graphs costs at most 200 ms (1 %) of the wall time
+  Scheduling costs at most 0 s (0 %) of the wall time"""
 
 
 def test_finding_in_full_is_as_it_always_was(only: Only) -> None:

@@ -32,6 +32,10 @@ def at_least(one: Severity, other: Severity) -> bool:
 #: The share of wall time from which each severity begins; below the last one it is a note.
 SHARES: Final = {Severity.CRITICAL: 0.30, Severity.SERIOUS: 0.10, Severity.MODERATE: 0.03}
 
+#: Seconds; what saves less is a note whatever its share: nobody notices a twentieth of a second,
+#: and two runs of one program differ by as much.
+LEAST_S: Final = 0.05
+
 #: Where `link` points to; a rule's section has its id as its anchor.
 DOCUMENTATION: Final = "https://github.com/stageprof/stageprof/blob/main/docs/findings.md"
 
@@ -39,11 +43,14 @@ DOCUMENTATION: Final = "https://github.com/stageprof/stageprof/blob/main/docs/fi
 def severity(
     saving_s: tuple[float, float], wall_s: float, shares: Mapping[Severity, float] = SHARES
 ) -> Severity:
-    """By the share of the wall time that the middle of the saving is.
+    """By the share of the wall time that the middle of the saving is, if it is `LEAST_S` or more.
 
     The saving, not the cost: what cannot be gained by acting is no reason for alarm.
     """
-    share = sum(saving_s) / 2 / wall_s if wall_s > 0 else 0.0
+    middle = sum(saving_s) / 2
+    if middle < LEAST_S:
+        return Severity.NOTE
+    share = middle / wall_s if wall_s > 0 else 0.0
     return next((s for s, least in shares.items() if share >= least), Severity.NOTE)
 
 

@@ -22,7 +22,7 @@ from stageprof_collectors.findings.standing import seconds_of
 from stageprof_collectors.profiles.gil import Floats
 from stageprof_collectors.profiles.holders import told, watched
 from stageprof_collectors.profiles.looks import ERRORS
-from stageprof_runtime.stage import STEP, UNEXPLAINED, Stage, stage_of
+from stageprof_runtime.stage import SIX, STEP, UNEXPLAINED, Stage, stage_of
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 #: Above this many runs the account's bound has to do: a replay for each stage would take longer
 #: than people wait for a summary.
 REPLAYED: Final = 100_000
+
+#: What Dask does around the tasks' own work.
+AROUND: Final = tuple(stage for stage in SIX if stage != Stage.EXECUTION)
 
 _SPILL: Final = (STEP["spill.write"], STEP["spill.read"])
 _TRANSFER: Final = (STEP["data.transfer"], STEP["data.dump"], STEP["data.load"])
@@ -42,9 +45,18 @@ _Suspect = tuple[str, float]
 def innocents(recording: Recording, settings: Settings = DEFAULTS) -> list[str]:
     """A sentence for each suspect that costs less than what begins a moderate finding."""
     wall = recording.wall
+    if nothing_ran(recording):
+        return []
     bounds = [(who, cost + unexplained(recording)) for who, cost in _suspects(recording)]
     small = [(who, cost) for who, cost in bounds if wall > 0 and cost < settings.moderate * wall]
-    return [f"{who} costs at most {_amount(cost, wall)} of this run" for who, cost in small]
+    return [f"{who} costs at most {_amount(cost, wall)} of the wall time" for who, cost in small]
+
+
+def nothing_ran(recording: Recording) -> bool:
+    """Whether no task ran, no graph came, and nobody so much as built one."""
+    if len(recording.timeline.runs["run"]) or recording.timeline.graphs:
+        return False
+    return not any(recording.stages()["wall_s"][stage] for stage in AROUND)
 
 
 def _amount(cost: float, wall: float) -> str:
@@ -137,7 +149,7 @@ def gil_verdict(
         return Verdict(None, f"not watched: {_why(recording)}")
     blamed = any(_blames_it(found) for found in findings)
     guilty = blamed or (waits.waited >= MEASURED_S and waits.cost >= settings.moderate * waits.wall)
-    said = _much(recording, waits) if guilty else f"innocent: {_little(waits, settings)}"
+    said = _much(recording, waits) if guilty else f"not to blame: {_little(waits, settings)}"
     culprit = _culprit(recording) if guilty else ""
     said += f"; most for {culprit}" if culprit else ""
     said += f"; of {count(waits.unknown, 'task')} it is not known" if waits.unknown else ""
@@ -228,9 +240,11 @@ def _much(recording: Recording, waits: _Waits) -> str:
 
 
 def _little(waits: _Waits, settings: Settings) -> str:
+    """How little; tasks wait beside one another, so their sum is not what the run waited."""
     if waits.share < max(settings.serious, settings.moderate):
-        return f"tasks waited at most {seconds(waits.at_most)}"
-    return f"tasks waited {waits.in_words}, but the run at most {seconds(waits.cost_at_most)}"
+        return f"tasks waited at most {seconds(waits.at_most)} in sum"
+    cost = seconds(waits.cost_at_most)
+    return f"tasks waited {waits.in_words} in sum, which cost the run at most {cost}"
 
 
 def _blames_it(found: Finding) -> bool:

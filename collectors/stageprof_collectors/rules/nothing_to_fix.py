@@ -6,16 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stageprof_collectors.findings.finding import Finding, Fix, Severity
-from stageprof_collectors.findings.innocence import at_most, unexplained
+from stageprof_collectors.findings.innocence import AROUND, at_most, nothing_ran, unexplained
 from stageprof_collectors.findings.quantity import seconds, share
 from stageprof_collectors.findings.rule import Limits, Rule
 from stageprof_runtime.stage import SIX, Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
-
-#: What Dask does around the tasks' own work; taking that work itself away would be no fix.
-_AROUND = tuple(stage for stage in SIX if stage != Stage.EXECUTION)
 
 #: A bound above this share of the wall time is no acquittal: something is there, unknown to the
 #: rules. Below, even a perfect fix would be "moderate" at most.
@@ -24,24 +21,56 @@ _ACQUITTED = 0.1
 #: From this share on it is the tasks themselves that the run consists of.
 _MOSTLY = 0.5
 
+_UNSEEN = "No Dask computation was seen here: no compute, persist or submit in this process"
+_LOOK_ELSEWHERE = (
+    "Put what computes into what is profiled: .compute(), .persist(), dask.compute, client.submit "
+    "or client.map. Dask in a process that this one starts is not seen: profile that process "
+    "itself. If it uses a cluster that runs by itself, `stageprof attach ADDRESS` watches that."
+)
+_NOT_MEANWHILE = "No Dask computation was seen here: none ran on this cluster meanwhile"
+_LATER = (
+    "Begin to watch before the program computes, and check that the address is that of the "
+    "scheduler which the program uses."
+)
+
 _OWN = (
     "{work} of the time is the execution of your tasks and your own code. What makes this faster "
     "is faster code inside the tasks, less data, or more workers; Dask's settings are not it."
 )
 _AROUND_IT = (
-    "{work} of the time is the execution of your tasks and your own code; of what is around them "
-    "no known cause was found. The table of steps says where it goes: steps()."
+    "{work} of the time is the execution of your tasks and your own code; the largest stage around "
+    "them is {stage}, for no cause that is known. The table of steps says where it goes: steps()."
 )
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: ARG001 (it has none)
     """The one finding; it is asked for only if there is no other above a note."""
     shares = {str(s): float(part) for s, part in recording.stages()["share"].items()}
-    bounds = {stage: at_most(recording, stage) for stage in _AROUND}
+    unseen = nothing_ran(recording)
+    yield _unseen(recording, shares) if unseen else _bound(recording, shares)
+
+
+def _unseen(recording: Recording, shares: dict[str, float]) -> Finding:
+    attached = recording.timeline.region.attached
+    return Finding(
+        rule=RULE.id,
+        severity=Severity.NOTE,
+        headline=_NOT_MEANWHILE if attached else _UNSEEN,
+        stage=None,
+        evidence={"tasks": 0, **{f"{s}_share": shares[s] for s in SIX}},
+        cost_s=0.0,
+        saving_s=(0.0, 0.0),
+        fix=Fix(_LATER if attached else _LOOK_ELSEWHERE),
+    )
+
+
+def _bound(recording: Recording, shares: dict[str, float]) -> Finding:
+    bounds = {stage: at_most(recording, stage) for stage in AROUND}
     stage = max(bounds, key=lambda stage: bounds[stage])
     most = min(bounds[stage] + unexplained(recording), recording.wall)
     work = shares[Stage.EXECUTION] + shares[Stage.OUTSIDE]
-    yield Finding(
+    advice = (_OWN if work >= _MOSTLY else _AROUND_IT).format(work=share(work), stage=stage)
+    return Finding(
         rule=RULE.id,
         severity=Severity.NOTE,
         headline=_headline(most, stage, recording.wall),
@@ -49,14 +78,15 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: AR
         evidence=_evidence(shares, stage, most),
         cost_s=most,
         saving_s=(0.0, most),
-        fix=Fix((_OWN if work >= _MOSTLY else _AROUND_IT).format(work=share(work))),
+        fix=Fix(advice),
     )
 
 
 def _headline(most: float, stage: Stage, wall: float) -> str:
     part = most / wall if wall > 0 else 0.0
     if part > _ACQUITTED:
-        return f"No known cause found; at most {seconds(most)} ({share(part)}) lies in {stage}"
+        amount = seconds(most)
+        return f"No known cause; without {stage} the run would be at most {amount} shorter"
     costs = f"{seconds(most)} ({share(part)})"
     return f"Nothing to fix: no stage around the tasks costs more than {costs}"
 

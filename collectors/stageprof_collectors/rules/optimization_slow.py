@@ -36,7 +36,9 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         return
     took = {step: cost_of(recording, steps={step}) for step in (_EXPR, _LOWLEVEL)}
     cost = sum(took.values())
-    if cost < limits["share"] * recording.wall or not cost:
+    if not cost or cost < max(limits["seconds"], limits["share"] * recording.wall):
+        return
+    if 0 < _given(recording) < limits["operations"]:
         return
     label = _label(recording, rewritten=took[_EXPR] >= took[_LOWLEVEL])
     site = Site(recording, recording.crowds.groups, label)
@@ -70,12 +72,22 @@ def _operations(recording: Recording) -> dict[str, int]:
     """Operations before and after each pass, of the graph that had most of them."""
     found: dict[str, int] = {}
     for step, name in ((_EXPR, "expr"), (_LOWLEVEL, "lowlevel")):
-        labels = [label.split() for _, _, label in recording.timeline.marks("optimized")]
-        counts = [(int(label[1]), int(label[2])) for label in labels if label[0] == str(step)]
+        counts = _counts(recording, step)
         if counts:
             before, after = max(counts)
             found |= {f"{name}_operations": before, f"{name}_operations_left": after}
     return found
+
+
+def _given(recording: Recording) -> int:
+    """Operations that the pass with most of them was given, in all graphs; 0: not counted."""
+    return max(sum(before for before, _ in _counts(recording, step)) for step in (_EXPR, _LOWLEVEL))
+
+
+def _counts(recording: Recording, step: int) -> list[tuple[int, int]]:
+    """Operations of each graph before and after a pass."""
+    labels = [label.split() for _, _, label in recording.timeline.marks("optimized")]
+    return [(int(label[1]), int(label[2])) for label in labels if label[0] == str(step)]
 
 
 def _label(recording: Recording, *, rewritten: bool) -> str:
@@ -122,5 +134,9 @@ RULE = Rule(
     summary="Optimizing graphs takes more than a share of the run.",
     find=find,
     ground=Ground.RECORDED,
-    limits={"share": Limit(0.05, "of the wall time: it is rarely worth a thought below that")},
+    limits={
+        "share": Limit(0.05, "of the wall time: it is rarely worth a thought below that"),
+        "seconds": Limit(0.1, "of the blocking account: any graph takes some milliseconds of it"),
+        "operations": Limit(50, "of all graphs: fewer give a function little to put together"),
+    },
 )
