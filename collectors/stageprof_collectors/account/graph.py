@@ -6,12 +6,13 @@ processes. They are matched once, here, for all who ask.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from stageprof_collectors.account.attempts import LOCAL
 from stageprof_runtime.event import NO_CAUSE
 from stageprof_runtime.stage import STEP
 
@@ -78,7 +79,7 @@ def graphs(timeline: Timeline) -> list[Graph]:
         in_task = row[7] >= 0
         client = timeline.store.strings[row[6]]
         submit = sent.take(row[0], row[1], row[2], row[5], client, in_task=in_task)
-        begun = calls.begun(submit) if submit else row[2]
+        begun = calls.begun(submit, row[3]) if submit else row[2]
         found.append(Graph._make((*row, submit, begun)))
     return found
 
@@ -133,18 +134,26 @@ class _Sent:
 
 
 class _Calls:
-    """Finds when a call began: with the first of its optimizations or dumps."""
+    """Finds when a call began: with the first of its optimizations or dumps.
+
+    A local scheduler is given its graph first, and then materializes and runs it on the same
+    thread: what was done there until it returned is no part of the next call.
+    """
 
     def __init__(self, timeline: Timeline) -> None:
         self._last: dict[tuple[int, int], int] = {}
         self._start = timeline.region.start
-        self._lanes = _by_lane(timeline.spans)
+        self._lanes = _by_lane(timeline.spans, _BEFORE)
+        self._returned = _returns(timeline.spans)
 
-    def begun(self, submit: Submit) -> int:
-        """When the call began that made a hand-over, ns; to be asked in order of time."""
+    def begun(self, submit: Submit, taken: int) -> int:
+        """When the call began that made a hand-over, ns; to be asked in order of time.
+
+        `taken`: when its graph was taken in, by a scheduler on the same thread or by another.
+        """
         lane = submit.place, submit.thread
-        since = self._last.get(lane, self._start)
-        self._last[lane] = submit.t
+        since = max(self._last.get(lane, self._start), self._return(lane, submit.t))
+        self._last[lane] = taken if submit.graph >= LOCAL else submit.t
         spans = self._lanes.get(lane, [])
         for i in range(bisect_left(spans, (since, 0)), len(spans)):
             start, stop = spans[i]
@@ -154,9 +163,24 @@ class _Calls:
                 return start
         return submit.t
 
+    def _return(self, lane: tuple[int, int], t: int) -> int:
+        """When a local scheduler last returned to a thread before an instant; 0 if none did."""
+        returned = self._returned.get(lane, [])
+        i = bisect_right(returned, t)
+        return returned[i - 1] if i else 0
 
-def _by_lane(spans: Columns) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    rows = np.flatnonzero(np.isin(spans["step"], _BEFORE))
+
+def _returns(spans: Columns) -> dict[tuple[int, int], list[int]]:
+    """When local schedulers returned to their callers, by (place, thread), in order."""
+    loops = _by_lane(spans, (STEP["local.loop"],))
+    return {lane: sorted(stop for _, stop in pairs) for lane, pairs in loops.items()}
+
+
+def _by_lane(
+    spans: Columns, steps: tuple[int, ...]
+) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """Start and stop of the spans of some steps by (place, thread), in order."""
+    rows = np.flatnonzero(np.isin(spans["step"], steps))
     rows = rows[np.lexsort((spans["stop"][rows], spans["start"][rows]))]
     found: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     names = ("place", "thread", "start", "stop")
