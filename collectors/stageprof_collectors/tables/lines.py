@@ -15,6 +15,8 @@ class Line(NamedTuple):
 
 
 UNKNOWN = Line("", 0)
+#: Expressions of Dask's own that hold the tasks of `client.map` and `client.submit`.
+_WRAPPERS = ("_mapexpr", "llgexpr")
 
 
 class Lines:
@@ -30,11 +32,12 @@ class Lines:
             into.setdefault(strings[name], Line(strings[file], line))
 
     def first_names(self) -> dict[str, str]:
-        """For each line, as "file:line", the first name that it made."""
+        """For each line, as "file:line", the first name that it made; of layers and keys only."""
         found: dict[str, str] = {}
         for table in (self._prefixes, self._names):
             for name, line in table.items():
-                found.setdefault(f"{line.file}:{line.line}", name)
+                if not name.startswith(_WRAPPERS):
+                    found.setdefault(f"{line.file}:{line.line}", name)
         return found
 
     def of(self, name: str) -> Line:

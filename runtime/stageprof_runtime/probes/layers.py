@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
@@ -32,6 +32,8 @@ Line = tuple[str, int]
 
 #: Dashes in a UUID and before it.
 _UUID_DASHES = 5
+#: The length of a UUID and the dash before it.
+_UUID = 37
 #: Methods by which an expression takes part in being rewritten; a user's own class has them too.
 _REWRITES = frozenset(
     {
@@ -70,6 +72,17 @@ class Lines:
         elif known != line and len(self._name) < MOST:
             self._name[name] = line
             self._emit.row("client", (LINE, name, *line, 0))
+
+    def together(self, keys: Iterable[object], line: Line) -> None:
+        """Keys that were handed over together: what they have in common stands for them.
+
+        Where tasks of their name were made at another line they are told one by one, unless they
+        have a token in common.
+        """
+        for key in keys:
+            name = common(key)
+            if name and self._prefix.get(prefix_of(name)) != line:
+                self.made(name, line)
 
     def tell(self, ring: Ring) -> None:
         """Tell a session that has just begun: all prefixes, and of the names the last that fit.
@@ -110,6 +123,15 @@ def prefix_of(name: str) -> str:
     if name[-37:-36] == "-" and name.count("-", len(name) - 37) == _UUID_DASHES:
         return name[:-37] or name
     return name.rpartition("-")[0] or name
+
+
+def common(key: object) -> str:
+    """What a key shares with those made in one call: it may only number them; "" if no name."""
+    name = key[0] if type(key) is tuple and key else key
+    if type(name) is not str:
+        return ""
+    stem, _, number = name.rpartition("-")
+    return stem if number.isdigit() and len(prefix_of(stem)) == len(stem) - _UUID else name
 
 
 def install(emit: Emit) -> Undo:

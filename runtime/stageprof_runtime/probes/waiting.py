@@ -36,6 +36,9 @@ MOST = 100_000
 LOOK = 20_000
 
 
+#: What `submit` and `map` hand over: nothing but the keys has a name that tasks have.
+_OF_KEYS: Final = frozenset({"LLGExpr", "_MapExpr"})
+
 #: Numbers of the graphs that clients of this process hand over.
 _numbers: Final = itertools.count()
 
@@ -229,10 +232,9 @@ def _submit(emit: Emit, lines: Lines, submit: Callable[..., Any]) -> Callable[..
     def timed(self: Any, expr: Any, keys: Any, *args: Any, **kwargs: Any) -> Any:
         start = now_ns()
         futures = submit(self, expr, keys, *args, **kwargs)
-        if type(expr).__name__ == "LLGExpr":
+        if type(expr).__name__ in _OF_KEYS:
             line = user_line(sys._getframe(1))
-            for key in list(futures)[:LOOK]:
-                lines.made(key, line)
+            lines.together(itertools.islice(futures, LOOK), line)
         emit.span("client", STEP["build"], start, now_ns(), "hand-over")
         return futures
 
