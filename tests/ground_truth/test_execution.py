@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import dask
 import dask.array as da
+import dask.bag as db
 import pytest
 from distributed import Client, wait
 
@@ -47,6 +51,26 @@ def test_queueing_is_execution_locally(tmp_path: Path) -> None:
         (tmp_path / "sync").mkdir()
         reading = read_back(queue, 0.1, tmp_path / "sync")
         appears_in(reading, {"execution": reading.seconds("work")})
+
+
+def bag(log: str, delay: float) -> None:
+    """The same as a bag: a partition each."""
+    db.from_sequence(range(8), npartitions=8).map(lambda _: planted.work(log, delay)).compute()
+
+
+@pytest.mark.parametrize("program", [queue, bag])
+def test_tasks_that_are_sent_in_a_batch_are_execution_on_processes(
+    program: Callable[[str, float], None], pool: ProcessPoolExecutor, tmp_path: Path
+) -> None:
+    """Dask sends six and two of the eight: those before the last of a batch are no scheduling."""
+    with dask.config.set(scheduler="processes", pool=pool):
+        reading = read_back(program, 0.1, tmp_path)
+    took: Counter[int] = Counter()
+    for noted in reading.truth:
+        took[noted["pid"]] += noted["seconds"]
+    appears_in(reading, {"execution": max(took.values())})
+    blamed = reading.recording.layers().query("tasks > 0")["wall_s"].sum()
+    assert blamed == pytest.approx(max(took.values()), rel=0.1, abs=0.1)
 
 
 def test_a_chain_beside_a_shorter_branch(cluster: Client, tmp_path: Path) -> None:

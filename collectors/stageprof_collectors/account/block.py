@@ -13,6 +13,11 @@ import numpy as np
 
 from stageprof_collectors.account.graph import SLACK
 from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline, present
+from stageprof_collectors.account.underway import running
+
+#: What stands for the caller's waiting where a cluster was recorded from outside: since a graph
+#: arrived, or since the recording began. `awaited` is 0 if it was still waiting at the end.
+OUTSIDE = frozenset({"attached", "under way"})
 
 
 class Block(NamedTuple):
@@ -74,8 +79,8 @@ class Blocks:
         if block.call == "local":
             return _at_or_before(self._local_ends[block.thread], before)
         awaited, key = block.awaited, block.key
-        if block.call == "attached":
-            return _at_or_before(self._ends, awaited)
+        if block.call in OUTSIDE:
+            return _at_or_before(self._ends, awaited) if awaited else running(self._t.runs)
         if not awaited and key:
             awaited = before  # where arrivals are not noted: its last run before the fetch
         if not awaited:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, ParamSpec
 
 from stageprof_collectors.account.block import Block
+from stageprof_collectors.account.intervals import innermost
 from stageprof_collectors.account.lane import Lane, Lanes, What
 from stageprof_collectors.account.timeline import Timeline
 from stageprof_runtime.stage import STEP, UNEXPLAINED
@@ -77,8 +78,16 @@ class Hops:
         """What of a blocking call nothing else explains."""
         if block.call == "_scatter":
             return [], What(STEP["data.transfer"], block.place)
+        if block.call == "under way":
+            return [self._keyless], What(UNEXPLAINED, block.place)
         step = UNEXPLAINED if block.call in UNSEEN else STEP["result.gather"]
         return [], What(step, block.place)
+
+    @cached_property
+    def _keyless(self) -> Lane:
+        """Tasks from before the recording, of which only that they ran is known."""
+        compute = STEP["compute"]
+        return innermost((a, b, What(compute, place)) for a, b, place in self._t.keyless)
 
     # -- of a run, from its end to its beginning ----------------------------------------------
 
@@ -87,6 +96,11 @@ class Hops:
         """The scheduler tells the client that a key is done."""
         layers = [self._lanes.loop(scheduler), self._lanes.bytes_work(client)]
         return layers, What(STEP["result.gather"], client)
+
+    @_once
+    def running(self, worker: int, _scheduler: int) -> Hop:
+        """The recording ended first: all that is known is that a worker had the task."""
+        return [], What(STEP["compute"], worker)
 
     @_once
     def reporting(self, worker: int, scheduler: int) -> Hop:

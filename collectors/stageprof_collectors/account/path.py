@@ -126,11 +126,19 @@ class Walk:
             begun = max(start, min(now, self._at("start", run)))
             now = self._compute(out, run, begun, now, depth)
             other = int(self._before[run])
-            if now <= start or other < 0 or self._at("stop", other) <= self._at("ready", run):
+            if now <= start or other < 0 or self._at("stop", other) <= self._queued(run):
                 return now, run
             back = max(start, min(now, self._at("stop", other)))
             now = self._window(out, back, now, self._hop("starting", run), run)
             run = other
+
+    def _queued(self, run: int) -> int:
+        """Since when a run needed nothing but its thread.
+
+        A local scheduler's has all that it needs when it is sent; where it is sent in a batch (the
+        processes scheduler sends six tasks at once), those of the batch before it go first.
+        """
+        return self._at("assigned" if self._at("run", run) >= LOCAL else "ready", run)
 
     @cached_property
     def _before(self) -> Ints:
@@ -244,6 +252,8 @@ class Walk:
         worker, scheduler = self._at("wplace", run), self._at("place", run)
         if self._at("run", run) >= LOCAL:
             return self._hops.local(scheduler)
+        if name == "reporting" and not self._at("finished", run):
+            name = "running"
         more = (self._at("worker", run),) if name == "fetching" else ()
         hop: Hop = getattr(self._hops, name)(worker, scheduler, *more)
         return hop

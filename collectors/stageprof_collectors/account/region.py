@@ -8,6 +8,7 @@ saw; and the rest is the user's own code.
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from stageprof_collectors.account.intervals import Segment, clip, innermost, pai
 from stageprof_collectors.account.lane import Lane, Lanes, What
 from stageprof_collectors.account.path import Step, Walk
 from stageprof_collectors.account.timeline import LOCAL, Timeline
+from stageprof_collectors.account.underway import running
 from stageprof_runtime.stage import IMPORT, OUTSIDE, STEP, Stage
 
 _EXPR = STEP["expr"]
@@ -90,16 +92,56 @@ def _tasks_here(timeline: Timeline) -> list[Segment[Step]]:
 
 
 def _computations(timeline: Timeline) -> list[Block]:
-    """Of a cluster recorded from outside: from each graph's arrival to its last wanted result."""
-    graphs = timeline.read("graph", "start", "stop")
-    wants = timeline.read("want", "t")
-    starts = sorted(graphs["start"][graphs["graph"] < LOCAL].tolist())
-    ends = sorted(wants["t"].tolist())
+    """Of a cluster recorded from outside: from each graph's arrival to its last wanted result.
+
+    What was under way when the recording began counts from there on; where nobody wants results,
+    to the end of its last task. What is under way when it ends counts until then.
+    """
+    stop, ends = timeline.region.stop, _ends(timeline)
+    starts = _starts(timeline, ends)
     blocks = []
-    for i, start in enumerate(starts):
-        until = starts[i + 1] if i + 1 < len(starts) else timeline.region.stop
-        last = bisect_right(ends, until) - 1
-        stop = ends[last] if last >= 0 and ends[last] >= start else until
-        place = timeline.region.place
-        blocks.append(Block(start, stop, place, 0, "attached", stop, 0, 0, ""))
+    for start, until in pairwise([*starts, stop]):
+        if until == stop and _goes_on(timeline, start):
+            blocks.append(_computation(timeline, start, until, 0))
+        else:
+            last = _ended_in(ends, start, until) or until
+            blocks.append(_computation(timeline, start, last, last))
     return blocks
+
+
+def _computation(timeline: Timeline, start: int, stop: int, awaited: int) -> Block:
+    region = timeline.region
+    call = "under way" if start == region.start else "attached"
+    return Block(start, stop, region.place, 0, call, awaited, 0, 0, "")
+
+
+def _starts(timeline: Timeline, ends: list[list[int]]) -> list[int]:
+    """When graphs arrived, in order; before them the recording's beginning, if tasks ran then."""
+    region, graphs = timeline.region, timeline.read("graph", "start")
+    starts: list[int] = sorted(graphs["start"][graphs["graph"] < LOCAL].tolist())
+    first = starts[0] if starts else region.stop
+    ran = _ended_in(ends, region.start, first) or (not starts and running(timeline.runs) >= 0)
+    return [region.start, *starts] if ran else starts
+
+
+def _goes_on(timeline: Timeline, start: int) -> bool:
+    """Whether a task assigned since then had not ended when the recording did."""
+    run = running(timeline.runs)
+    return run >= 0 and int(timeline.runs["assigned"][run]) >= start
+
+
+def _ends(timeline: Timeline) -> list[list[int]]:
+    """When results were there that somebody wanted; when tasks ended; each in order."""
+    runs, wants = timeline.runs, timeline.read("want", "t")
+    ended = runs["finished"][(runs["finished"] > 0) & (runs["run"] < LOCAL)].tolist()
+    keyless = [stop for _, stop, _ in timeline.keyless]
+    return [sorted(wants["t"].tolist()), sorted([*ended, *keyless])]
+
+
+def _ended_in(ends: list[list[int]], start: int, until: int) -> int:
+    """The last of the ends in [start, until], of results before that of tasks; 0 if none is."""
+    for times in ends:
+        last = bisect_right(times, until) - 1
+        if last >= 0 and times[last] >= start:
+            return times[last]
+    return 0

@@ -14,6 +14,7 @@ import numpy as np
 from stageprof_collectors.account.attempts import LOCAL, Columns, Ints, attempts, lookup, ordered
 from stageprof_collectors.account.depend import Depends, depends
 from stageprof_collectors.account.graph import Graph, graph_of_runs, graphs
+from stageprof_collectors.account.underway import Keyless, with_those_before
 from stageprof_collectors.profiles.gil import Gil
 from stageprof_collectors.storage.abreast import abreast
 from stageprof_collectors.storage.alignment import Clock, align
@@ -56,6 +57,10 @@ class Timeline:
         self._numbered: dict[int, tuple[Ints, Ints]] = {}
         reference = self._reference()
         self.clocks: list[Clock] = align(store, reference)
+        #: recorded from outside: the place whose clock it is on; of a region -1
+        self._outside = -1 if len(self._named("region start")) else reference
+        #: tasks that ended and of which not even the key is known: start, stop (ns), worker's place
+        self.keyless: Keyless = []
         self._by_causality(self.bounds() if bounds is None else bounds)
         self.region = self._region(reference)
         rename(store.strings, (label for _, _, label in self.marks(MARK_NAME)))
@@ -102,7 +107,12 @@ class Timeline:
     @cached_property
     def _joined(self) -> Columns:
         rows = self._own_last(self.read("run", "received", "ready", "start", "stop"))
-        return attempts(self.read("assign", "t"), self.read("finish", "t"), rows)
+        assign, finish = self.read("assign", "t"), self.read("finish", "t")
+        if self._outside < 0:
+            return attempts(assign, finish, rows)
+        want, since = self.store.table("want"), self._extent(self._outside)[0]
+        runs, self.keyless = with_those_before(assign, finish, want, rows, since)
+        return runs
 
     def _own_last(self, rows: Columns) -> Columns:
         """Rows of RUN, those that a scheduler guessed before those of the workers themselves.

@@ -11,6 +11,7 @@ from stageprof_collectors.account.intervals import clip, gaps, length
 from stageprof_collectors.account.lane import SOFT, Lane, Lanes
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline
+from stageprof_collectors.account.underway import NAMELESS
 from stageprof_runtime.event import SAMPLED
 from stageprof_runtime.stage import STEP
 
@@ -101,6 +102,18 @@ def _runs(account: Account, timeline: Timeline, lanes: Lanes) -> None:
         entry.events += int(mine.sum())
         entry.nbytes += int(runs["nbytes"][mine].sum())
         entry.busy -= int(inside(timeline, lanes, mine).sum())
+    _before(account, timeline)
+
+
+def _before(account: Account, timeline: Timeline) -> None:
+    """Of a cluster recorded from outside the tasks that ran already, as far as they were seen."""
+    runs = timeline.runs
+    nameless = (runs["worker"] == NAMELESS) & (runs["seen"] == 0) & (runs["finished"] > 0)
+    mine = nameless & timeline.region.attached
+    entry = account.entries[_COMPUTE, "worker"]
+    entry.busy += int((runs["stop"] - runs["start"])[mine].sum())
+    entry.busy += sum(stop - start for start, stop, _ in timeline.keyless)
+    entry.events += int(mine.sum()) + len(timeline.keyless)
 
 
 def inside(
