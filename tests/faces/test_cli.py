@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import click
 import pytest
 
 import stageprof
 from stageprof.attach import warning
-from stageprof.cli import PAGES, main
+from stageprof.cli import main
 from stageprof.commands import COMMANDS
 from stageprof.commands.attach import Duration
 
@@ -178,60 +176,6 @@ def test_wrong_use_gives_one_line_and_status_2(
     assert out == ""
     assert err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("args", "page"),
-    [
-        (("run", "-o"), "run"),
-        (("run", "-m"), "run"),
-        (("run", "-c"), "run"),
-        (("attach", "tcp://x:1", "--for"), "attach"),
-        (("baseline", "save", "--dir"), "baseline"),
-        (("nonsense",), ""),
-    ],
-)
-def test_wrong_use_names_the_help_of_that_command(
-    args: tuple[str, ...], page: str, capsys: Capture
-) -> None:
-    assert main(list(args)) == 2
-    assert capsys.readouterr().err.endswith(f"see stageprof {page} --help\n".replace("  ", " "))
-
-
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (("attach", "x/previous", "--dump", "-o", "r"), "no folder x/previous: this recorder had"),
-        (("attach", "y/previous", "--dump", "-o", "r"), "no folder y/previous; expected one that"),
-        (("attach", "/y:0", "--dump", "-o", "r"), "no folder /y:0; expected one that"),
-        (("check", "--limit", "0", "-c", "pass"), "--limit 0; expected a time above 0"),
-        (("app", "nodir/"), "no file or folder nodir/; expected a *.stageprof recording, a folder"),
-    ],
-)
-def test_what_is_wrong_is_said_in_the_words_of_the_command(
-    args: tuple[str, ...],
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Capture,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x").mkdir()
-    assert main(list(args)) == 2
-    err = capsys.readouterr().err
-    assert err.startswith(f"stageprof: {said}")
-    assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: str(command.name))
-def test_help_gives_the_address_of_each_page_that_it_names(
-    command: click.Command, capsys: Capture
-) -> None:
-    assert main([str(command.name), "--help"]) == 0
-    out = capsys.readouterr().out
-    for page in set(re.findall(r"docs/(\w+\.md)", out.replace(PAGES, ""))):
-        assert f"  {PAGES}{page}\n" in out
-        assert (Path(__file__).parents[2] / "docs" / page).is_file()
 
 
 def test_help_lists_every_command(capsys: Capture) -> None:
