@@ -5,7 +5,6 @@ Facts only, with times in seconds and texts as they were recorded; the renderers
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,6 @@ from stageprof_collectors.findings.phrase import at
 from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.tables.tasks import layer_of
 from stageprof_collectors.tables.tasks import names as layers_and_prefixes
 from stageprof_runtime.stage import Stage
 
@@ -28,8 +26,6 @@ from stageprof_runtime.stage import Stage
 TOP = 3
 #: A diagnosis that takes longer than this is worth a word: somebody waited for it.
 SLOW_S = 2.0
-#: What Dask appends to a layer's name; the user's line tells layers of one name apart.
-_HASH = re.compile(r"-[0-9a-f]{32}$")
 #: Shorter than this is not worth naming beside longer ones, as a share of the time split.
 _WORTH = 0.01
 
@@ -67,7 +63,7 @@ class FirstTask:
 
 @dataclass(frozen=True)
 class LayerLine:
-    """A layer, with the line of the user's code that made it ("" if unknown)."""
+    """The layers of a prefix that a line of the user's code made ("" if unknown)."""
 
     layer: str
     line: str
@@ -197,7 +193,7 @@ def _steps(recording: Recording) -> tuple[StepLine, ...]:
 def _where(recording: Recording, path: pd.DataFrame, row: dict[Any, Any]) -> str:
     """Which process, or how many workers; and what most of it was for."""
     path = path[(path["stage"] == row["stage"]) & (path["step"] == row["step"])]
-    where = str(row["role"] or "client")
+    where = str(row["role"] or "a worker")  # one that did not tell: its process is not known
     if where == "worker":
         where = _which(recording, path["place"][path["place"] != "scheduler"].unique().tolist())
     return where + _mostly(path)
@@ -238,16 +234,14 @@ def _first_task(recording: Recording) -> FirstTask | None:
 
 
 def _layers(recording: Recording) -> tuple[LayerLine, ...]:
+    """A loop makes layers of one prefix at one line, which are one thing to its user."""
     frame = recording.layers()
-    frame = frame[frame["layer"] != ""].head(TOP)
+    keyed = frame[frame["layer"] != ""].groupby(["prefix", "file", "line"], sort=False)
+    sums = keyed[["tasks", "wall_s"]].sum().reset_index()
+    rows = sums.sort_values("wall_s", ascending=False, kind="stable").head(TOP).to_dict("records")
     return tuple(
-        LayerLine(
-            _HASH.sub("", layer_of(str(row["layer"]))),
-            at(row["file"], row["line"]),
-            int(row["tasks"]),
-            float(row["wall_s"]),
-        )
-        for row in frame.to_dict("records")
+        LayerLine(str(r["prefix"]), at(r["file"], r["line"]), int(r["tasks"]), float(r["wall_s"]))
+        for r in rows
     )
 
 
@@ -262,7 +256,8 @@ def _coverage(recording: Recording, diagnosis: Diagnosis) -> str:
     if c["workers"]:
         seen.append(f"{c['instrumented']}/{c['workers']} workers seen")
     slow = f"; diagnosis {seconds(diagnosis.seconds)}" if diagnosis.seconds > SLOW_S else ""
-    return f"{', '.join(seen)}; overhead {seconds(c['overhead_s'])}{slow}"
+    cost = f"{seconds(c['overhead_s'])} of processor time, all processes"
+    return f"{', '.join(seen)}; overhead {cost}{slow}"
 
 
 def _missing(c: dict[str, Any]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import pytest
 
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.store import Store
+from stageprof_collectors.summary import summarize
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import ASSIGN, FINISH, GRAPH, NO_CAUSE, RUN, WANT, Place
 
@@ -91,6 +92,11 @@ def test_a_task_that_goes_on_when_the_recording_ends_is_execution_until_then() -
     scheduler = [*ended(1, 250), *assigned(2, 250, 1)]
     stages = recorded(scheduler, []).stages()
     assert stages["wall_s"]["execution"] == pytest.approx(1.0)
+
+
+def test_work_of_a_worker_that_did_not_tell_is_not_said_to_be_the_clients() -> None:
+    steps = summarize(recorded(ended(1, 200), [])).steps
+    assert [step.where for step in steps] == ["a worker, mostly task"]
 
 
 def test_a_cluster_that_does_nothing_is_outside() -> None:
