@@ -175,7 +175,8 @@ def _notes(run: Run) -> tuple[str, ...]:
     if len(run) == 1:
         return ()
     walls = ", ".join(seconds(recording.wall) for recording in run)
-    return (f"{len(run)} runs: {walls}; this is the one in the middle",)
+    which = "the faster of two" if len(run) == 2 else "the one in the middle"
+    return (f"{len(run)} runs: {walls}; this is {which}",)
 
 
 __all__ = ["Running", "complaining", "label", "named", "ready"]

@@ -116,6 +116,8 @@ UNKNOWN: Final = 0.1
 _WATCH: Final = "watch"
 _FREE: Final = "without a GIL"
 _NOBODY: Final = "gil=False, or recorded before stageprof could"
+#: A flight recorder watches where it was told to.
+_RECORDER: Final = "the recorder was begun without --stageprof-gil"
 #: Seconds of a run that may be over when the watch begins, and what is said of one.
 SHORT_S: Final = 0.5
 _SHORT: Final = "it was over before the watch began, or gil=False"
@@ -229,7 +231,9 @@ def _why(recording: Recording) -> str:
     if _WATCH in sources:
         return "it was over before there was anything to see"
     reason = next((s.partition(": ")[2] for s in sorted(sources)), "")
-    return reason or (_SHORT if recording.wall < SHORT_S else _NOBODY)
+    if reason or not recording.store.header.get("flight"):
+        return reason or (_SHORT if recording.wall < SHORT_S else _NOBODY)
+    return _RECORDER
 
 
 def _much(recording: Recording, waits: _Waits) -> str:

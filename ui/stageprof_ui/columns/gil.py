@@ -116,7 +116,11 @@ def missing(recording: Recording, said: str) -> str:
         return "There is no GIL in this Python, so that no thread waits for it."
     if not said:
         return "No task ran in this recording, and nobody watched the GIL."
-    return f"The GIL was {said}." if said.startswith("not ") else "Who held the GIL is not known."
+    return (
+        f"The GIL was {said}."
+        if said.startswith("not watched")
+        else "Who held the GIL is not known."
+    )
 
 
 def late(recording: Recording, samples: Samples) -> list[str]:
