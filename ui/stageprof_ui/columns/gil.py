@@ -116,11 +116,9 @@ def missing(recording: Recording, said: str) -> str:
         return "There is no GIL in this Python, so that no thread waits for it."
     if not said:
         return "No task ran in this recording, and nobody watched the GIL."
-    return (
-        f"The GIL was {said}."
-        if said.startswith("not watched")
-        else "Who held the GIL is not known."
-    )
+    if said.startswith("not watched"):
+        return f"The GIL was {said}."
+    return "Who held the GIL is not known."
 
 
 def late(recording: Recording, samples: Samples) -> list[str]:
