@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from docs.limits import END, page
 from findings.conftest import Package
+from findings.crowded import Program, calls
 from findings.made import THEIRS, made
 from stageprof_collectors.findings.catalogue import known
+from stageprof_collectors.findings.rule import Limit
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -68,3 +72,38 @@ def test_rule_that_cannot_be_had_is_silenced_by_switching_it_off(package: Packag
     recording.findings({"rules": {"theirs": False}})
     failed = recording.coverage()["rules_failed"]
     assert not any(text.startswith("theirs: ") for text in failed)
+
+
+def test_rule_that_the_page_prints_is_asked_instead_of_a_broader_one(package: Package) -> None:
+    text = (DOCS / "findings.md").read_text()
+    source = text.partition('```python\n"""our_package')[2].partition("```")[0]
+    package('"""our_package' + source, "too-many-files = theirs_module")
+    program = Program()
+    program.tasks(calls(600, "read_file"), work=0.1)
+    recording = program.recording()
+    first = recording.findings()[0]
+    assert (first.rule, first.evidence["files"]) == ("too-many-files", 600)
+    assert "tiny-tasks" not in [f.rule for f in recording.findings()]
+    assert first.link == "https://our.example/rules#too-many-files"
+    assert not recording.coverage()["rules_failed"]
+
+
+def test_page_has_the_limits_of_every_rule_as_they_are() -> None:
+    """If it has not: `python docs/limits.py`."""
+    text = (DOCS / "findings.md").read_text()
+    assert page(text, known().rules.values()) == text
+
+
+def test_limit_that_was_changed_is_written_into_the_section_of_its_rule() -> None:
+    text = (DOCS / "findings.md").read_text()
+    limits = {"share": Limit(0.25, "half of a half")}
+    changed = page(text, [replace(known().rules["spilling"], limits=limits)])
+    section = changed.partition("\n## spilling\n")[2].partition("\n## ")[0]
+    assert section.rstrip().endswith(END)
+    assert "| `share` | 0.25 | half of a half |" in section
+    assert "| `share` | 0.25 |" not in text
+
+
+def test_prose_of_the_page_keeps_within_its_width() -> None:
+    lines = (DOCS / "findings.md").read_text().splitlines()
+    assert not [line for line in lines if len(line) > 100 and not line.startswith("|")]
