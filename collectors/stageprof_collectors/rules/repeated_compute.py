@@ -113,9 +113,8 @@ def _kept(recording: Recording, rows: Ints, row: Row) -> int:
 def _fix(recording: Recording, rows: Ints, row: Row, lines: list[tuple[str, int]]) -> Fix:
     kept = _kept(recording, rows, row)  # local schedulers tell of no bytes
     text = _TEXT.format(bytes=f" ({size(kept)} here)" if kept else "")
-    if len(lines) < 2 and _pieces(
-        recording, rows
-    ):  # one line again and again: there is no second to join it with
+    again = len(lines) < 2  # one line again and again: there is no second to join it with
+    if again and _pieces(recording, rows):
         return Fix(text, _PERSIST.format(made=made_at(row.file, row.line)))
     places = " and ".join(filter(None, (at(file, line) for file, line in lines[:2])))
     return Fix(text, _CODE.format(lines=f" (again at {places})" if places else ""))
