@@ -50,7 +50,9 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InteractiveShell
     config.InteractiveShell.colors = "nocolor"
     folder = str(tmp_path_factory.mktemp("ipython"))
     before = sys.excepthook, sys.displayhook
-    made = InteractiveShell.instance(config=config, ipython_dir=folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("VIRTUAL_ENV", raising=False)  # of another environment than that of the tests
+        made = InteractiveShell.instance(config=config, ipython_dir=folder)
     yield made
     made.restore_sys_module_state()
     made.atexit_operations()
