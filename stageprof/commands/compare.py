@@ -117,8 +117,9 @@ def compare(
 ) -> int:
     """Compare recordings (HEAD) with those of a baseline (BASE).
 
-    Each side is files, folders (all *.stageprof in them) or globs. Times are judged by six
-    recordings a side or more, counts by one. Two words need no -- between them.
+    Each side is files, folders (all *.stageprof in them) or globs. Record seven a side or more:
+    times are judged by six (or ten pairs), counts that vary by three, others by one. Two words
+    need no -- between them.
 
     The exit status is 1 if something is worse, else 0; 2 for bad input.
     """
