@@ -214,9 +214,12 @@ def _theirs(msg: Any, frames: Any) -> int:
     What it sends would hide what the program does: more of it goes to more workers.
     """
     nbytes = _nbytes(frames)
-    for part in (msg,) if type(msg) is dict else msg[:_LOOK] if type(msg) in (list, tuple) else ():
-        if type(part) is dict and (_is_ours(part.get("op")) or _is_ours(part.get("name"))):
-            nbytes -= len(part["batch"]) if "batch" in part else nbytes
+    if type(msg) is dict:
+        return 0 if _is_ours(msg.get("op")) or _is_ours(msg.get("name")) else nbytes
+    for part in msg[:_LOOK] if type(msg) in (list, tuple) else ():
+        # first what is cheap to ask: most parts are tasks, and the scheduler's loop waits
+        if type(part) is dict and "batch" in part and _is_ours(part.get("op")):
+            nbytes -= len(part["batch"])
     return max(0, nbytes)
 
 
