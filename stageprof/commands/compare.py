@@ -166,14 +166,15 @@ def _check(targets: dict[str, str], html: str | None, sources: set[Path]) -> Non
             expected="one there, and the others with a file",
             do="--markdown=report.md",
         )
+    if html == _STDOUT:
+        raise UsageError("--html on standard output", expected="a file", do="--html report.html")
     files = [target for target in targets.values() if target != _STDOUT]
-    for target in files + ([html] if html is not None else []):
+    files += [] if html is None else [html]
+    for target in files:
         bad = not target or "\0" in target  # which no path has
         if bad or Path(os.path.realpath(target)) in sources or _is_recording(target):
             raise UsageError(f"cannot write to {target!r}", expected="a file that is no recording")
-    if html == _STDOUT:
-        raise UsageError("--html on standard output", expected="a file", do="--html report.html")
-    places = [os.path.realpath(file) for file in files + ([html] if html is not None else [])]
+    places = list(map(os.path.realpath, files))
     for place in places:
         if places.count(place) > 1 and (os.path.isfile(place) or not os.path.exists(place)):  # noqa: PTH113, PTH110 (as it was given)
             raise UsageError(f"two forms for one file, {place!r}", expected="a file for each")

@@ -63,8 +63,7 @@ def _moved(
     for (prefix, file), now in after.items():
         was = before.get((prefix, file), {})
         as_many = len(was) == len(now)
-        in_order = list(zip(sorted(was), sorted(now), strict=False))
-        pairs = in_order if as_many else _aligned(was, now)
+        pairs = list(zip(sorted(was), sorted(now), strict=True)) if as_many else _aligned(was, now)
         moved |= {Group(prefix, file, b): Group(prefix, file, a) for a, b in pairs if a != b}
     return moved
 
