@@ -61,12 +61,15 @@ def _shared() -> Iterator[tuple[str, dict[Any, object]]]:
 
 
 def counts() -> dict[str, int]:
-    """Threads, open files, children and the sizes of what is shared."""
+    """Threads, open files, children and the sizes of what is shared.
+
+    Children of children come and go in a browser that other tests have begun.
+    """
     process = psutil.Process()
     return {
         "threads": threading.active_count(),
         "fds": process.num_fds(),
-        "children": len(process.children(recursive=True)),
+        "children": len(process.children()),
         **{name: len(content) for name, content in _shared()},
     }
 
