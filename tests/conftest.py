@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import clusters
 from chromium import browser
+from long import LONG, LONG_FILES, LONG_SAMPLES, SEEN_ALWAYS
 
 __all__ = ["browser"]  # a fixture
 
@@ -63,95 +64,6 @@ FIRST = ("runtime/test_cluster", "test_samples", "check/test_command", "faces/te
 #: What shares a cluster to the end of the session, which is nothing that others should find.
 LAST = ("ground_truth",)
 
-#: Of the tests in a browser these are quick enough for every time; the rest is for the night.
-SEEN_ALWAYS = ("test_report", "test_app", "test_guard", "test_boxes", "test_hostile_pages")
-#: Tests for the night that have a sibling every time: the same on the other kind of scheduler, one
-#: program more, one more size.
-LONG = (
-    "check/test_command.py::test_a_check_names_what_is_wrong_before_it_runs_and_nothing_after_the_fix[complex-object]",
-    "check/test_command.py::test_data_that_goes_into_a_training_is_looked_at[(100, 10)",
-    "check/test_command.py::test_data_that_goes_into_a_training_is_looked_at[(100, 30)",
-    "check/test_command.py::test_data_that_goes_into_a_training_is_looked_at[(1000, 30)",
-    "check/test_command.py::test_only_graver_findings_than_allowed_make_it_fail[critical",
-    "check/test_command.py::test_only_graver_findings_than_allowed_make_it_fail[moderate",
-    "check/test_command.py::test_only_graver_findings_than_allowed_make_it_fail[None",
-    "check/test_command.py::test_other_forms_have_stdout_to_themselves[--markdown",
-    "ci/test_samples_ci.py::test_github_keeps",
-    "collectors/test_hostile.py::test_bomb_takes_neither_time_nor_memory[places]",
-    "collectors/test_hostile.py::test_bomb_takes_neither_time_nor_memory[unknown columns]",
-    "collectors/test_hostile.py::test_mutated_recording_is_judged",
-    "compare/test_command.py::test_a_run_of_recordings_is_forgotten_one_by_one",
-    "faces/test_run.py::test_child_processes_find_the_main_module[fork]",
-    "faces/test_run.py::test_child_processes_find_the_main_module[forkserver]",
-    "faces/test_run.py::test_exception_is_shown_as_python_shows_it[import no_such",
-    "faces/test_run.py::test_exception_is_shown_as_python_shows_it[try",
-    "faces/test_run.py::test_exception_is_shown_as_python_shows_it[x =",
-    "faces/test_run.py::test_exit_status_is_kept[raise",
-    "faces/test_run.py::test_exit_status_is_kept[sys.exit('bye')",
-    "faces/test_run.py::test_exit_status_is_kept[sys.exit()",
-    "faces/test_run.py::test_output_that_cannot_be_written_stops_before_the_script[.]",
-    "faces/test_run.py::test_output_that_cannot_be_written_stops_before_the_script[/proc",
-    "faces/test_run.py::test_program_sees_what_python_would_have_shown_it[-m package.sub",
-    "faces/test_run.py::test_program_sees_what_python_would_have_shown_it[-m package]",
-    "faces/test_run.py::test_program_sees_what_python_would_have_shown_it[-m script]",
-    "faces/test_run.py::test_program_sees_what_python_would_have_shown_it[../",
-    "faces/test_run.py::test_program_sees_what_python_would_have_shown_it[folder",
-    "faces/test_run.py::test_what_outlives_the_program_finds_its_own[at exit",
-    "findings/test_clean.py::test_nothing_above_a_note_is_found_in_a_clean_program[bag",
-    "findings/test_clean.py::test_nothing_above_a_note_is_found_in_a_clean_program[dataframe_small",
-    "findings/test_clean.py::test_nothing_above_a_note_is_found_in_a_clean_program[delayed_simu",
-    "findings/test_complex_object.py::test_many_small_objects_in_a_real_graph",
-    "gil/test_harm.py::test_a_py_spy_that_does_not_work_is_said[broken",
-    "gil/test_harm.py::test_a_py_spy_that_does_not_work_is_said[deaf",
-    "gil/test_harm.py::test_a_py_spy_that_does_not_work_is_said[fails",
-    "gil/test_harm.py::test_neither_outlives_a_process_that_ends_without_stop[raise",
-    "gil/test_harm.py::test_neither_outlives_a_process_that_ends_without_stop[sys.exit",
-    "gil/test_harm.py::test_py_spy_does_not_outlive",
-    "gil/test_several_processes.py::test_each_worker_has_its_own_number[1]",
-    "gil/test_truth.py::test_a_pure_python_thread_alone_takes_the_gil_all_the_time[threads]",
-    "gil/test_truth.py::test_contention_is_within_5_points_of_the_truth[threads-0.2]",
-    "gil/test_truth.py::test_numpy_and_sleep_hold_nothing[threads]",
-    "gil/test_truth.py::test_the_line_that_holds_it_is_named[threads]",
-    "gil/test_truth.py::test_two_python_threads_share_it_and_each_waits_for_the_other[threads]",
-    "ground_truth/test_scheduling.py::test_ordering_on_the_threaded_",
-    "layers/test_stages.py::test_a_slow_optimizer_is_its_collections_on_threads",
-    "layers/test_stages.py::test_a_slow_rewrite_is_its_expressions_on_threads",
-    "layers/test_stages.py::test_many_tasks_are_scheduling_of_their_line_on_threads",
-    "layers/test_stages.py::test_slow_meta_inference_is_its_lines_on_threads",
-    "notebook/test_cells.py::test_a_request_that_makes_no_sense_gets_one_line[%%",
-    "notebook/test_cells.py::test_await_works[%%",
-    "objects/test_planted.py::test_a_clean_program_has_none[many_small_objects]",
-    "preload/test_flight.py::test_a_task_that_runs_since_before_the_window",
-    "privacy/test_redaction.py::test_nor_does_a_redacted_report",
-    "profiles/test_planted.py::test_tasks_and_the_scheduler_of_a_cluster_are_seen",
-    "pytest_plugin/test_beside.py::test_a_marker_that_makes_no_sense_fails_its_test_under_xdist",
-    "pytest_plugin/test_beside.py::test_on_a_cluster_a_failure",
-    "pytest_plugin/test_beside.py::test_workers_that_run_the_same_test_record_apart",
-    "reliability/test_impossible_numbers.py::test_a_sample_that_cannot_be_breaks_no_face[[",
-    "replay/test_depends.py::test_a_task_that_needs_very_many",
-    "replay/test_real.py::test_a_cause_taken_away_on_threads_saves_what_was_foretold[a slow",
-    "runtime/test_cluster.py::test_a_killed_worker_comes_back",
-    "runtime/test_cluster.py::test_a_retired_worker_loses_nothing",
-    "runtime/test_cluster.py::test_a_worker_that_joins_under_load",
-    "runtime/test_cluster.py::test_many_cycles_leave",
-    "runtime/test_clients.py::test_tasks_of_two_clients_of_one_cluster_are_recorded_whoever_leaves[second",
-    "runtime/test_hooks.py::test_a_worker_of_its_own_process_survives_a_broken_hook[setup]",
-    "runtime/test_hooks.py::test_nor_on_the_scheduler_of_processes",
-    "runtime/test_memory_of_workers.py::test_the_growth_around",
-    "runtime/test_overload.py::test_a_stalled_recorder",
-    "runtime/test_results.py::test_the_scheduler_of_processes_gives_the_same[some",
-    "runtime/test_samples_of_places.py::test_what_a_worker_holds",
-    "ui/test_app.py::test_two_who_look",
-    "ui/test_workers_page.py::test_the_page_shows_whatever_there_is[many",
-)
-#: Programs of samples/ that take longest; the others show the same, every time.
-LONG_SAMPLES = (
-    "[boosting]", "[climatology]", "[futures_pipeline]", "[wordcount]", "[etl]", "[rechunk]",
-    "_client_is_used[futures_pipeline]",
-    "[boosting-threads]", "[boosting-processes]", "[boosting-sync]",
-    "[futures_pipeline-processes]", "[futures_pipeline-sync]",
-)  # fmt: skip
-
 # Begun in the background of a shell, tests and what they start would not hear an interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -159,6 +71,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # How long an example takes depends on what runs beside it.
 settings.register_profile("stageprof", deadline=None)
 settings.load_profile("stageprof")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Whether a file holds nothing of what is asked for: what it imports may take seconds."""
+    if not collection_path.is_relative_to(TESTS) or collection_path == TESTS:
+        return None
+    path = collection_path.relative_to(TESTS).as_posix()
+    left_out = "not nightly" in config.getoption("markexpr") and path.startswith(LONG_FILES)
+    return left_out or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -187,7 +108,7 @@ def _path(item: pytest.Item) -> str:
 def _is_long(item: pytest.Item, path: str) -> bool:
     if "browser" in getattr(item, "fixturenames", ()) and item.path.stem not in SEEN_ALWAYS:
         return True
-    if f"{path}::{item.name}".startswith(LONG):
+    if f"{path}::{item.name}".startswith((*LONG, *LONG_FILES)):
         return True
     if path.startswith("test_samples"):
         return item.name.endswith(LONG_SAMPLES)
