@@ -112,9 +112,8 @@ def _is_long(item: pytest.Item, path: str) -> bool:
         return True
     if path.startswith("test_samples"):
         return item.name.endswith(LONG_SAMPLES)
-    # Two kinds of cluster, of which one is enough for most cases.
-    smoke = item.get_closest_marker("smoke") is not None
-    return path.startswith("ground_truth") and item.name.endswith("[local]") and not smoke
+    # Two kinds of cluster, of which one is enough every time.
+    return path.startswith("ground_truth") and item.name.endswith("[local]")
 
 
 @pytest.fixture(autouse=True)
