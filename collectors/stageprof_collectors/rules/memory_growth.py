@@ -48,13 +48,11 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     # To hold results is what Dask is there for: of those it is a note, and spilling says the rest.
     leaked = kind == "unmanaged"
     trouble, wall = shortage.both(recording) if leaked else {}, recording.wall
-    most = shortage.saving(recording, trouble, spill=True)[1] if trouble else 0.0
+    saving = shortage.saving(recording, trouble, spill=True) if trouble else (0.0, 0.0)
     cost = shortage.spill_cost(recording) + shortage.pause_cost(recording) if leaked else 0.0
     left = _left_s(recording, mine)
     # Whoever restarts the workers already has what we would tell them.
     soon = limits["soon_s"] if leaked and not _restarted(recording) else 0.0
-    # What restarts take, and making what they lose, no run without them tells: perhaps all of it.
-    saving = 0.0, most
     yield Finding(
         rule=RULE.id,
         severity=_severity(severity(saving, wall), left, soon),
