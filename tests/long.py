@@ -170,7 +170,7 @@ LONG = (
     "ui/test_app.py::test_a_stage_that_is_let_go",
     "ui/test_app.py::test_pictures_say_what_they_show",
     "ui/test_app.py::test_two_who_look",
-    "ui/test_live.py::test_pages_of_older_snapshots",
+    "ui/test_live_pages.py::test_pages_of_older_snapshots",
     "ui/test_report.py::test_nothing_is_wider_than_the_page[1024",
     "ui/test_report.py::test_nothing_is_wider_than_the_page[1440-dark",
     "ui/test_report.py::test_nothing_is_wider_than_the_page[390-light",

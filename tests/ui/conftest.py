@@ -11,6 +11,7 @@ import pytest
 from benchmarks.generate import generate
 from stageprof.app import written
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.storage.collector import Collector
 from ui.observed import turns
 
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -95,3 +96,18 @@ def taking_turns(tmp_path_factory: pytest.TempPathFactory) -> str:
     path: Path = tmp_path_factory.mktemp("gil") / "gil.html"
     written(turns().recording(2000), path)
     return path.as_uri()
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    """What a run that goes on is collected by."""
+    made = Collector(None, "a cluster", savable=True)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that goes on is looked at often."""
+    monkeypatch.setattr("stageprof_ui.live.PERIOD_S", 0.05)
+    monkeypatch.setattr("stageprof_ui.live.LEAST_S", 0.1)

@@ -1,0 +1,123 @@
+"""The boxes of a run that goes on are those of its whole recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.storage.store import Store
+from stageprof_runtime.batch import pack
+from stageprof_runtime.event import MARK
+from stageprof_ui.columns import timeline
+from stageprof_ui.columns.growth import UNIT_NS, Growth
+from ui.followed import CLIENT, SCHEDULER, WORKER, assigned, batches, ran
+
+Generated = Callable[[int], Path]
+
+
+def test_what_grew_is_what_the_whole_recording_shows(generated: Generated) -> None:
+    path = generated(10_000)
+    store, growth = Store(), Growth()
+    for i, batch in enumerate(batches(path)):
+        store.add(batch)
+        if i % 7 == 0:
+            growth.look(store)
+    for _ in range(6):
+        growth.look(store)
+    whole = timeline.boxes(Recording.open(path))
+    shown = growth.boxes()
+    assert len(shown) == 10_000
+
+    def rows(boxes: Any) -> dict[str, tuple[Any, Any]]:
+        start, stop = boxes.seconds()
+        found = {}
+        for i, row in enumerate(boxes.rows):
+            mine = slice(int(boxes.offsets[i]), int(boxes.offsets[i + 1]))
+            tasks = boxes.run[mine] >= (-1 if boxes is shown else 0)
+            if row.kind == "thread":
+                found[row.label] = start[mine][tasks], stop[mine][tasks]
+        return found
+
+    mine, wanted = rows(shown), rows(whole)
+    assert mine.keys() == wanted.keys()
+    first, *_ = mine
+    off = wanted[first][0][0] - mine[first][0][0]  # this recording has a region that began earlier
+    for label, (start, stop) in mine.items():
+        assert np.allclose(start + off, wanted[label][0], atol=2e-3)
+        assert np.allclose(stop + off, wanted[label][1], atol=2e-3)
+        assert (start[1:] >= stop[:-1] - 1e-9).all()
+
+
+def test_layers_are_those_of_the_keys_by_prefix(generated: Generated) -> None:
+    store, growth = Store(), Growth()
+    for batch in batches(generated(1_000)):
+        store.add(batch)
+    growth.look(store)
+    prefixes = Recording.open(generated(1_000)).tasks()["prefix"].value_counts()
+    counted = np.bincount(growth.since(0, 10**6).layer, minlength=len(growth.layers))
+    named = {layer.name: int(n) for layer, n in zip(growth.layers, counted, strict=True)}
+    assert {name: n for name, n in named.items() if name} == prefixes.to_dict()
+    assert named[""] == 0
+
+
+def test_a_task_is_held_back_until_its_layer_is_known_and_so_are_those_after_it() -> None:
+    store, growth = Store(), Growth()
+    store.add(pack(CLIENT, 0, 1, []))
+    store.add(pack(SCHEDULER, 0, 1, [assigned(2, "b-1")]))
+    store.add(pack(WORKER, 0, 1, [ran(1, 10**6, 2 * 10**6), ran(2, 3 * 10**6, 4 * 10**6)]))
+    growth.look(store)
+    assert len(growth) == 0
+    store.add(pack(SCHEDULER, 1, 2, [assigned(1, "a-1")]))
+    growth.look(store)
+    told = growth.since(0, 10)
+    assert [growth.layers[i].name for i in told.layer.tolist()] == ["a", "b"]
+    assert told.start.tolist() == sorted(told.start.tolist())
+
+
+def test_a_task_that_nobody_assigned_is_told_without_a_layer_after_a_while() -> None:
+    store, growth = Store(), Growth()
+    store.add(pack(CLIENT, 0, 1, []))
+    store.add(pack(WORKER, 0, 1, [ran(1, 10**6, 2 * 10**6)]))
+    for _ in range(6):
+        growth.look(store)
+    assert growth.since(0, 10).layer.tolist() == [0]
+
+
+def test_rows_are_named_as_the_scheduler_names_the_worker() -> None:
+    store, growth = Store(), Growth()
+    store.add(pack(CLIENT, 0, 1, []))
+    seen = (MARK, 1, "worker seen", "tcp://w:1 2 1000 al<i>ce\x1b")
+    store.add(pack(SCHEDULER, 0, 1, [seen, assigned(1, "a"), assigned(2, "a")]))
+    store.add(pack(WORKER, 0, 1, [ran(1, 1, 2), ran(2, 1, 2, thread=2)]))
+    growth.look(store)
+    name = "worker al<i>ce\\x1b"
+    assert [line.label for line in growth.lines] == [f"{name}, thread 1", f"{name}, thread 2"]
+
+
+def test_a_worker_that_was_restarted_is_not_folded_with_what_it_was() -> None:
+    store, growth = Store(), Growth()
+    store.add(pack(CLIENT, 0, 1, []))
+    seen = [
+        (MARK, 1, "worker seen", f"{address} 1 1000 a") for address in ("tcp://w:1", "tcp://w:2")
+    ]
+    store.add(pack(SCHEDULER, 0, 1, [*seen, assigned(1, "a"), assigned(2, "a")]))
+    store.add(pack(WORKER, 0, 1, [ran(1, 1, 2)]))
+    store.add(pack(WORKER._replace(pid=4, name="tcp://w:2"), 0, 1, [ran(2, 3, 4)]))
+    growth.look(store)
+    assert [line.parent for line in growth.lines] == ["worker a", "worker a (2)"]
+
+
+def test_before_there_is_a_client_nothing_can_be_compared() -> None:
+    store, growth = Store(), Growth()
+    growth.look(store)
+    store.add(pack(WORKER, 0, 1, [ran(1, 1, 2)]))
+    growth.look(store)
+    assert (len(growth), growth.lines) == (0, [])
+
+
+def test_units_hold_half_a_day() -> None:
+    assert 2**32 * UNIT_NS / 1e9 > 11 * 3600

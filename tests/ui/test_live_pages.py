@@ -1,0 +1,162 @@
+"""The pages of a run that goes on: made anew from each snapshot, and in a browser."""
+
+from __future__ import annotations
+
+import gc
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from serving import running
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.storage.collector import Collector
+from stageprof_ui.app import PAGES, following
+from stageprof_ui.columns.library import when
+from stageprof_ui.server import App
+from stageprof_ui.views.live import Viewer
+from ui.conftest import Watched
+from ui.followed import DRAWING, a_run, batches, feed, snapshot, until, visit
+
+Generated = Callable[[int], Path]
+
+
+def test_pages_of_a_snapshot_may_show_lines_of_the_program(
+    collector: Collector, tmp_path: Path, generated: Generated
+) -> None:
+    run = a_run(collector, tmp_path)
+    feed(run, collector, generated(1_000))
+    run._snapshot()
+    assert run.latest is not None
+    store = run.latest.store
+    assert store.sources
+    assert when(store.recording.store.header["started"])[0] == pytest.approx(time.time(), abs=60)
+
+
+def test_a_page_that_cannot_be_made_says_so_and_is_tried_once_for_each_snapshot(
+    collector: Collector, tmp_path: Path, generated: Generated
+) -> None:
+    run = a_run(collector, tmp_path)
+    feed(run, collector, generated(1_000))
+    run._snapshot()
+    tried = []
+
+    def fails(*_: Any) -> Any:
+        tried.append(1)
+        raise ZeroDivisionError
+
+    viewer = Viewer(run, [("broken", "Broken", fails)])
+    viewer._shown = "broken"
+    for _ in range(3):
+        viewer._renew()
+    assert len(tried) == 1
+    said: Any = viewer.columns["broken"][-1]
+    assert "cannot be shown" in str(said.object)
+
+
+def test_pages_of_older_snapshots_keep_no_recording(
+    collector: Collector, tmp_path: Path, generated: Generated
+) -> None:
+    run = a_run(collector, tmp_path)
+    feed(run, collector, generated(1_000))
+    viewer = Viewer(run, PAGES)
+    stores = []
+    for name in viewer.columns:
+        latest = snapshot(run)
+        visit(viewer, name)
+        stores.append(weakref.ref(latest.store))
+        del latest
+    gc.collect()
+    assert run.latest is not None
+    assert [store() for store in stores if store()] == [run.latest.store]
+
+
+def test_a_page_that_is_made_anew_shows_the_span_that_was_chosen(
+    collector: Collector, tmp_path: Path, generated: Generated
+) -> None:
+    run = a_run(collector, tmp_path)
+    feed(run, collector, generated(1_000))
+    viewer = Viewer(run, PAGES)
+    spans = []
+    for chosen in ((), (0.1, 0.2), ()):
+        snapshot(run)
+        viewer._not_before = 0
+        visit(viewer, "timeline")
+        assert viewer._stock is not None
+        span = viewer._stock[1].x_range
+        spans.append((span.start, span.end))
+        if chosen:
+            span.update(start=chosen[0], end=chosen[1])
+    assert spans[0] == spans[1] == (0, run.latest.store.recording.wall if run.latest else None)
+    assert spans[2] == (0.1, 0.2)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_page_grows_with_the_run_shows_the_others_stops_and_saves(
+    watched: Watched, tmp_path: Path, generated: Generated
+) -> None:
+    path = generated(10_000)
+    all_batches = batches(path)
+    collector = Collector(None, "a cluster <b>", savable=True)
+    with a_run(collector, tmp_path) as run, running(App(lambda: following(run))) as app:
+        page = watched.page
+        page.goto(app.url)
+        for number, part in enumerate(np.array_split(np.arange(len(all_batches)), 8)):
+            for i in part:
+                collector.take(all_batches[i])
+            time.sleep(0.3)
+            if number == 4:  # somebody else begins to look
+                later = page.context.new_page()
+                later.goto(app.url)
+        for each in (page, later):
+            each.wait_for_function(f"{DRAWING}?.boxes.count === 10000")
+        later.close()
+        assert page.evaluate(f"{DRAWING}.next") == 10_000
+        lengths = page.evaluate(
+            f"{DRAWING}.boxes.rows.reduce((s, r) => s + r.length.subarray(0, r.n)"
+            ".reduce((a, b) => a + b, 0), 0)"
+        )
+        assert lengths == int(run.growth.boxes().length.sum())
+        page.locator("[data-sp-page=overview]").click()
+        page.locator("[data-sp-view=overview] .sp-stagebar").wait_for()
+        page.locator("[data-sp-page=live]").click()
+        page.get_by_text("Stop recording").click()
+        page.wait_for_function("stageprof.apps.live && true")
+        until(lambda: run.state == "stopped")
+        page.locator("[data-sp-view=live] input").first.fill("from the page")
+        page.get_by_text("Save", exact=True).click()
+        page.get_by_text("saved as from the page.stageprof").wait_for()
+        page.locator("[data-sp-page=layers]").click()
+        page.locator("[data-sp-view=layers] [data-sp-age]").wait_for()
+    assert len(Recording.open(tmp_path / "from the page.stageprof").tasks()) == 10_000
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_page_goes_on_to_say_its_age_when_the_run_has_ended(
+    watched: Watched, tmp_path: Path, generated: Generated
+) -> None:
+    collector = Collector(None, "a cluster", savable=True)
+    with a_run(collector, tmp_path) as run, running(App(lambda: following(run))) as app:
+        for batch in batches(generated(1_000)):
+            collector.take(batch)
+        run.stop()
+        until(lambda: run.latest and run.latest.store.recording.complete)
+        page = watched.page
+        page.goto(f"{app.url}#layers")
+        age = page.locator("[data-sp-view=layers] [data-sp-age]")
+        age.wait_for()
+        # what still arrives may change it once or twice, but not so often
+        for _ in range(5):
+            was = age.text_content()
+            page.locator(f"[data-sp-age]:not(:text-is('{was}'))").first.wait_for()
+
+
+def test_a_page_without_a_run_has_no_clock(
+    watched: Watched, reported: Callable[[int], str]
+) -> None:
+    page = watched.open(reported(1_000))
+    assert page.evaluate("stageprof.live.aging") is None
