@@ -107,6 +107,16 @@ def collector() -> Iterator[Collector]:
 
 
 @pytest.fixture
+def fed(collector: Collector, tmp_path: Path, generated: Callable[[int], Path]) -> Any:
+    """A run to which a thousand tasks were fed (of a module that needs Panel, so typed loosely)."""
+    from ui.followed import a_run, feed
+
+    run = a_run(collector, tmp_path)
+    feed(run, collector, generated(1_000))
+    return run
+
+
+@pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that goes on is looked at often."""
     monkeypatch.setattr("stageprof_ui.live.PERIOD_S", 0.05)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +64,6 @@ def feed(run: Run, collector: Collector, path: Path) -> None:
             collector.growing.add(batch)
     for _ in range(6):
         run._look()
-
-
-def until(what: Callable[[], object], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def snapshot(run: Run) -> Snapshot:

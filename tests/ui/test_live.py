@@ -22,7 +22,7 @@ from stageprof_runtime.errors import RecordingNotWritable, UsageError
 from stageprof_ui.live import Run
 from stageprof_ui.views.live import MOST, Viewer
 from ui.conftest import Watched
-from ui.followed import DRAWING, Told, a_run, batches, feed, until
+from ui.followed import DRAWING, Told, a_run, batches, feed
 
 Generated = Callable[[int], Path]
 
@@ -60,12 +60,8 @@ def test_no_message_is_larger_than_its_share_of_the_line(
         assert sum(sizes) + len(message["status"][0]) + len(message["names"][0]) < 150_000
 
 
-def test_who_comes_later_begins_with_all_that_was(
-    collector: Collector, tmp_path: Path, generated: Generated
-) -> None:
-    run = a_run(collector, tmp_path)
-    feed(run, collector, generated(1_000))
-    viewer = Viewer(run, [])
+def test_who_comes_later_begins_with_all_that_was(fed: Run) -> None:
+    viewer = Viewer(fed, [])
     message = viewer._message()
     assert (message["first"], len(message["row"][0])) == ([1_000], 0)
 
@@ -78,10 +74,10 @@ def test_a_run_that_is_stopped_has_a_last_snapshot_of_all(
     with a_run(collector, tmp_path) as run:
         for batch in batches(generated(1_000)):
             collector.take(batch)
-        until(lambda: run.latest)
+        soon(lambda: run.latest)
         assert run.status()["state"] == "recording"
         run.stop()
-        until(lambda: run.latest and run.latest.store.recording.complete)
+        soon(lambda: run.latest and run.latest.store.recording.complete)
         assert (run.state, len(run.growth)) == ("stopped", 1_000)
         assert len(run.latest.store.recording.timeline.runs["run"]) == 1_000  # type: ignore[union-attr]
         elapsed = run.status()["elapsed"]
@@ -101,7 +97,7 @@ def test_a_cluster_that_goes_away_is_said_and_its_recording_kept(
         for batch in batches(generated(1_000)):
             collector.take(batch)
         there.set()
-        until(lambda: run.state == "lost")
+        soon(lambda: run.state == "lost")
         assert not run.running
         run.save("x.stageprof")
     assert Recording.open(tmp_path / "x.stageprof").complete
@@ -117,7 +113,7 @@ def test_an_end_that_fails_is_said(tmp_path: Path) -> None:
 
     with Run(collector, alive=lambda: True, end=end, folder=tmp_path) as run:
         run.stop()
-        until(lambda: run.state == "stopped")
+        soon(lambda: run.state == "stopped")
         assert "\\x1b" in run.status()["trouble"]
 
 
@@ -135,30 +131,28 @@ def test_an_end_that_fails_is_still_said_when_the_last_snapshot_was_made(
         for batch in batches(generated(1_000)):
             collector.take(batch)
         run.stop()
-        until(lambda: run.latest and run.latest.store.recording.complete)
+        soon(lambda: run.latest and run.latest.store.recording.complete)
     assert "no end" in run.trouble
 
 
 def test_a_gap_is_said_beside_what_else_is_wrong(
-    collector: Collector, tmp_path: Path, generated: Generated, monkeypatch: pytest.MonkeyPatch
+    fed: Run, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = a_run(collector, tmp_path)
-    feed(run, collector, generated(1_000))
 
     def fails(*_: object) -> None:
         raise ValueError("long " * 200)
 
     with monkeypatch.context() as broken:
-        broken.setattr(run.growth, "look", fails)
+        broken.setattr(fed.growth, "look", fails)
         broken.setattr(collector, "snapshot", fails)
-        run._look()
-        run._snapshot()
-    both = run.trouble
-    run._snapshot()
+        fed._look()
+        fed._snapshot()
+    both = fed.trouble
+    fed._snapshot()
     assert "the time line has a gap" in both
     assert "pages cannot be made now" in both
-    assert run.trouble.startswith("the time line has a gap")
-    assert "pages cannot be made now" not in run.trouble
+    assert fed.trouble.startswith("the time line has a gap")
+    assert "pages cannot be made now" not in fed.trouble
 
 
 @pytest.mark.parametrize(

@@ -12,44 +12,36 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clusters import soon
 from serving import running
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.collector import Collector
 from stageprof_ui.app import PAGES, following
 from stageprof_ui.columns.library import when
+from stageprof_ui.live import Run
 from stageprof_ui.server import App
 from stageprof_ui.views.live import Viewer
 from ui.conftest import Watched
-from ui.followed import DRAWING, a_run, batches, feed, snapshot, until, visit
+from ui.followed import DRAWING, a_run, batches, snapshot, visit
 
 Generated = Callable[[int], Path]
 
 
-def test_pages_of_a_snapshot_may_show_lines_of_the_program(
-    collector: Collector, tmp_path: Path, generated: Generated
-) -> None:
-    run = a_run(collector, tmp_path)
-    feed(run, collector, generated(1_000))
-    run._snapshot()
-    assert run.latest is not None
-    store = run.latest.store
+def test_pages_of_a_snapshot_may_show_lines_of_the_program(fed: Run) -> None:
+    store = snapshot(fed).store
     assert store.sources
     assert when(store.recording.store.header["started"])[0] == pytest.approx(time.time(), abs=60)
 
 
-def test_a_page_that_cannot_be_made_says_so_and_is_tried_once_for_each_snapshot(
-    collector: Collector, tmp_path: Path, generated: Generated
-) -> None:
-    run = a_run(collector, tmp_path)
-    feed(run, collector, generated(1_000))
-    run._snapshot()
+def test_a_page_that_cannot_be_made_says_so_and_is_tried_once_for_each_snapshot(fed: Run) -> None:
+    snapshot(fed)
     tried = []
 
     def fails(*_: Any) -> Any:
         tried.append(1)
         raise ZeroDivisionError
 
-    viewer = Viewer(run, [("broken", "Broken", fails)])
+    viewer = Viewer(fed, [("broken", "Broken", fails)])
     viewer._shown = "broken"
     for _ in range(3):
         viewer._renew()
@@ -58,32 +50,24 @@ def test_a_page_that_cannot_be_made_says_so_and_is_tried_once_for_each_snapshot(
     assert "cannot be shown" in str(said.object)
 
 
-def test_pages_of_older_snapshots_keep_no_recording(
-    collector: Collector, tmp_path: Path, generated: Generated
-) -> None:
-    run = a_run(collector, tmp_path)
-    feed(run, collector, generated(1_000))
-    viewer = Viewer(run, PAGES)
+def test_pages_of_older_snapshots_keep_no_recording(fed: Run) -> None:
+    viewer = Viewer(fed, PAGES)
     stores = []
     for name in viewer.columns:
-        latest = snapshot(run)
+        latest = snapshot(fed)
         visit(viewer, name)
         stores.append(weakref.ref(latest.store))
         del latest
     gc.collect()
-    assert run.latest is not None
-    assert [store() for store in stores if store()] == [run.latest.store]
+    assert fed.latest is not None
+    assert [store() for store in stores if store()] == [fed.latest.store]
 
 
-def test_a_page_that_is_made_anew_shows_the_span_that_was_chosen(
-    collector: Collector, tmp_path: Path, generated: Generated
-) -> None:
-    run = a_run(collector, tmp_path)
-    feed(run, collector, generated(1_000))
-    viewer = Viewer(run, PAGES)
+def test_a_page_that_is_made_anew_shows_the_span_that_was_chosen(fed: Run) -> None:
+    viewer = Viewer(fed, PAGES)
     spans = []
     for chosen in ((), (0.1, 0.2), ()):
-        snapshot(run)
+        snapshot(fed)
         viewer._not_before = 0
         visit(viewer, "timeline")
         assert viewer._stock is not None
@@ -91,7 +75,7 @@ def test_a_page_that_is_made_anew_shows_the_span_that_was_chosen(
         spans.append((span.start, span.end))
         if chosen:
             span.update(start=chosen[0], end=chosen[1])
-    assert spans[0] == spans[1] == (0, run.latest.store.recording.wall if run.latest else None)
+    assert spans[0] == spans[1] == (0, fed.latest.store.recording.wall if fed.latest else None)
     assert spans[2] == (0.1, 0.2)
 
 
@@ -126,7 +110,7 @@ def test_a_page_grows_with_the_run_shows_the_others_stops_and_saves(
         page.locator("[data-sp-page=live]").click()
         page.get_by_text("Stop recording").click()
         page.wait_for_function("stageprof.apps.live && true")
-        until(lambda: run.state == "stopped")
+        soon(lambda: run.state == "stopped")
         page.locator("[data-sp-view=live] input").first.fill("from the page")
         page.get_by_text("Save", exact=True).click()
         page.get_by_text("saved as from the page.stageprof").wait_for()
@@ -144,7 +128,7 @@ def test_a_page_goes_on_to_say_its_age_when_the_run_has_ended(
         for batch in batches(generated(1_000)):
             collector.take(batch)
         run.stop()
-        until(lambda: run.latest and run.latest.store.recording.complete)
+        soon(lambda: run.latest and run.latest.store.recording.complete)
         page = watched.page
         page.goto(f"{app.url}#layers")
         age = page.locator("[data-sp-view=layers] [data-sp-age]")
