@@ -6,15 +6,18 @@ one that is deeper than `DEPTH`; how many looks that befell is told. Only thread
 come here, some 20 to 50 times a second; no hook does.
 
 A function is known by its name, file and first line; one of the user's stands in the tree once for
-each of its lines that was seen running.
+each of its lines that was seen running. Functions and places are numbers, for every object that the
+garbage collector counts brings its next look nearer, in the user's process: while Dask divides a
+DataFrame of eight million rows it looks at a list of as many for 60 ms, each time.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Sequence
 from types import CodeType, FrameType
-from typing import Final
+from typing import Any, Final
 
 from stageprof_runtime.batch import Row
 from stageprof_runtime.event import FLAME, NODE, SAMPLE
@@ -28,61 +31,75 @@ DEPTH: Final = 200
 SUMS: Final = 20_000
 #: Codes that are remembered. A task's function is unpickled anew for each task.
 CODES: Final = 20_000
+#: Functions and lines that are ever known in a process, 500 bytes each; all more are one.
+KNOWN: Final = 50_000
 #: Characters of a name and of a file's name.
 NAME: Final = 200
 FILE: Final = 500
 
 _OURS: Final = ("/stageprof_runtime/", "<stageprof_runtime")
+#: Between name, file and line in the text of a spot; the text of all spots beyond `KNOWN`.
+_SEP: Final = "\0"
+_OTHERS: Final = f"others{_SEP}{_SEP}0"
+#: Bits of a line's number, and of a spot's, in a number of both.
+_BITS: Final = 32
 
+#: A function, or one line of a function of the user's, by its number; there is one for each.
+Spot = int
 
-class Spot:
-    """A function, or one line of a function of the user's; there is one object for each."""
-
-    __slots__ = ("file", "line", "name")
-
-    def __init__(self, name: str, file: str, line: int) -> None:
-        self.name = name
-        self.file = file
-        self.line = line
-
-
-class Function:
-    """A function: its spot, or if it is the user's those of its lines that were seen."""
-
-    __slots__ = ("lines", "ours", "spot")
-
-    def __init__(self, name: str, file: str, line: int) -> None:
-        self.spot = Spot(name[:NAME], file[:FILE], line)
-        self.ours = any(part in file.replace("\\", "/") for part in _OURS)
-        self.lines: dict[int, Spot] | None = {} if kind(file) == USER else None
-
-    def at(self, line: int) -> Spot:
-        """Where the function stands when it is at a line."""
-        if self.lines is None:
-            return self.spot
-        spot = self.lines.get(line)
-        if spot is None:
-            spot = self.lines.setdefault(line, Spot(self.spot.name, self.spot.file, line))
-        return spot
-
-
-_functions: dict[tuple[str, str, int], Function] = {}
+_count = itertools.count()
+#: text of a spot -> its number, and back
+_spots: dict[str, Spot] = {}
+_texts: dict[Spot, str] = {}
 #: By identity, for hashing code reads all of it; the code is kept, so that its number stays its.
-#: The spot is None where the function must be asked.
-_codes: dict[int, tuple[Spot | None, Function, CodeType]] = {}
+#: -1 - the spot where it is not all that is to be said: of ours, or of the user's.
+_codes: dict[int, int] = {}
+_kept: list[CodeType] = []
+_ours: set[Spot] = set()
+#: spot of a function of the user's << _BITS | line -> the spot of that line
+_at: dict[int, Spot] = {}
 
 
-def _remember(code: CodeType) -> tuple[Spot | None, Function, CodeType]:
+def _spot(name: str, file: str, line: int) -> Spot:
+    text = _SEP.join((name[:NAME], file[:FILE], str(line)))
+    if text not in _spots and len(_spots) >= KNOWN:
+        text = _OTHERS
+    spot = _spots.get(text)
+    if spot is None:
+        made = next(_count)
+        _texts[made] = text  # before anybody can have its number
+        spot = _spots.setdefault(text, made)
+    return spot
+
+
+def described(spot: Spot) -> list[Any]:
+    """Name, file and line of a spot."""
+    name, file, line = _texts[spot].rsplit(_SEP, 2)
+    return [name, file, int(line)]
+
+
+def _remember(code: CodeType) -> int:
     if len(_codes) >= CODES:
+        _kept.clear()  # in the opposite order of that below, for other threads look as well
         _codes.clear()
-        _functions.clear()
-    key = code.co_qualname, code.co_filename, code.co_firstlineno
-    function = _functions.get(key)
-    if function is None:
-        function = _functions.setdefault(key, Function(*key))
-    plain = function.lines is None and not function.ours
-    known = _codes[id(code)] = function.spot if plain else None, function, code
+    file = code.co_filename
+    spot = _spot(code.co_qualname, file, code.co_firstlineno)
+    if any(part in file.replace("\\", "/") for part in _OURS):
+        _ours.add(spot)
+    plain = kind(file) != USER and spot not in _ours
+    known = _codes[id(code)] = spot if plain else -1 - spot
+    _kept.append(code)
     return known
+
+
+def _line(spot: Spot, line: int) -> Spot:
+    """The spot of a line of a function of the user's."""
+    which = spot << _BITS | line
+    there = _at.get(which)
+    if there is None:
+        name, file, _ = described(spot)
+        there = _at[which] = _spot(name, file, line)
+    return there
 
 
 def spots(frames: Sequence[FrameType]) -> list[Spot]:
@@ -93,23 +110,16 @@ def spots(frames: Sequence[FrameType]) -> list[Spot]:
     found: list[Spot] = []
     for frame in reversed(frames):
         code = frame.f_code
-        known = _codes.get(id(code)) or _remember(code)
-        spot = known[0]
-        if spot is not None:
-            found.append(spot)
-        elif not known[1].ours or frame is frames[0]:
-            found.append(known[1].at(frame.f_lineno or 0))
+        known = _codes.get(id(code))
+        if known is None:
+            known = _remember(code)
+        if known >= 0:
+            found.append(known)
+        elif -1 - known not in _ours:
+            found.append(_line(-1 - known, frame.f_lineno or 0))
+        elif frame is frames[0]:
+            found.append(-1 - known)
     return found
-
-
-class _Place:
-    """A place in the tree, and those that are called from it."""
-
-    __slots__ = ("called", "number")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.called: dict[Spot, _Place] = {}
 
 
 class Tree:
@@ -118,10 +128,10 @@ class Tree:
     def __init__(self, most: int = MOST, depth: int = DEPTH) -> None:
         self._most = most
         self._depth = depth
-        #: what the outermost places are called from
-        self._root = _Place(-1)
-        self._places = 0
-        self._untold: list[Row] = []
+        #: (1 + place << _BITS | spot called there) -> place
+        self._inner: dict[int, int] = {}
+        #: keys of the last of those, not told yet
+        self._untold: list[int] = []
         self._sums: dict[tuple[int, str, str, int], list[int]] = {}
         #: looks whose stack was cut, since last told
         self._cut = 0
@@ -129,7 +139,7 @@ class Tree:
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        return self._places
+        return len(self._inner)
 
     def place(self, stack: Sequence[Spot]) -> int:
         """The number of the place of a stack; -1 if nothing of it is in the tree."""
@@ -151,32 +161,35 @@ class Tree:
     def take(self, t: int) -> list[Row]:
         """The rows of what is new: places come before the looks that are there."""
         with self._lock:
-            rows, self._untold = self._untold, []
+            untold, self._untold = self._untold, []
+            first = len(self._inner) - len(untold)
             sums, self._sums = self._sums, {}
             cut, self._cut = self._cut, 0
+        rows = [self._row(first + i, key) for i, key in enumerate(untold)]
         rows.extend((FLAME, t, *which, *total) for which, total in sums.items())
         if cut:
             rows.append((SAMPLE, t, "stacks.cut", float(cut)))
         return rows
 
     def _place(self, stack: Sequence[Spot]) -> int:
-        place = self._root
+        place = -1
         for spot in stack[: self._depth]:
-            inner = place.called.get(spot)
+            key = place + 1 << _BITS | spot
+            inner = self._inner.get(key)
             if inner is None:
-                if self._places >= self._most:
+                if len(self._inner) >= self._most:
                     self._cut += 1
-                    return place.number
-                inner = self._add(place, spot)
+                    return place
+                inner = self._inner[key] = len(self._inner)
+                self._untold.append(key)
             place = inner
         self._cut += len(stack) > self._depth
-        return place.number
+        return place
 
-    def _add(self, place: _Place, spot: Spot) -> _Place:
-        added = place.called[spot] = _Place(self._places)
-        self._places += 1
-        self._untold.append((NODE, added.number, place.number, spot.name, spot.file, spot.line))
-        return added
+    @staticmethod
+    def _row(place: int, key: int) -> Row:
+        spot = key & (1 << _BITS) - 1
+        return NODE, place, (key >> _BITS) - 1, *described(spot)
 
 
-__all__ = ["Spot", "Tree", "spots"]
+__all__ = ["Spot", "Tree", "described", "spots"]

@@ -24,7 +24,7 @@ from stageprof_runtime.sampler import PERIOD_S, Sampler, Stood
 from stageprof_runtime.stage import OUTSIDE, STEP
 from stageprof_runtime.stem import Stem, frames_of, of_task
 from stageprof_runtime.stopped import clock_of, idle, used_ns, work
-from stageprof_runtime.tree import spots
+from stageprof_runtime.tree import described, spots
 
 DASK = str(Path(str(dask.__file__)).parent)
 DISTRIBUTED = str(Path(str(distributed.__file__)).parent)
@@ -42,7 +42,7 @@ OUTER = [
 
 
 def names(frames: Any) -> list[str]:
-    return [spot.name for spot in spots(frames)]
+    return [described(spot)[0] for spot in spots(frames)]
 
 
 # -- tasks ----------------------------------------------------------------------------------------

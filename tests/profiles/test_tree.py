@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from stageprof_runtime import process, tree
 from stageprof_runtime.event import FLAME, NODE, SAMPLE
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.stem import frames_of
-from stageprof_runtime.tree import FILE, NAME, Tree, spots
+from stageprof_runtime.tree import FILE, NAME, Tree, described, spots
 
 #: A file of Dask's, and one of the user's.
 LIBRARY = str(Path(str(dask.__file__)).parent / "base.py")
@@ -24,6 +25,10 @@ USER = "/home/u/etl.py"
 def seen(tree: Tree, *names: str, ns: int = 10) -> None:
     stack = spots(stack_through(*((name, USER) for name in names)))
     tree.look(3, "", "python", stack, ns)
+
+
+def names(frames: Any) -> list[str]:
+    return [described(spot)[0] for spot in spots(frames)]
 
 
 def kinds(rows: list[tuple[Any, ...]], kind: int) -> list[tuple[Any, ...]]:
@@ -65,9 +70,9 @@ def test_the_users_frames_have_the_line_that_runs_and_others_their_first() -> No
         scope: dict[str, Any] = {"inner": lambda: found.append(sys._getframe(1))}
         exec(compile(code.format("run"), file, "exec"), scope)
         scope["run"]()
-    ours, theirs = (spots([frame])[0] for frame in found)
+    ours, theirs = (described(spots([frame])[0]) for frame in found)
     # The frames have ended: they stand at the line of their call.
-    assert (ours.line, theirs.line) == (3, 1)
+    assert (ours[2], theirs[2]) == (3, 1)
 
 
 def test_one_function_at_two_lines_is_two_places_of_the_users_and_one_of_a_librarys() -> None:
@@ -101,14 +106,15 @@ def test_a_deep_stack_is_cut_at_its_inner_end() -> None:
 def test_our_own_wrappers_are_left_out_unless_they_run() -> None:
     ours = str(Path(str(process.__file__)).parent / "shield.py")
     stack = stack_through(("main", USER), ("shielded", ours), ("load", USER))
-    assert [spot.name for spot in spots(stack)] == ["main", "load"]
+    assert names(stack) == ["main", "load"]
     stack = stack_through(("main", USER), ("shielded", ours))
-    assert [spot.name for spot in spots(stack)] == ["main", "shielded"]
+    assert names(stack) == ["main", "shielded"]
 
 
 def test_names_without_end_are_cut() -> None:
     (spot,) = spots(stack_through(("f" * 1000, "/" + "x" * 1000)))
-    assert (len(spot.name), len(spot.file)) == (NAME, FILE)
+    name, file, _ = described(spot)
+    assert (len(name), len(file)) == (NAME, FILE)
 
 
 def test_every_recording_of_a_process_gets_all_places() -> None:
@@ -141,7 +147,35 @@ def test_a_code_made_anew_for_each_task_is_the_same_function(
     for _ in range(20):
         seen(made, "main")
     assert len(tree._codes) <= 4
-    assert len(kinds(made.take(1), NODE)) <= 20
+    assert len(tree._kept) <= 4
+    assert len(kinds(made.take(1), NODE)) == 1
+
+
+def test_functions_without_end_are_one_when_so_many_are_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = stack_through(("known", USER))
+    spots(known)
+    monkeypatch.setattr(tree, "KNOWN", len(tree._spots))
+    found = {spots(stack_through((f"made_{i}", USER)))[0] for i in range(20)}
+    assert [described(spot)[0] for spot in found] == ["others"]
+    assert names(known) == ["known"]
+
+
+def test_looks_at_functions_that_are_known_make_nothing_for_the_garbage_collector() -> None:
+    """It would look at all young objects of the user's the sooner: lists of millions, perhaps."""
+    tree, frames = Tree(), frames_of(sys._getframe())
+    tree.look(3, "", "python", spots(frames), 10)
+    stack = spots(frames)
+    gc.collect()
+    gc.disable()
+    before = gc.get_count()[0]
+    tree.look(3, "", "python", stack, 10)
+    for name in range(50):
+        tree.place([*stack, *spots(frames)[: name % 20]])
+    made = gc.get_count()[0] - before
+    gc.enable()
+    assert made < 10
 
 
 def test_a_cleared_ring_begins_anew() -> None:
