@@ -58,8 +58,6 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     # any process: bytes
     "protocol.dumps": ("distributed.protocol", "", "dumps"),
     "protocol.loads": ("distributed.protocol", "", "loads"),
-    "protocol.compress": ("distributed.protocol.core", "", "maybe_compress"),
-    "protocol.decompress": ("distributed.protocol.core", "", "decompress"),
     "protocol.pickle": ("distributed.protocol.pickle", "", "dumps"),
     "protocol.unpickle": ("distributed.protocol.pickle", "", "loads"),
     "protocol.dump_data": ("distributed.protocol.core", "", "serialize_and_split"),
@@ -112,6 +110,16 @@ def place(where: str) -> tuple[Any, str]:
         owner = getattr(owner, path)
     getattr(owner, name)
     return owner, name
+
+
+def compressions() -> dict[Any, Any]:
+    """Ways to compress messages by their names, as tuples `name`, `compress`, `decompress`.
+
+    Raises:
+        ImportError, AttributeError: this version does not have them.
+    """
+    found: dict[Any, Any] = importlib.import_module("distributed.protocol.compression").compressions
+    return found
 
 
 def address(server: Any) -> str:

@@ -113,11 +113,16 @@ def observe(owner: Any, name: str, make: Callable[[Any, Watch], Any]) -> Undo:
 
 def replace_item(mapping: dict[Any, Any], key: object, make: Callable[[Any], Any]) -> Undo:
     """The same for an entry of a dict; an entry that is missing is left missing."""
+    return observe_item(mapping, key, lambda old, watch: shield(old, make, watch))
+
+
+def observe_item(mapping: dict[Any, Any], key: object, make: Callable[[Any, Watch], Any]) -> Undo:
+    """The same without a shield."""
     if key not in mapping:
         return lambda: None
-    old, title = mapping[key], f"handler {key}"
-    watch = _watched(title)
-    ours = mapping[key] = shield(old, make, watch)
+    watch = _watched(f"handler {key}")
+    old = mapping[key]
+    ours = mapping[key] = make(old, watch)
     write = functools.partial(mapping.__setitem__, key)
     return _undo(_Layer(ours, old), lambda: mapping.get(key), write, watch)
 

@@ -29,7 +29,7 @@ def everything() -> dict[str, Any]:
     for where in compat._PLACES:
         owner, name = compat.place(where)
         found[where] = vars(owner).get(name, ABSENT)
-    return found
+    return found | {f"compression {name}": c for name, c in compat.compressions().items() if c.name}
 
 
 def changed(before: dict[str, Any]) -> list[str]:

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from stageprof_runtime.carried import Dumping, Loading, here, loading, share
 from stageprof_runtime.clock import now_ns, thread_ns
-from stageprof_runtime.compat import place
+from stageprof_runtime.compat import compressions, place
 from stageprof_runtime.context import exchange, inside, within
 from stageprof_runtime.guard import Watch, caught
-from stageprof_runtime.patch import Emit, Undo, observe, replace, together
+from stageprof_runtime.patch import Emit, Undo, observe, observe_item, replace, together
 from stageprof_runtime.ring import SHORT_NS
 from stageprof_runtime.stage import STEP, Stage
 
@@ -42,9 +42,6 @@ _DUMP: Final = STEP["task.dump"]
 _OTHER: Final = ("worker", _DUMP, "worker", STEP["task.load"])
 #: Messages looked at in a batch of them before it counts as "of the first kind seen".
 _LOOK = 64
-#: A compression or decompression shorter than this had nothing to do, as most messages are short.
-WORTH_NS = 5_000
-
 
 #: Where a thread is while it dumps for a role, or loads.
 _AT: Final = {role: (role, Stage.SERIALIZATION) for role in ("client", "scheduler", "worker")}
@@ -56,10 +53,7 @@ def install(emit: Emit) -> Undo:
         [
             observe(*place("protocol.dumps"), functools.partial(_dumps, emit)),
             observe(*place("protocol.loads"), functools.partial(_loads, emit)),
-            observe(*place("protocol.compress"), functools.partial(_packing, emit, _compressed)),
-            observe(
-                *place("protocol.decompress"), functools.partial(_packing, emit, _decompressed)
-            ),
+            *_compressions(emit),
             replace(*place("client.serialize"), lambda f: _graph(emit, f, "client", "graph.dump")),
             replace(
                 *place("scheduler.deserialize"),
@@ -125,18 +119,33 @@ def _loads(emit: Emit, loads: Callable[..., Any], watch: Watch) -> Callable[...,
     return timed
 
 
-def _packing(
+def _compressions(emit: Emit) -> list[Undo]:
+    """Time what compresses and decompresses; most programs have nothing that does."""
+    known = compressions()
+    names = [name for name, compression in known.items() if compression.name]
+    return [observe_item(known, name, functools.partial(_packing, emit)) for name in names]
+
+
+def _packing(emit: Emit, compression: Any, watch: Watch) -> Any:
+    """One way to compress, timed."""
+    return compression._replace(
+        compress=_packed(emit, _compressed, compression.compress, watch),
+        decompress=_packed(emit, _decompressed, compression.decompress, watch),
+    )
+
+
+def _packed(
     emit: Emit, told: Callable[..., None], function: Callable[..., Any], watch: Watch
 ) -> Callable[..., Any]:
-    """Compression or decompression, told of by `told`."""
+    """Compression or decompression in a message, told of by `told`."""
 
     @functools.wraps(function)
     def timed(*args: Any, **kwargs: Any) -> Any:
+        if watch.disabled or (here.dump is None and here.load is False):
+            return function(*args, **kwargs)
         start = now_ns()
         result = function(*args, **kwargs)
         stop = now_ns()
-        if stop - start < WORTH_NS or watch.disabled:
-            return result
         try:
             told(emit, inside.at[0] or "worker", start, stop)
         except BaseException as error:
