@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import dask
+import psutil
 import pytest
 from distributed import Client, LocalCluster
 
@@ -35,6 +36,14 @@ def test_a_process_is_measured_so_often_and_no_more(clock: Clock) -> None:
         times += meter.before() > 0
         clock.now += SECOND // 1000
     assert 0.9 * RATE <= times <= RATE
+
+
+def test_a_process_is_as_large_as_psutil_says_also_when_its_file_is_closed(clock: Clock) -> None:
+    meter = Meter(clock)
+    for _ in range(2):
+        there = psutil.Process().memory_info().rss
+        assert meter.bytes() == pytest.approx(there, rel=0.05)
+        meter.close()
 
 
 @pytest.mark.parametrize(
