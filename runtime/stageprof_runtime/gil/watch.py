@@ -1,12 +1,13 @@
 """The program beside a process: sees who holds the process's GIL, and who waits for it.
 
 It runs by itself, with the modules that it is made of as its input (see `program`), and imports the
-standard library only. About `rate` times a second (an eighth of it while no thread waits; after
-five seconds half of both) it reads from the other's memory which thread has the GIL, and from the
-kernel which threads wait within the GIL's own lock. It stops nobody and takes no lock of the
-other's. Both have the same monotonic clock. What it saw leaves by standard output (see `messages`);
-on standard input come lines ``thread-id identifier wanted`` of the threads to look at, and `TASKS`
-once two threads run tasks. From then on py-spy says where the holders are while threads wait.
+standard library only. About `rate` times a second (a quarter of it while no thread waits, an eighth
+while the GIL is free; after five seconds half of these) it reads from the other's memory which
+thread has the GIL, and from the kernel which threads wait within the GIL's own lock. It stops
+nobody and takes no lock of the other's. Both have the same monotonic clock. What it saw leaves by
+standard output (see `messages`); on standard input come lines ``thread-id identifier wanted`` of
+the threads to look at, and `TASKS` once two threads run tasks. From then on py-spy says where the
+holders are while threads wait.
 
 It ends when it is told so, its input does or its parent has gone, and py-spy ends with it.
 """
@@ -28,9 +29,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: While hardly any look finds a thread that waits one of so many is enough: a look takes 0.2 ms
-#: where others fill the caches. In the first half second every second one is made.
-ALONE: Final = 8
+#: While hardly any look finds the GIL taken one of so many is enough; and of so many while hardly
+#: any finds a thread that waits; and at first. A look takes 0.2 ms where others fill the caches.
+SELDOM, LESS, FIRST = 8, 4, 2
 HARDLY: Final = 0.05
 #: So many threads seen to wait by looks that are rarer make them frequent at once.
 STARTLED: Final = 2
@@ -50,7 +51,7 @@ class Watch:
         self._target, self._spy = target, spy
         self._out = Out(1)
         self._often = 1_000_000_000 // rate
-        self._period = 2 * self._often
+        self._period = FIRST * self._often
         self._rare = True
         self._now = self._told = time.perf_counter_ns()
         self._states = States(self._now)
@@ -114,8 +115,9 @@ class Watch:
             out.text({"refused": self._told_refusal})
         if self._tasks and states.waiting >= WORTH * states.looks:
             self._spy.start()
+        idle = states.held <= HARDLY * states.looks
         self._rare = states.waiting <= HARDLY * states.looks
-        of = ALONE if self._rare else 1
+        of = SELDOM if idle else LESS if self._rare else 1
         self._period = self._often * of * (2 if self._now - self._began > LONG_NS else 1)
         states.rows, states.looks, states.held, states.waiting = [], 0, 0, 0
         self._told = self._now
