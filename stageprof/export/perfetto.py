@@ -16,7 +16,8 @@ import msgspec
 
 from stageprof.export.rows import nested
 from stageprof.recording import Recording
-from stageprof_collectors.profiles.holders import Names, spans
+from stageprof_collectors.profiles.gil import Names
+from stageprof_collectors.profiles.holders import spans
 from stageprof_collectors.tables.lines import Lines
 from stageprof_collectors.tables.tasks import layer_of
 from stageprof_collectors.text import safe

@@ -17,17 +17,19 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from benchmarks.generate import generate
-from replay.handmade import ns
+from replay.handmade import CLIENT, LANE, ns
 from stageprof.export.perfetto import events
 from stageprof.recording import Recording
 from stageprof.renderers import document, markdown, notebook, terminal
 from stageprof_collectors import recording as collected
 from stageprof_collectors.findings.innocence import gil_verdict
 from stageprof_collectors.profiles.holders import EVERY_NS, spans, watched
+from stageprof_collectors.profiles.whereabouts import MOST, OTHERS
 from stageprof_collectors.storage.columns import Values
 from stageprof_collectors.storage.store import Store
 from stageprof_collectors.summary import Summary, summarize
-from stageprof_runtime.event import HOLD, SAMPLE, STOOD
+from stageprof_runtime.event import FLAME, HOLD, NODE, SAMPLE, STOOD
+from stageprof_runtime.stage import STEP
 from stageprof_ui.columns.holds import holds
 from stageprof_ui.columns.timeline import boxes
 from ui.observed import Observed, contended, hostile
@@ -218,6 +220,34 @@ def test_a_line_seen_in_one_kind_of_task_is_none_of_the_next() -> None:
     assert frame.loc["spin", "function"] == "spin"
     assert frame.loc["other", "function"] == ""
     assert frame["hold_s"].sum() == pytest.approx(1.2)
+
+
+def outside(lines: int = 2) -> Observed:
+    """The user's thread held it for a second, and was seen at so many lines, more and more."""
+    made = working()
+    rows = made._rows[CLIENT]
+    rows.append((HOLD, ns(0), ns(1000), LANE, 0))
+    for i in range(lines):
+        rows.append((NODE, i, -1, f"f{i}", "/u/etl.py", 10 + i))
+        rows.append((FLAME, ns(1000), STEP["build"], "", "python", i, 1, ns(1 + i) - ns(0)))
+    rows.append((FLAME, ns(1000), STEP["build"], "", "library", 0, 1, ns(500) - ns(0)))
+    return made
+
+
+def test_what_the_users_thread_held_outside_tasks_has_its_lines_from_the_looks() -> None:
+    frame = outside().recording(2000).gil()
+    mine = frame[frame["source"] == "looks"].set_index("function")
+    assert mine["line"].to_dict() == {"f0": 10, "f1": 11}
+    assert mine["hold_s"].to_dict() == pytest.approx({"f0": 1 / 3, "f1": 2 / 3})
+    assert set(mine["place"]) == {"client"}
+
+
+def test_lines_without_end_are_one_row_and_no_second_is_lost() -> None:
+    frame = outside(MOST + 30).recording(2000).gil()
+    mine = frame[frame["place"] == "client"]
+    assert len(mine) == MOST + 1
+    assert mine["hold_s"].sum() == pytest.approx(1)
+    assert float(mine.loc[mine["function"] == OTHERS, "hold_s"].sum()) < 0.5
 
 
 HUGE = st.one_of(

@@ -7,7 +7,7 @@ from distributed import Client, LocalCluster, wait
 
 import stageprof
 from findings.asking import one
-from stageprof_collectors.replay.apart import apart, processor_bound
+from stageprof_collectors.replay.apart import apart, freed
 from stageprof_collectors.rules.gil_contention import RULE
 
 
@@ -37,8 +37,7 @@ def test_the_wall_time_with_processes_is_predicted_within_15_percent() -> None:
     before = run(1, 2)
     gil = before.timeline.gil
     assert gil.shares is not None
-    waited = gil.shares.clip(max=1 - processor_bound(before))
-    low, high = before.replay.wall(apart(before, waited))
+    low, high = before.replay.wall(apart(before, freed(before, gil.shares)))
     after = run(2, 1).wall
     assert (low + high) / 2 == pytest.approx(after, rel=0.15)
     found = one(RULE, before)

@@ -7,11 +7,13 @@ modules level off. Kept results (`managed`) are told from what nobody knows of (
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.findings.misjudged import LEAST, undisturbed
 from stageprof_collectors.findings.trend import Floats, Trend, trend
 from stageprof_collectors.tables.memory import Taken
 
@@ -24,6 +26,8 @@ WARM: Final = 1
 MOST: Final = 60
 #: What levels off has less than this part of its mean growth left in the second half.
 STEADY: Final = 0.5
+#: A kind of task explains a leak if what its runs leave behind is this part of it at least.
+EXPLAINS: Final = 0.5
 
 
 class Leak(NamedTuple):
@@ -41,6 +45,16 @@ class Leak(NamedTuple):
     def grown(self) -> float:
         """Bytes that it grew by over all of them."""
         return self.trend.slope * (self.times - 1)
+
+
+class Leaver(NamedTuple):
+    """A kind of task whose runs leave memory behind on their worker."""
+
+    prefix: str
+    #: bytes by which the process grew in a run, beside the result: the median
+    each: float
+    #: how many there were on workers that leak
+    runs: int
 
 
 def leaks(recording: Recording, chance: float, least: float) -> list[Leak]:
@@ -83,3 +97,27 @@ def _remaining(taken: Taken, bounds: Ints) -> tuple[Ints, dict[str, Floats]]:
     parts = [slice(a, b) for a, b in zip(ends[at].tolist(), ends[at + 1].tolist(), strict=True)]
     series = {"unmanaged": taken.process - taken.managed, "managed": taken.managed}
     return at, {k: np.array([v[p].min() for p in parts], float) for k, v in series.items()}
+
+
+def leaver(recording: Recording, grown: Sequence[Leak]) -> Leaver | None:
+    """The kind of task whose runs leave what these workers do not give back, if one does.
+
+    Told from what a worker's process took more after a run than before it, beside what Dask took
+    the result for, of runs that nothing disturbed; four or more of a kind.
+    """
+    around, runs = recording.memory.around, recording.timeline.runs
+    places = [leak.place for leak in grown]
+    here = np.flatnonzero(np.isin(around["place"], places))
+    here = here[undisturbed(recording, around["row"][here])]
+    rows = around["row"][here]
+    left = around["after"][here] - around["before"][here] - runs["nbytes"][rows]
+    every = recording.prefixes[np.isin(runs["wplace"], places)]
+    known = recording.prefixes[rows]
+    found = [
+        Leaver(str(prefix), float(np.median(left[known == prefix])), int((every == prefix).sum()))
+        for prefix in dict.fromkeys(known.tolist())
+        if (known == prefix).sum() >= LEAST
+    ]
+    most = max(found, key=lambda one: one.each * one.runs, default=None)
+    enough = EXPLAINS * sum(leak.grown for leak in grown)
+    return most if most is not None and most.each * most.runs >= enough else None

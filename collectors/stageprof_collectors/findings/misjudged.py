@@ -60,7 +60,7 @@ def misjudged(recording: Recording, factor: float) -> list[Misjudged]:
     large = (np.maximum(np.abs(grew), runs["nbytes"][rows]) >= LARGE) if len(rows) else rows > 0
     if large.sum() < LEAST:
         return []
-    usable = np.flatnonzero(_undisturbed(recording, rows))
+    usable = np.flatnonzero(undisturbed(recording, rows))
     found = list(_kinds(recording, rows[usable], grew[usable], factor))
     if not _impossible(recording):
         found = [m for m in found if not m.over]
@@ -88,7 +88,7 @@ def _off(claimed: Ints, real: Ints, kind: str, factor: float) -> bool:
     return bool(over.mean() >= AGREE)
 
 
-def _undisturbed(recording: Recording, rows: Ints) -> Bools:
+def undisturbed(recording: Recording, rows: Ints) -> Bools:
     """Runs that ended well, with no other run and no spilling on their worker meanwhile."""
     runs = recording.timeline.runs
     alone: Bools = _alone(runs)[rows] & (runs["status"][rows] == _MEMORY)

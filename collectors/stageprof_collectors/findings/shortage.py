@@ -119,6 +119,16 @@ def largest(recording: Recording) -> Where:
     return Where(str(row["file"]), int(row["line"]), "", str(row["layer"]), str(row["prefix"]))
 
 
+def of_prefix(recording: Recording, prefix: str) -> Where:
+    """A layer whose tasks have a prefix, with its line."""
+    table = recording.layers()
+    mine = table[table["prefix"] == prefix]
+    if not len(mine):
+        return Where(prefix=prefix)
+    row = mine.iloc[0]
+    return Where(str(row["file"]), int(row["line"]), "", str(row["layer"]), prefix)
+
+
 def named(where: Where) -> str:
     """A layer in a sentence: `` `normal` (etl.py:41) ``."""
     line = f" ({PurePath(where.file).name}:{where.line})" if where.file else ""

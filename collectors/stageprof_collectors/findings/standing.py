@@ -100,10 +100,10 @@ def without(
         own = standing.get(place, ())
         for name, (start, stop) in windows.items():
             spans = [*own, *(scheduling if name in _SCHEDULED else ())]
-            left[name][mine] = _left(spans, start[mine], stop[mine], part)
+            left[name][mine] = left_of(spans, start[mine], stop[mine], part)
     # What is fetched comes from another worker, which may be the one that stood still.
     everybodys = [span for spans in standing.values() for span in spans]
-    left["fetch"] = _left(everybodys, *windows["fetch"], part)
+    left["fetch"] = left_of(everybodys, *windows["fetch"], part)
     covered = {place: Covered(spans) for place, spans in standing.items()}
 
     def serial(step: Step) -> float:
@@ -128,7 +128,8 @@ def in_runs(recording: Recording, standing: Standing) -> Floats:
     return found
 
 
-def _left(spans: Sequence[Interval], start: Ints, stop: Ints, part: float) -> Floats:
+def left_of(spans: Sequence[Interval], start: Ints, stop: Ints, part: float) -> Floats:
+    """What is left of each [start, stop) without a part of these times: 1 is all of it."""
     if not spans:
         return np.ones(len(start))
     whole = np.maximum(stop - start, 1).astype(float)

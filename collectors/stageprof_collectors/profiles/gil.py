@@ -8,6 +8,7 @@ one line) has its own.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +20,7 @@ from stageprof_collectors.tables.fact import rows_of
 
 if TYPE_CHECKING:
     from stageprof_collectors.account.timeline import Columns, Timeline
+    from stageprof_collectors.recording import Recording
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -106,11 +108,18 @@ class Gil:
         """Place -> when its event loop waited for the GIL, from and to, ns."""
         found: dict[int, list[tuple[int, int]]] = {}
         for _, place, label in self._timeline.marks("loop thread"):
-            known = self.threads.get((int(self.process[place]), int(label or 0)))
-            if known is not None:
-                pairs = known.waited.edges.reshape(-1, 2).tolist()
-                found[place] = [(start, stop) for start, stop in pairs]
+            spans = self.waits(place, int(label or 0))
+            if spans is not None:
+                found[place] = spans
         return found
+
+    def waits(self, place: int, thread: int) -> list[tuple[int, int]] | None:
+        """When a thread of a place waited for the GIL, from and to, ns; None if it was not seen."""
+        known = self.threads.get((int(self.process[place]), thread)) if place >= 0 else None
+        if known is None:
+            return None
+        pairs = known.waited.edges.reshape(-1, 2).tolist()
+        return [(start, stop) for start, stop in pairs]
 
     @cached_property
     def runs(self) -> Seconds:
@@ -206,3 +215,28 @@ def _queue(starts: Ints, stops: Ints) -> Sum:
     waiting = np.cumsum(np.repeat([1, -1], [len(starts), len(stops)])[order])
     grown = np.concatenate([[0], np.cumsum(waiting[:-1] * np.diff(edges))])[: len(edges)]
     return Sum(edges, grown.astype(float))
+
+
+class Names:
+    """What processes and their threads are called."""
+
+    def __init__(self, recording: Recording) -> None:
+        timeline, process = recording.timeline, recording.timeline.gil.process.tolist()
+        parts = defaultdict[int, dict[str, None]](dict)
+        for number, part in zip(process, recording.store.places, strict=False):
+            parts[number][_called(recording, part.role, part.name)] = None
+        self._process = {number: " and ".join(names) for number, names in parts.items()}
+        marks = [(process[p], label.partition(" ")) for _, p, label in timeline.marks("thread")]
+        self._thread = {(number, ident): name for number, (ident, _, name) in marks}
+        for _, place_, label in timeline.marks("loop thread"):
+            self._thread[process[place_], label] = "event loop"
+
+    def of(self, process: int, thread: int) -> tuple[str, str]:
+        """A process by its number in `Gil.process`, and a thread of it."""
+        return self._process[process], self._thread.get((process, str(thread))) or str(thread)
+
+
+def _called(recording: Recording, role: str, name: str) -> str:
+    if role != "worker":
+        return role
+    return f"worker {recording.worker_names.get(name) or name}"

@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stageprof_collectors.account.timeline import Columns, Ints, present
-from stageprof_collectors.profiles.gil import Floats, Sum, Thread
-from stageprof_collectors.profiles.looks import Looks, place
+from stageprof_collectors.profiles.gil import Floats, Names, Sum, Thread
+from stageprof_collectors.profiles.whereabouts import SUMS, by_line
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -21,14 +21,9 @@ COLUMNS: Final = [
     "place", "thread", "prefix", "function", "file", "line", "hold_s", "wait_s", "caused_s",
     "source",
 ]  # fmt: skip
-#: What names the lines: py-spy, or the looks from within the process.
-SPY, LOOKS = "py-spy", "looks"
-_SUMS: Final = ["hold_s", "wait_s", "caused_s"]
-_WHERE: Final = ["file", "line", "function", "source"]
 #: The watch tells what it saw so often; see `runtime/stageprof_runtime/gil/watch.py`.
 EVERY_NS: Final = 500_000_000
-#: No file has more lines, and nothing takes longer (ns); a recording may claim any number.
-_LINES: Final = 2**31 - 1
+#: Nothing takes longer (ns); a recording may claim any number.
 _AGE: Final = 2**61
 
 
@@ -81,8 +76,8 @@ def gil(recording: Recording) -> pd.DataFrame:
     called = np.array([names.of(*which) for which in threads], dtype=object)
     whose = np.repeat(called, [len(sums.prefix) for sums in found], axis=0)
     frame = pd.DataFrame(columns | {"place": whose[:, 0], "thread": whose[:, 1]})
-    by = [name for name in COLUMNS if name not in _SUMS]
-    total = _by_line(recording, frame).groupby(by, sort=False, as_index=False)[_SUMS].sum()
+    by = [name for name in COLUMNS if name not in SUMS]
+    total = by_line(recording, frame).groupby(by, sort=False, as_index=False)[SUMS].sum()
     return total[COLUMNS].sort_values(["hold_s", "wait_s"], ascending=False, ignore_index=True)
 
 
@@ -167,76 +162,6 @@ def _together(first: Ints, second: Ints) -> tuple[tuple[Ints, Ints], Ints]:
     width = int(second.max(initial=-1)) + 2
     both, row = np.unique((first + 1) * width + second + 1, return_inverse=True)
     return (both // width - 1, both % width - 1), row
-
-
-# -- what it is called ----------------------------------------------------------------------------
-
-
-class Names:
-    """What processes and their threads are called."""
-
-    def __init__(self, recording: Recording) -> None:
-        timeline, process = recording.timeline, recording.timeline.gil.process.tolist()
-        parts = defaultdict[int, dict[str, None]](dict)
-        for number, part in zip(process, recording.store.places, strict=False):
-            parts[number][_called(recording, part.role, part.name)] = None
-        self._process = {number: " and ".join(names) for number, names in parts.items()}
-        marks = [(process[p], label.partition(" ")) for _, p, label in timeline.marks("thread")]
-        self._thread = {(number, ident): name for number, (ident, _, name) in marks}
-        for _, place_, label in timeline.marks("loop thread"):
-            self._thread[process[place_], label] = "event loop"
-
-    def of(self, process: int, thread: int) -> tuple[str, str]:
-        """A process by its number in `Gil.process`, and a thread of it."""
-        return self._process[process], self._thread.get((process, str(thread))) or str(thread)
-
-
-def _called(recording: Recording, role: str, name: str) -> str:
-    if role != "worker":
-        return role
-    return f"worker {recording.worker_names.get(name) or name}"
-
-
-# -- which line it was ----------------------------------------------------------------------------
-
-
-def _by_line(recording: Recording, frame: pd.DataFrame) -> pd.DataFrame:
-    """Functions and lines in place of labels; those that py-spy did not see, from the looks."""
-    strings = recording.store.strings
-    seen, unseen = frame[frame["label"] >= 0], frame[frame["label"] < 0]
-    labels = pd.Index(seen["label"].unique(), dtype=np.int64)
-    where = [(*_place(strings[n]), SPY) for n in labels]
-    spied = pd.DataFrame(where, columns=_WHERE, index=labels)
-    looked = unseen.merge(_shares(recording), on="prefix", how="left")
-    nothing = {"file": "", "line": 0, "function": "", "source": "", "share": 1.0}
-    looked = looked.fillna(nothing)
-    looked[_SUMS] = looked[_SUMS].mul(looked["share"], axis=0)
-    parts = [part for part in (seen.join(spied, on="label"), looked) if len(part)]
-    both = pd.concat(parts, ignore_index=True)
-    return both.astype({"line": int})
-
-
-def _shares(recording: Recording) -> pd.DataFrame:
-    """Of each prefix the shares of its bytecode by line, as the looks saw it."""
-    looks = [look for look in Looks(recording).python() if look.seconds > 0]
-    total: dict[str, float] = {}
-    for look in looks:
-        total[look.prefix] = total.get(look.prefix, 0.0) + look.seconds
-    rows = [
-        (k.prefix, k.seconds / total[k.prefix], k.file, min(k.line, _LINES), k.function, LOOKS)
-        for k in looks
-    ]
-    frame = pd.DataFrame(rows, columns=["prefix", "share", *_WHERE])
-    return frame.astype({"prefix": object, "share": float, "line": float})
-
-
-def _place(label: str) -> tuple[str, int, str]:
-    """File, line and function; nothing of what is no number."""
-    try:
-        file, line, function = place(label)
-    except ValueError:  # "²" is a digit and no number
-        return "", 0, ""
-    return file, min(line, _LINES), function
 
 
 # -- when -----------------------------------------------------------------------------------------

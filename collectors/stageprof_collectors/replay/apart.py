@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from stageprof_collectors.findings.standing import without
+from stageprof_collectors.findings.standing import Standing, left_of, without
 from stageprof_collectors.replay.change import Change
+from stageprof_collectors.replay.relief import run_windows
 from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ ENOUGH: Final = 10_000_000
 #: Tasks that neither compute nor wait for the GIL for so much of their time wait for something
 #: else: they need their threads.
 ELSEWHERE: Final = 0.25
+#: Parts of a run in which a thread takes it from its worker's loop, or hands it back.
+_HANDS: Final = ("begin", "lag")
 _MOVING: Final = tuple(STEP[name] for name in ("data.transfer", "data.dump", "data.load"))
 
 
@@ -80,15 +83,31 @@ def apart(recording: Recording, waited: Floats, part: float = 1.0) -> Change:
     Args:
         recording: the run.
         waited: share of each run's time that is waiting for the GIL and would be gone.
-        part: of what workers' event loops wait for the GIL between two runs of a thread, what would
-            be gone. Where a process has one thread nobody holds it then.
+        part: of what workers' event loops, and the thread itself, wait for the GIL between two runs
+            of a thread, what would be gone. Where a process has one thread nobody holds it then.
     """
     runs = recording.timeline.runs
     whole = np.maximum(runs["stop"] - runs["start"], 1) / 1e9
     workers = [i for i, place in enumerate(recording.store.places) if place.role == "worker"]
     loops = {p: spans for p, spans in recording.timeline.gil.loops.items() if p in workers}
     between = without(recording, loops, compute=False, part=part) if loops else Change()
+    between = _taking_over(recording, between, loops, part)
     return replace(between, compute=1 - waited + _copying(recording) / whole)
+
+
+def _taking_over(recording: Recording, between: Change, loops: Standing, part: float) -> Change:
+    """The same where a thread takes a run from its loop and hands it back: either may wait."""
+    runs, gil = recording.timeline.runs, recording.timeline.gil
+    windows = run_windows(recording, runs)
+    left = {name: np.ones(len(runs["run"])) for name in _HANDS}
+    threads = zip(runs["wplace"].tolist(), runs["thread"].tolist(), strict=True)
+    for place, thread in dict.fromkeys(threads):
+        mine = np.flatnonzero((runs["wplace"] == place) & (runs["thread"] == thread))
+        spans = [*loops.get(place, ()), *(gil.waits(place, thread) or ())]
+        for name in _HANDS:
+            start, stop = windows[name]
+            left[name][mine] = left_of(spans, start[mine], stop[mine], part)
+    return replace(between, begin=left["begin"], lag=left["lag"])
 
 
 def _copying(recording: Recording) -> Floats:
@@ -110,6 +129,22 @@ def _rate(recording: Recording) -> float:
     nbytes = sum(e.nbytes for (step, _), e in entries.items() if step == _MOVING[0])
     busy = sum(entry.busy for entry in mine) / 1e9
     return nbytes / busy if nbytes >= ENOUGH and busy > 0 else BYTES_PER_S
+
+
+def freed(recording: Recording, waited: Floats) -> Floats:
+    """What share of its time each run would be rid of: what it waited, if processors allow it.
+
+    A run's own share is known from a few looks, so the bound is that of all runs of its kind
+    together.
+    """
+    runs = recording.timeline.runs
+    length = np.maximum(runs["stop"] - runs["start"], 1).astype(float)
+    _, kind = np.unique(recording.prefixes.astype(str), return_inverse=True)
+    room = np.bincount(kind, (1 - processor_bound(recording)) * length)
+    asked = np.bincount(kind, np.maximum(waited, 0.0) * length)
+    part = np.minimum(1.0, room / np.maximum(asked, 1.0))
+    found: Floats = np.clip(waited, 0.0, 1.0) * part[kind]
+    return found
 
 
 def processor_bound(recording: Recording) -> Floats:

@@ -14,13 +14,7 @@ from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import count
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.profiles.looks import Looks
-from stageprof_collectors.replay.apart import (
-    Processes,
-    apart,
-    concurrency,
-    processes,
-    processor_bound,
-)
+from stageprof_collectors.replay.apart import Processes, apart, freed, processes
 from stageprof_collectors.storage.rows import Rows
 from stageprof_runtime.stack import LIBRARY
 from stageprof_runtime.stage import STEP, Stage
@@ -62,8 +56,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if float((waited * length).sum()) < limits["seconds"]:
         return
     layout = processes(recording, waited)
-    most = np.minimum(waited * layout.gone, 1 - processor_bound(recording))
-    most = np.maximum(most, 0.0)
+    most = freed(recording, waited * layout.gone)
     cost = _on_path(recording, waited)
     if layout.gone > 0 and cost >= limits["share"] * recording.wall:
         yield _finding(recording, waited, most, cost, layout)
@@ -78,7 +71,9 @@ def _beside_others(runs: dict[str, Ints]) -> NDArray[np.bool_]:
         mine = at.of(place)
         threads = np.unique(runs["thread"][mine])
         if len(threads) > 1:
-            beside[mine] = concurrency(runs["start"][mine], runs["stop"][mine]) > 1.5
+            start, stop = runs["start"][mine], runs["stop"][mine]
+            begun = np.searchsorted(np.sort(start), stop, side="left")
+            beside[mine] = begun - np.searchsorted(np.sort(stop), start, side="right") > 1
     return beside
 
 

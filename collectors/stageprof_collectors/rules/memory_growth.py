@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.findings import shortage
-from stageprof_collectors.findings.finding import Finding, Fix, Severity, severity
-from stageprof_collectors.findings.leak import WARM, Leak, leaks
+from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where, severity
+from stageprof_collectors.findings.leak import WARM, Leak, Leaver, leaks, leaver
 from stageprof_collectors.findings.quantity import count, seconds, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.findings.trend import LEAST
@@ -16,18 +16,23 @@ from stageprof_runtime.stage import Stage
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
-_RESTART: Final = """\
-from dask.distributed import get_client
+_BOUND: Final = """\
+from collections import deque
 
-get_client().restart()"""
+kept = deque(maxlen=100)  # in place of a list or dict that only grows: the oldest go"""
 
 _UNMANAGED: Final = (
-    "Restart the workers between computations: that frees about {freed} on {workers}, takes a few "
-    "seconds, and loses all results on them ({lost}), which have to be made or loaded again. What "
-    "grows is not what Dask holds for you: look for a dict, list or cache at the top of a module "
-    "that your tasks add to and nobody bounds (`functools.lru_cache` takes a `maxsize`), and for "
-    "libraries that keep what they allocated."
+    "{who} Look for a dict, list or cache that outlives the task (at the top of a module, on the "
+    "worker, on a class, a `functools.lru_cache` without `maxsize`), that tasks add to and nobody "
+    "bounds, and bound it as the code does, or write to storage what you have to keep. Where a "
+    "library keeps it, restart the workers between computations, `client.restart()`: that frees "
+    "about {freed} on {workers}, but takes some seconds each time, which are not taken off what "
+    "is saved, and loses all results on them ({lost}), which have to be made or loaded again."
 )
+_LEFT: Final = (
+    "{named} leaves about {each} on its worker in each of its {runs} runs, beside its result."
+)
+_NOBODY: Final = "Which tasks leave it cannot be told: look at those that run in all computations."
 _MANAGED: Final = (
     "Let go of results that you need no more: your program holds futures or persisted collections "
     "of every computation. `del` the variables that hold them, or keep what you need of them as "
@@ -50,18 +55,20 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     trouble, wall = shortage.both(recording) if leaked else {}, recording.wall
     saving = shortage.saving(recording, trouble, spill=True) if trouble else (0.0, 0.0)
     cost = shortage.spill_cost(recording) + shortage.pause_cost(recording) if leaked else 0.0
-    left = _left_s(recording, mine)
+    left, who = _left_s(recording, mine), leaver(recording, mine) if leaked else None
+    where = shortage.of_prefix(recording, who.prefix) if who else Where()
     # Whoever restarts the workers already has what we would tell them.
     soon = limits["soon_s"] if leaked and not _restarted(recording) else 0.0
     yield Finding(
         rule=RULE.id,
         severity=_severity(severity(saving, wall), left, soon),
-        headline=_headline(mine, kind, left, cost, wall),
+        headline=_headline(mine, _whose(kind, where), left, cost, wall),
         stage=Stage.EXECUTION,
-        evidence=_evidence(mine, kind, left),
+        evidence=_evidence(mine, kind, left, who),
         cost_s=cost,
         saving_s=saving,
-        fix=_fix(recording, mine, kind),
+        fix=_fix(recording, mine, kind, _left(who, where)),
+        where=where,
         cause=shortage.CAUSE if trouble else f"growth:{kind}",
     )
 
@@ -93,9 +100,24 @@ def _left_s(recording: Recording, grown: list[Leak]) -> float:
     return min(found)
 
 
-def _headline(grown: list[Leak], kind: str, left_s: float, cost: float, wall: float) -> str:
+def _whose(kind: str, where: Where) -> str:
+    """What the workers grew by."""
+    if kind == "managed":
+        return "results that your program holds"
+    named = shortage.named(where) if where.prefix else ""
+    return f"what {named} leaves behind" if named else "nothing that Dask holds"
+
+
+def _left(who: Leaver | None, where: Where) -> str:
+    """What is known of the tasks that leave it."""
+    if who is None:
+        return _NOBODY
+    runs = f"{who.runs:,}"
+    return _LEFT.format(named=shortage.named(where), each=size(who.each), runs=runs)
+
+
+def _headline(grown: list[Leak], whose: str, left_s: float, cost: float, wall: float) -> str:
     times = max(leak.times for leak in grown)
-    whose = "results that your program holds" if kind == "managed" else "nothing that Dask holds"
     each, total = sum(leak.trend.slope for leak in grown), sum(leak.grown for leak in grown)
     soon = f"; workers are paused in {seconds(left_s)} if it goes on" if 0 < left_s < 1e6 else ""
     return (
@@ -104,8 +126,12 @@ def _headline(grown: list[Leak], kind: str, left_s: float, cost: float, wall: fl
     )
 
 
-def _evidence(grown: list[Leak], kind: str, left_s: float) -> dict[str, float | int | str]:
-    known = {"until_paused_s": left_s} if left_s < 1e6 else {}
+def _evidence(
+    grown: list[Leak], kind: str, left_s: float, who: Leaver | None
+) -> dict[str, float | int | str]:
+    known: dict[str, float | int | str] = {"until_paused_s": left_s} if left_s < 1e6 else {}
+    if who is not None:
+        known |= {"left_by": who.prefix, "left_each_run_bytes": who.each, "left_runs": who.runs}
     return {
         "kind": kind,
         "workers": len(grown),
@@ -118,14 +144,15 @@ def _evidence(grown: list[Leak], kind: str, left_s: float) -> dict[str, float | 
     }
 
 
-def _fix(recording: Recording, grown: list[Leak], kind: str) -> Fix:
+def _fix(recording: Recording, grown: list[Leak], kind: str, who: str) -> Fix:
     held = sum(int(t.managed[-1]) for t in recording.memory.taken.values() if len(t.t))
     text = (_MANAGED if kind == "managed" else _UNMANAGED).format(
+        who=who,
         freed=size(sum(leak.grown for leak in grown)),
         workers=count(len(grown), "worker"),
         lost=f"{size(held)} at the end of this run",
     )
-    return Fix(text, _RESTART if kind == "unmanaged" else "")
+    return Fix(text, _BOUND if kind == "unmanaged" else "")
 
 
 RULE = Rule(

@@ -61,7 +61,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     for wrong in misjudged(recording, limits["factor"]):
         saving = _saving(recording, wrong)
         cost = shortage.spill_cost(recording) + shortage.pause_cost(recording)
-        where = _where(recording, wrong.prefix)
+        where = shortage.of_prefix(recording, wrong.prefix)
         yield Finding(
             rule=RULE.id,
             severity=severity(saving, recording.wall),
@@ -114,15 +114,6 @@ def _fits(recording: Recording, wrong: Misjudged) -> bool:
         memory.of(place).results_peak * part <= (limits.target or 1.0) * limits.limit
         for place, limits in memory.limits.items()
     )
-
-
-def _where(recording: Recording, prefix: str) -> Where:
-    table = recording.layers()
-    mine = table[table["prefix"] == prefix]
-    if not len(mine):
-        return Where(prefix=prefix)
-    row = mine.iloc[0]
-    return Where(str(row["file"]), int(row["line"]), "", str(row["layer"]), prefix)
 
 
 def _fix(wrong: Misjudged) -> Fix:

@@ -14,7 +14,8 @@ from stageprof_collectors.findings.innocence import without_gil
 from stageprof_collectors.findings.phrase import at
 from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.findings.standing import seconds_of
-from stageprof_collectors.profiles.holders import SPY, Names
+from stageprof_collectors.profiles.gil import Names
+from stageprof_collectors.profiles.whereabouts import SPY
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_ui.columns.series import Samples
