@@ -58,6 +58,7 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     # any process: bytes
     "protocol.dumps": ("distributed.protocol", "", "dumps"),
     "protocol.loads": ("distributed.protocol", "", "loads"),
+    "protocol.compressions": ("distributed.protocol.compression", "", "compressions"),
     "protocol.pickle": ("distributed.protocol.pickle", "", "dumps"),
     "protocol.unpickle": ("distributed.protocol.pickle", "", "loads"),
     "protocol.dump_data": ("distributed.protocol.core", "", "serialize_and_split"),
@@ -110,16 +111,6 @@ def place(where: str) -> tuple[Any, str]:
         owner = getattr(owner, path)
     getattr(owner, name)
     return owner, name
-
-
-def compressions() -> dict[Any, Any]:
-    """Ways to compress messages by their names, as tuples `name`, `compress`, `decompress`.
-
-    Raises:
-        ImportError, AttributeError: this version does not have them.
-    """
-    found: dict[Any, Any] = importlib.import_module("distributed.protocol.compression").compressions
-    return found
 
 
 def address(server: Any) -> str:

@@ -13,6 +13,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "clients.install": ("clusters that are joined within the region",),
     "communication.Serving": ("what data a worker sends",),
     "communication.install": ("data.transfer", "connect"),
+    "compression.install": ("compress", "decompress"),
     "execution.Actors": ("calls of actors",),
     "execution.install": ("compute",),
     "frames.install": ("columns of frames",),
@@ -29,7 +30,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "scheduling.install_local": ("order", "state", "lowlevel on local schedulers"),
     "serialization.install": (
         "graph.dump", "graph.load", "task.dump", "task.load", "data.dump", "data.load",
-        "result.dump", "result.load", "compress", "decompress",
+        "result.dump", "result.load",
     ),
     "shares.install": ("whose the bytes in messages are",),
     "shares.install_optimizers": ("whose lowlevel is",),

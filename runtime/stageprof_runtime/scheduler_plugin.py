@@ -38,6 +38,7 @@ from stageprof_runtime.needs import FEW, MOST, needed, spread
 from stageprof_runtime.patch import Undo, replace_item, together
 from stageprof_runtime.probes import (
     communication,
+    compression,
     garbage,
     gil,
     imports,
@@ -55,6 +56,7 @@ from stageprof_runtime.tick import Ticks
 PROBES = [
     scheduling.install,
     serialization.install,
+    compression.install,
     shares.install,
     shares.install_optimizers,
     communication.install,

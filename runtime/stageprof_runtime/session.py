@@ -31,6 +31,7 @@ from stageprof_runtime.patch import Undo
 from stageprof_runtime.probes import (
     clients,
     communication,
+    compression,
     garbage,
     gil,
     imports,
@@ -58,6 +59,7 @@ PROBES = [
     optimization.install,
     unused.install,
     serialization.install,
+    compression.install,
     shares.install,
     shares.install_optimizers,
     communication.install,

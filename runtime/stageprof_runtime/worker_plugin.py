@@ -34,6 +34,7 @@ from stageprof_runtime.patch import Install, Undo, together
 from stageprof_runtime.pings import FIRST, UNANSWERED, Pings
 from stageprof_runtime.probes import (
     communication,
+    compression,
     execution,
     frames,
     garbage,
@@ -56,6 +57,7 @@ from stageprof_runtime.tick import Ticks
 #: What runs on a worker; the client's probes too, for tasks that launch tasks.
 PROBES = [
     serialization.install,
+    compression.install,
     shares.install,
     communication.install,
     execution.install,

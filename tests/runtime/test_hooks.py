@@ -360,7 +360,7 @@ def wrappers() -> dict[str, CellType]:
     found = {}
     for layer in list(patch._layers.values()):
         ours = getattr(layer.ours, "__func__", None) or getattr(layer.ours, "func", layer.ours)
-        if "ours" in ours.__code__.co_freevars:
+        if "ours" in getattr(ours, "__code__", wrappers.__code__).co_freevars:
             found[_cell(ours, "watch").cell_contents.name] = _cell(ours, "ours")
     return found
 

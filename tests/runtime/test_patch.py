@@ -25,11 +25,15 @@ ORDERS = list(itertools.permutations(range(3)))
 
 def everything() -> dict[str, Any]:
     """What stands, raw, at every private place."""
-    found = {}
+    found: dict[str, Any] = {}
     for where in compat._PLACES:
         owner, name = compat.place(where)
-        found[where] = vars(owner).get(name, ABSENT)
-    return found | {f"compression {name}": c for name, c in compat.compressions().items() if c.name}
+        there = vars(owner).get(name, ABSENT)
+        if where == "protocol.compressions":
+            found |= {f"{where} {key}": way for key, way in there.items() if way.name}
+        else:
+            found[where] = there
+    return found
 
 
 def changed(before: dict[str, Any]) -> list[str]:

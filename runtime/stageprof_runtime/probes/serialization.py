@@ -1,4 +1,4 @@
-"""Steps `*.dump`, `*.load`, `compress`, `decompress`: bytes made and unmade for the network.
+"""Steps `*.dump`, `*.load`: bytes made and unmade for the network.
 
 All that crosses a comm goes through `distributed.protocol.dumps` and `loads`, on the event loop
 or, when large, on the offload thread. What a message is, and so whose hop it is, is read off its
@@ -12,12 +12,12 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final
 
-from stageprof_runtime.carried import Dumping, Loading, here, loading, share
+from stageprof_runtime.carried import Dumping, Loading, here
 from stageprof_runtime.clock import now_ns, thread_ns
-from stageprof_runtime.compat import compressions, place
+from stageprof_runtime.compat import place
 from stageprof_runtime.context import exchange, inside, within
 from stageprof_runtime.guard import Watch, caught
-from stageprof_runtime.patch import Emit, Undo, observe, observe_item, replace, together
+from stageprof_runtime.patch import Emit, Undo, observe, replace, together
 from stageprof_runtime.ring import SHORT_NS
 from stageprof_runtime.stage import STEP, Stage
 
@@ -48,12 +48,11 @@ _AT: Final = {role: (role, Stage.SERIALIZATION) for role in ("client", "schedule
 
 
 def install(emit: Emit) -> Undo:
-    """Time every dump, load, compression and decompression of messages and graphs."""
+    """Time every dump and load of messages and graphs."""
     return together(
         [
             observe(*place("protocol.dumps"), functools.partial(_dumps, emit)),
             observe(*place("protocol.loads"), functools.partial(_loads, emit)),
-            *_compressions(emit),
             replace(*place("client.serialize"), lambda f: _graph(emit, f, "client", "graph.dump")),
             replace(
                 *place("scheduler.deserialize"),
@@ -117,54 +116,6 @@ def _loads(emit: Emit, loads: Callable[..., Any], watch: Watch) -> Callable[...,
         return msg
 
     return timed
-
-
-def _compressions(emit: Emit) -> list[Undo]:
-    """Time what compresses and decompresses; most programs have nothing that does."""
-    known = compressions()
-    names = [name for name, compression in known.items() if compression.name]
-    return [observe_item(known, name, functools.partial(_packing, emit)) for name in names]
-
-
-def _packing(emit: Emit, compression: Any, watch: Watch) -> Any:
-    """One way to compress, timed."""
-    return compression._replace(
-        compress=_packed(emit, _compressed, compression.compress, watch),
-        decompress=_packed(emit, _decompressed, compression.decompress, watch),
-    )
-
-
-def _packed(
-    emit: Emit, told: Callable[..., None], function: Callable[..., Any], watch: Watch
-) -> Callable[..., Any]:
-    """Compression or decompression in a message, told of by `told`."""
-
-    @functools.wraps(function)
-    def timed(*args: Any, **kwargs: Any) -> Any:
-        if watch.disabled or (here.dump is None and here.load is False):
-            return function(*args, **kwargs)
-        start = now_ns()
-        result = function(*args, **kwargs)
-        stop = now_ns()
-        try:
-            told(emit, inside.at[0] or "worker", start, stop)
-        except BaseException as error:
-            caught(error, watch)
-        return result
-
-    return timed
-
-
-def _compressed(emit: Emit, role: str, start: int, stop: int) -> None:
-    emit.span(role, STEP["compress"], start, stop)
-    if here.last is not None:
-        share(emit, role, STEP["compress"], here.last, start, stop)
-
-
-def _decompressed(emit: Emit, role: str, start: int, stop: int) -> None:
-    emit.span(role, STEP["decompress"], start, stop)
-    if (carried := loading()) is not None:
-        carried.before.append((start, stop))
 
 
 def _graph(emit: Emit, function: Callable[..., Any], role: str, step: str) -> Callable[..., Any]:
