@@ -26,6 +26,8 @@ PERIOD_S: Final = 0.2
 _LEAST_ROWS: Final = 5
 
 _SAVE, _RESTORE, _CLEAR = "\x1b7", "\x1b8", "\x1b[2K"
+#: Index (IND): one row down in the same column, scrolling at the bottom; and back up (CUU).
+_DOWN, _UP = "\x1bD", "\x1b[1A"
 
 
 class StatusLine:
@@ -101,8 +103,12 @@ def _fit(file: TextIO) -> bool:
 
 
 def _reserve(size: os.terminal_size) -> str:
-    """Scroll all rows but the last; the newline makes room if the cursor is in that one."""
-    return f"\n{_SAVE}\x1b[1;{size.lines - 1}r{_RESTORE}\x1b[1A"
+    """Scroll all rows but the last.
+
+    A step down makes room if the cursor is in that one; unlike a newline it leaves the column, as
+    the program may be amid a line.
+    """
+    return f"{_DOWN}{_UP}{_SAVE}\x1b[1;{size.lines - 1}r{_RESTORE}"
 
 
 def rendered(live: Live, elapsed: float, columns: int) -> str:
