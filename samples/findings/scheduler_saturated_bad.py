@@ -14,8 +14,8 @@ TASKS, BATCH = 6_000, 1
 
 
 def watched(numbers: list[int]) -> int:
-    """What sensors say; each answers after 15 ms."""
-    time.sleep(0.015 * len(numbers))
+    """What sensors say; each answers after 8 ms."""
+    time.sleep(0.008 * len(numbers))
     return sum(numbers)
 
 
