@@ -19,6 +19,8 @@ import types
 import uuid
 from typing import Any, Final
 
+from stageprof_runtime.classes import Known
+
 STRUCTURE, ATOM, TEXT, CONTAINER, FUNCTION, DATA, CUSTOM = range(7)
 
 #: Too small to matter, whatever their value.
@@ -47,11 +49,14 @@ _DATA: Final = {
 _module = type.__dict__["__module__"].__get__
 _name = type.__dict__["__qualname__"].__get__
 
-#: type -> kind; one entry for each class that was ever in a graph
-_kinds: dict[type, int] = dict.fromkeys(_ATOMS, ATOM)
-_kinds |= dict.fromkeys(_TEXTS, TEXT)
-_kinds |= dict.fromkeys(_CONTAINERS, CONTAINER)
-_kinds |= dict.fromkeys(_FUNCTIONS, FUNCTION)
+#: Of each class that was ever in a graph, and is still there, its kind.
+_known: Final = Known()
+for _kind, _classes in (
+    (ATOM, _ATOMS), (TEXT, _TEXTS), (CONTAINER, _CONTAINERS), (FUNCTION, _FUNCTIONS)
+):  # fmt: skip
+    for _class in _classes:
+        _known.remember(_class, _kind)
+_numbers: Final = _known.numbers
 
 
 def kind_of(value: object) -> int:
@@ -60,10 +65,8 @@ def kind_of(value: object) -> int:
     `CUSTOM` is data of a class that the user, or a library that Dask knows nothing of, has written.
     """
     cls = type(value)
-    known = _kinds.get(cls)
-    if known is None:
-        known = _kinds[cls] = _judge(cls)
-    return known
+    kind = _numbers.get(id(cls))
+    return _known.remember(cls, _judge(cls)) if kind is None else kind
 
 
 def _judge(cls: type) -> int:

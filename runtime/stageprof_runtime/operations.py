@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from stageprof_runtime.classes import Known
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import MARK
 from stageprof_runtime.kinds import is_a
@@ -17,8 +18,8 @@ from stageprof_runtime.patch import Emit
 MOST: Final = 5_000
 
 _EXPR, _GRAPH, _OTHER = 1, 2, 0
-#: type -> what it is
-_kinds: dict[type, int] = {}
+#: of each class what it is
+_known: Final = Known()
 
 
 def operations(x: object) -> int:
@@ -46,12 +47,14 @@ def optimized(emit: Emit, role: str, step: int, before: int, after: object) -> N
 
 
 def _kind(x: object) -> int:
-    known = _kinds.get(type(x))
-    if known is None:
-        graph = is_a(x, "dask.highlevelgraph", "HighLevelGraph")
-        known = _EXPR if is_a(x, "dask._expr", "Expr") else _GRAPH if graph else _OTHER
-        _kinds[type(x)] = known
-    return known
+    kind = _known.numbers.get(id(type(x)))
+    return _known.remember(type(x), _judge(x)) if kind is None else kind
+
+
+def _judge(x: object) -> int:
+    if is_a(x, "dask._expr", "Expr"):
+        return _EXPR
+    return _GRAPH if is_a(x, "dask.highlevelgraph", "HighLevelGraph") else _OTHER
 
 
 def _attribute(x: object, name: str) -> Any:

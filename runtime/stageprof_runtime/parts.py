@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from stageprof_runtime.classes import Known
 from stageprof_runtime.kinds import is_a, package_of
 
 NODE, EXPRESSION, GRAPH, LAYER, OTHER, NOTHING = range(6)
-#: class of Dask's -> which part of a graph it is
-_parts: dict[type, int] = {}
+#: of each class of Dask's which part of a graph it is
+_known: Final = Known()
 
 
 def part_of(x: object) -> int:
     """Which part of a graph an object of Dask's is."""
-    known = _parts.get(type(x))
-    if known is None:
-        known = _parts[type(x)] = _judge(x)
-    return known
+    part = _known.numbers.get(id(type(x)))
+    return _known.remember(type(x), _judge(x)) if part is None else part
 
 
 def _judge(x: object) -> int:

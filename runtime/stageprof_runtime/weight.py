@@ -29,6 +29,8 @@ SAMPLED: Final = 8
 DEPTH: Final = 6
 #: Values looked at for one weight; at some 0.3 us each, less than a millisecond.
 MOST: Final = 2000
+#: Columns of a frame that stand for all of it: each takes some microseconds.
+COLUMNS: Final = 100
 #: A number, reference or small object in a pickle takes about so much.
 _SMALL: Final = 8
 
@@ -124,6 +126,8 @@ def _array(value: Any) -> int:
 
 def _frame(value: Any) -> int:
     """Bytes of a pandas frame, series or index: of its columns, and of a sample of objects."""
+    if value.ndim == 2 and value.shape[1] > COLUMNS:
+        return _frame(value.iloc[:, :COLUMNS]) * int(value.shape[1]) // COLUMNS
     usage = value.memory_usage(deep=False)
     total = int(usage if isinstance(usage, int) else usage.sum())
     return total + sum(_objects(column) for column in _columns(value))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import time
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import dask
 import pytest
@@ -14,6 +18,7 @@ from findings.asking import asked, one, run
 from findings.busy import Busy
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.read_bandwidth import RULE
+from stageprof_runtime.probes import local
 
 
 def program(
@@ -143,3 +148,18 @@ def test_small_reads_of_processes_want_more_threads(tmp_path: Path) -> None:
 
     assert "here it gets 2 at a time" in found.fix.text
     assert found.evidence["median_bytes"] == pytest.approx(2_000, rel=0.1)  # pickled
+
+
+def test_weighing_what_reads_bring_takes_a_hundredth_of_what_they_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where it takes longer some results are not weighed: here 30 ms each, of reads of 100 ms."""
+    clock, rows = itertools.count(0, 30_000_000), list[Any]()
+    monkeypatch.setattr(local, "now_ns", lambda: next(clock))
+    monkeypatch.setattr(local, "weigh", len)
+    emit: Any = SimpleNamespace(row=lambda _, row: rows.append(row))
+    loop = local._Loop(emit, lambda: Future())
+    for run in range(100):
+        loop._brought(run, ("key", (b"read", None), False), 100_000_000, 0)
+    assert 0.01 <= len(rows) * 30 / (100 * 100) <= 0.014
+    assert {nbytes for *_, nbytes in rows} == {4}

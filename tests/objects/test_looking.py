@@ -21,7 +21,7 @@ from distributed import Client
 import planted
 import stageprof
 from objects import programs
-from stageprof_runtime import examination, weight
+from stageprof_runtime import examination, operations, parts, weight
 from stageprof_runtime.compat import cloudpickle
 from stageprof_runtime.holding import LEAST, Walk
 from stageprof_runtime.kinds import kind_of
@@ -275,3 +275,20 @@ def test_what_no_pickler_can_do_is_tried_by_ours_alone() -> None:
     with pytest.raises((pickle.PicklingError, AttributeError)):
         Dump().dumps(pickle.Pickler, plain, [lambda: None], protocol=5)
     assert tried == []
+
+
+def test_classes_that_tasks_make_are_not_kept() -> None:
+    """What their methods close over may be all of a task's data."""
+
+    def lazy() -> tuple[object, weakref.ref[type]]:
+        class Lazy:
+            pass
+
+        return Lazy(), weakref.ref(Lazy)
+
+    value, gone = lazy()
+    for ask in (kind_of, parts.part_of, operations.operations):
+        assert [ask(value) for _ in range(2)] == [ask(value)] * 2
+    del value
+    gc.collect()
+    assert gone() is None

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from threading import get_ident
-from typing import Any
+from typing import Any, Final
 
 from stageprof_runtime.batch import Row
 from stageprof_runtime.carried import share
@@ -59,6 +59,8 @@ _current: ContextVar[_Loop | None] = ContextVar("stageprof_local", default=None)
 
 #: A run waited if it took so long, ns, and less than this part of it on a processor.
 LONG_NS, WAITED = 5_000_000, 0.5
+#: Of the time that runs waited this part may go into weighing what they brought.
+WEIGHING: Final = 0.01
 
 #: (start, stop, thread, cpu, pid, failed, [(step, start, stop), ...]) of one task
 Times = tuple[int, int, int, int, int, bool, list[tuple[int, int, int]]]
@@ -90,6 +92,8 @@ class _Loop:
         self._run_of: dict[Any, int] = {}
         #: id of the bytes of a result that came back -> its key, until it is loaded
         self._results: dict[int, Any] = {}
+        #: ns that runs waited, and that weighing their results took
+        self._waited = self._weighed = 0
         executor = getattr(submit, "__self__", None)
         #: whether what is submitted runs in this process for certain
         self._threads = isinstance(executor, (ThreadPoolExecutor, *INLINE))
@@ -141,9 +145,15 @@ class _Loop:
     def _brought(self, run: int, result: Any, ns: int, cpu: int) -> None:
         """Say what a run that waited brought; its result is as the scheduler's loop gets it."""
         _, info, failed = result
-        if ns >= LONG_NS and cpu < WAITED * ns and not failed:
-            nbytes = len(info) if type(info) is bytes else weigh(info[0])
-            self._row_of((RESULT, run, nbytes))
+        if failed or ns < LONG_NS or cpu >= WAITED * ns:
+            return
+        self._waited += ns
+        if type(info) is bytes:
+            self._row_of((RESULT, run, len(info)))
+        elif self._weighed <= WEIGHING * self._waited:
+            begun = now_ns()
+            self._row_of((RESULT, run, weigh(info[0])))
+            self._weighed += now_ns() - begun
 
     def _submit_elsewhere(self, batch: Any, tasks: list[Any]) -> Future[Any]:
         # What may run in another process gets the scheduler's own dumps and loads, not ours.
