@@ -40,6 +40,7 @@ CALLED: Final = 24
 HOLD: Final = 25
 STOOD: Final = 26
 CPU: Final = 27
+NATIVE: Final = 29
 
 #: Field names of each table, in order.
 FIELDS: Final[dict[int, tuple[str, ...]]] = {
@@ -139,6 +140,9 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # What was done of a step where the clock of its thread was read: for `total` ns together, of
     # which the thread was on a processor for `cpu`. Not of all that was done of the step.
     CPU: ("t", "step", "total", "cpu"),
+    # In this time `thread`, in a task, was last seen at `node` (-1: not kept), whose stack has its
+    # frames of C too: `name` a symbol, `file` its library, `line` 0.
+    NATIVE: ("start", "stop", "thread", "node"),
 }  # fmt: skip
 
 #: Fields that hold text; each becomes an index into the batch's strings.
@@ -182,6 +186,7 @@ TABLES: Final[dict[int, str]] = {
     HOLD: "hold",
     STOOD: "stood",
     CPU: "cpu",
+    NATIVE: "native",
 }
 
 #: How a run ended, by status code.

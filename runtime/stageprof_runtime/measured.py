@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+#: The mark that tells of a probe that is off: "<probe>: <why>".
+OFF: Final = "hook disabled"
+
 #: Probe -> what is not measured without it.
 MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "clients.install": ("clusters that are joined within the region",),
@@ -24,6 +27,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "local.install": ("local.loop", "compute on local schedulers"),
     "loops.install": ("stacks of the scheduler",),
     "memory.install": ("memory of tasks",),
+    "native.install": ("C frames of tasks",),
     "objects.install": ("embedded objects",),
     "optimization.install": ("expr",),
     "scheduling.install": ("materialize", "lowlevel", "order", "state", "transition"),

@@ -270,7 +270,7 @@ FORKED = """
 import os, sys, stageprof
 from stageprof_runtime.probes import gil
 with stageprof.profile() as prof:
-    (watcher,) = gil._watchers
+    (watcher,) = gil.watching
     watch = watcher._child
     r, w = os.pipe()
     child = os.fork()

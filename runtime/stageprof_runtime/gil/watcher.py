@@ -16,12 +16,14 @@ from typing import IO, Any, Final
 
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.event import HOLD, MARK, SAMPLE, STOOD
-from stageprof_runtime.gil.messages import COST, END, INTERVAL, RECORD, SUMS, TASKS, TEXT
+from stageprof_runtime.gil.messages import COST, END, INTERVAL, NATIVE, RECORD, SUMS, TASKS, TEXT
 from stageprof_runtime.gil.permission import allow, allowed_no_more
 from stageprof_runtime.gil.program import command, modules
 from stageprof_runtime.gil.state import GilState, NeverGil, NoGil, find
+from stageprof_runtime.gil.unwound import stacks_of
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.lines import USER, kind
+from stageprof_runtime.measured import OFF
 from stageprof_runtime.patch import Emit
 from stageprof_runtime.probes.stacks import running
 from stageprof_runtime.ring import Ring
@@ -32,6 +34,10 @@ RATE: Final = 100
 PATIENCE_S: Final = 4.0
 #: A process has one GIL: what is known of it goes to each session's first ring, whatever its role.
 ANY: Final = "any"
+#: What of this sees C frames, as coverage calls it where they are not seen.
+C_FRAMES: Final = "native.install"
+#: What the source of the numbers begins with where there is no watch.
+TICKER: Final = "ticker: "
 #: Our own threads: they are not asked whether they wait.
 OURS: Final = "stageprof-"
 
@@ -41,6 +47,8 @@ class Watcher:
 
     def __init__(self, emit: Emit, *, rate: int = RATE) -> None:
         self._emit = emit
+        #: whether C frames are wanted while tasks run; see `probes.native`
+        self.native = False
         #: why there is no watch
         self._why: Exception | None = None
         self._rate = rate
@@ -107,7 +115,7 @@ class Watcher:
     def _run(self) -> None:
         child = self._child
         if isinstance(self._why, NeverGil):
-            self._source(f"ticker: {self._why}")  # which would have nothing to ask for
+            self._source(f"{TICKER}{self._why}")  # which would have nothing to ask for
             return
         if child is None:
             self._refused(str(self._why))
@@ -134,6 +142,11 @@ class Watcher:
         self._what = what[:300]
         self._emit.row(ANY, (MARK, now_ns(), "gil source", self._what))
 
+    @property
+    def blind(self) -> str:
+        """Why nothing of the process can be seen from outside; "" if it can."""
+        return self._what.removeprefix(TICKER) if self._what.startswith(TICKER) else ""
+
     def tell(self, ring: Ring) -> None:
         """Say what a session that begins now has missed: the source, and the threads' names."""
         ring.emit((MARK, now_ns(), "gil source", self._what))
@@ -141,7 +154,7 @@ class Watcher:
             ring.emit((MARK, now_ns(), "thread", label))
 
     def _refused(self, reason: str) -> None:
-        self._source(f"ticker: {reason}")
+        self._source(f"{TICKER}{reason}")
         if not self._over.is_set():
             self.instead()
 
@@ -161,6 +174,8 @@ class Watcher:
         if not self._tasks and len(running) > 1:
             self._tasks = True
             lines += f"{TASKS.decode()}\n"
+        if self.native and running:
+            lines += f"{NATIVE.decode()}\n"
         if lines:
             pipe.write(lines.encode())
         for n in news:
@@ -233,7 +248,17 @@ class Watcher:
     def _words(self, said: dict[str, Any]) -> None:
         if "refused" in said:
             self._emit.row(ANY, (MARK, now_ns(), "gil holders", said["refused"][:300]))
-            return
+        elif "blind" in said:
+            self._emit.row(ANY, (MARK, now_ns(), OFF, f"{C_FRAMES}: {said['blind']}"[:300]))
+        elif "nodes" in said:
+            for stack, looks in stacks_of(said):
+                self._emit.native(stack, looks)
+            if said["cut"]:
+                self._emit.row(ANY, (SAMPLE, now_ns(), "stacks.cut", float(said["cut"])))
+        else:
+            self._stood(said)
+
+    def _stood(self, said: dict[str, Any]) -> None:
         labels = [label_of(stack) for stack in said["stacks"]]
         for start, stop, thread, number in said["rows"]:
             self._emit.row(ANY, (STOOD, start, stop, thread, -1, labels[number]))

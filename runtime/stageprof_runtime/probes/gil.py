@@ -17,8 +17,8 @@ from stageprof_runtime.patch import Emit, Undo
 
 #: What watches now, by name.
 _watches: Final[dict[str, Watch]] = {}
-#: The watch of this process, if there is one.
-_watchers: Final[list[Watcher]] = []
+#: The watch of this process, if there is one; the probe `native` asks more of it.
+watching: Final[list[Watcher]] = []
 #: Seconds between two looks whether it has ended, and the most of them.
 _LOOK_S, _MOST = 0.005, 600
 
@@ -28,12 +28,12 @@ def install(emit: Emit) -> Undo:
     watcher, ticker = Watcher(emit), Ticker(emit, ANY)
     _watches.update({watch.name: watch for watch in (*watcher.watches, ticker.watch)})
     watcher.instead = ticker.start
-    _watchers.append(watcher)
+    watching.append(watcher)
     watcher.start()
     process.again[install] = watcher.tell
 
     def undo() -> None:
-        _watchers.remove(watcher)
+        watching.remove(watcher)
         _watches.clear()
         watcher.stop()
         ticker.stop()
@@ -49,7 +49,7 @@ async def ended() -> None:
     if process.uses(install) != 1:
         return
     for _ in range(_MOST):
-        if all(watcher.end() for watcher in _watchers):
+        if all(watcher.end() for watcher in watching):
             return
         await asyncio.sleep(_LOOK_S)
 
