@@ -68,10 +68,10 @@ class Unwinder(Spy):
         trace = Trace(self._began)
         for event in events(data):
             trace.add(event)
+        told = trace.told()
         if trace.rows and not trace.c:
             self.refused = "py-spy tells of no C frame here"
-            return None
-        return trace.told() if trace.rows else None
+        return told if trace.rows and trace.c else None
 
     def _ended(self) -> object | None:
         seen = super()._ended()
@@ -102,16 +102,17 @@ def events(data: bytes) -> Iterator[dict[str, Any]]:
     text = data.decode(errors="replace").strip()
     decode, at = JSONDecoder().raw_decode, 1
     if text[:1] != "[" or (len(text) > 1 and text[1] not in "{]"):
-        raise ValueError(text[:40])
+        raise ValueError(f"no trace: {text[:40]}")
     while text[at : at + 1] == "{":
         try:
             event, at = decode(text, at)
         except ValueError:  # it was cut there
             if at == 1:
-                raise
+                raise ValueError(f"no trace: {text[:40]}") from None
             return
         yield event
-        at += text[at : at + 1] == ","
+        while text[at : at + 1] in (",", " "):
+            at += 1
 
 
 class Trace:
