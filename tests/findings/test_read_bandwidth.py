@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import time
+from pathlib import Path
 
-from findings.asking import asked, one
+import dask
+import pytest
+from dask import delayed
+
+import stageprof
+from findings.asking import asked, one, run
 from findings.busy import Busy
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.read_bandwidth import RULE
@@ -84,3 +90,56 @@ def test_the_code_gives_the_workers_threads(monkeypatch: pytest.MonkeyPatch) -> 
     exec(one(RULE, program()).fix.code, {})
 
     assert asked_for == {"n_workers": 1, "threads_per_worker": 16}
+
+
+# -- on local schedulers ---------------------------------------------------------------------------
+
+
+def fetched(number: int, *, wait: float = 0.02, nbytes: int = 2_000) -> bytes:
+    """A record from a store that answers after a while."""
+    time.sleep(wait)
+    return bytes(nbytes)
+
+
+def locally(folder: Path, scheduler: str, **how: float) -> Recording:
+    with stageprof.profile(folder / "reads.stageprof", gil=False) as prof:
+        records = [delayed(fetched)(number, **how) for number in range(40)]
+        delayed(len)(records).compute(scheduler=scheduler, num_workers=2)
+    return prof.recording
+
+
+@pytest.mark.parametrize(("scheduler", "now"), [("threads", 2), ("synchronous", 1)])
+def test_small_reads_on_a_local_scheduler_want_more_threads(
+    scheduler: str, now: int, tmp_path: Path
+) -> None:
+    found = one(RULE, locally(tmp_path, scheduler))
+
+    assert found.headline.startswith("40 reads of `fetched`")
+    assert found.evidence["median_bytes"] == 2_000
+    assert f"here it gets {now} at a time" in found.fix.text
+    # Sixteen at a time are three rounds instead of twenty or forty.
+    assert found.saving_s[1] == pytest.approx((40 / now - 3) * 0.02, rel=0.25)
+
+
+def test_the_code_for_a_local_scheduler_uses_more_threads(tmp_path: Path) -> None:
+    found = one(RULE, locally(tmp_path, "threads"))
+
+    with dask.config.set(scheduler=None, num_workers=None):
+        run(found)
+        assert dask.config.get("scheduler") == "threads"
+        assert dask.config.get("num_workers") == 16
+
+
+@pytest.mark.parametrize("how", [{"nbytes": 2_000_000}, {"wait": 0.0}])
+def test_large_or_quick_reads_on_a_local_scheduler_are_no_finding(
+    how: dict[str, float], tmp_path: Path
+) -> None:
+    assert asked(RULE, locally(tmp_path, "threads", **how)) == []
+
+
+@pytest.mark.nightly
+def test_small_reads_of_processes_want_more_threads(tmp_path: Path) -> None:
+    found = one(RULE, locally(tmp_path, "processes", wait=0.1))
+
+    assert "here it gets 2 at a time" in found.fix.text
+    assert found.evidence["median_bytes"] == pytest.approx(2_000, rel=0.1)  # pickled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,25 @@ from distributed import Client, LocalCluster
 cluster = LocalCluster(n_workers={workers}, threads_per_worker={threads})
 client = Client(cluster)
 # on other clusters: dask worker {address} --nthreads {threads}"""
+_LOCAL_TEXT: Final = (
+    "Each of these tasks waits for its storage (its thread computes for {cpu} of the time) and "
+    "brings {each}. Storage far away answers many requests at a time; here it gets {threads} at a "
+    "time. Use the threads scheduler with more of them, as below; or read with a call that "
+    "fetches many pieces at once (`fsspec`'s `cat(paths)`); or store fewer, larger pieces."
+)
+_LOCAL_CODE: Final = """\
+import dask
+
+dask.config.set(scheduler="threads", num_workers={threads})"""
+
+
+class Readers(NamedTuple):
+    """What can wait for storage at a time."""
+
+    #: workers of the cluster, and the threads of each; or 1, and those of a local scheduler
+    workers: int
+    each: int
+    local: bool = False
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -67,14 +86,20 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 
 
 def _leaves(recording: Recording) -> NDArray[np.bool_]:
-    """Runs that needed no other run, were seen by their worker, and tell how much they brought.
-
-    Local schedulers do not tell: there a large read would look like a small one.
-    """
+    """Runs that needed no other run, were seen by their worker, and tell how much they brought."""
     runs, needs = recording.timeline.runs, recording.timeline.depends
     leaves: NDArray[np.bool_] = (np.diff(needs.first) == 0) & (runs["seen"] == 1)
-    leaves &= runs["run"] < LOCAL
+    leaves &= _brought(recording) >= 0
     return leaves
+
+
+def _brought(recording: Recording) -> Rows:
+    """Bytes of each run's result; -1 for those of local schedulers that did not wait."""
+    runs, told = recording.timeline.runs, recording.store.table("result")
+    brought = np.where(runs["run"] < LOCAL, runs["nbytes"], -1)
+    rows = recording.timeline.runs_of(told["run"], told["place"])
+    brought[rows[rows >= 0]] = told["nbytes"][rows >= 0]
+    return brought
 
 
 def _waiting(recording: Recording, limits: Limits) -> NDArray[np.bool_]:
@@ -92,28 +117,27 @@ def _small_and_idle(recording: Recording, rows: Rows, limits: Limits) -> bool:
     rate = _rate(recording, rows)
     if limits["expected_bytes_per_s"] and rate < limits["expected_bytes_per_s"] / 2:
         return True
-    return bool(busy < limits["cpu"] and np.median(runs["nbytes"][rows]) < limits["bytes"])
+    return bool(busy < limits["cpu"] and np.median(_brought(recording)[rows]) < limits["bytes"])
 
 
 def _rate(recording: Recording, rows: Rows) -> float:
     """Bytes that a thread of a worker brings in a second."""
     runs = recording.timeline.runs
     length = float((runs["stop"] - runs["start"])[rows].sum()) / 1e9
-    return float(runs["nbytes"][rows].sum()) / max(length, 1e-9)
+    return float(_brought(recording)[rows].sum()) / max(length, 1e-9)
 
 
 def _found(recording: Recording, prefix: str, rows: Rows, limits: Limits) -> Iterator[Finding]:
     cost = cost_of(recording, steps=_COMPUTE, runs=rows.tolist())
     if cost < limits["share"] * recording.wall:
         return
-    runs, workers = recording.timeline.runs, recording.workers()
+    runs, readers = recording.timeline.runs, _readers(recording, rows)
     length = (runs["stop"] - runs["start"])[rows] / 1e9
-    before = max(1, int(workers["threads"].max())) if len(workers) else 1
-    if before >= THREADS:
+    if readers.each >= THREADS:
         return
-    threads = int(min(THREADS, max(2 * before, -(-len(rows) // max(1, len(workers))))))
-    saved = recording.replay.saving(Change(threads=threads))
-    median, rate = float(np.median(runs["nbytes"][rows])), _rate(recording, rows)
+    threads = int(min(THREADS, max(2 * readers.each, -(-len(rows) // readers.workers))))
+    saved = _saving(recording, readers, threads, cost)
+    median, rate = float(np.median(_brought(recording)[rows])), _rate(recording, rows)
     busy = float(runs["cpu"][rows].sum() / 1e9 / max(float(length.sum()), 1e-9))
     key = recording.store.keys(runs["key"][rows[:1]])[0]
     line = Lines(recording.store).of(layer_of(key))
@@ -131,20 +155,46 @@ def _found(recording: Recording, prefix: str, rows: Rows, limits: Limits) -> Ite
             "median_bytes": median,
             "bytes_per_s": rate,
             "cpu_share": busy,
-            "threads": before,
+            "threads": readers.each,
             "threads_asked_for": threads,
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(
-            _TEXT.format(cpu=share(busy), each=size(median), threads=count(before, "thread")),
-            _CODE.format(
-                workers=max(1, len(workers)), threads=threads, address="tcp://scheduler:8786"
-            ),
-        ),
+        fix=_fix(readers, threads, share(busy), size(median)),
         where=Where(line.file, line.line, "", "", prefix),
         cause=f"layer:{prefix}",
     )
+
+
+def _readers(recording: Recording, rows: Rows) -> Readers:
+    """Those of runs, all on a cluster or all on a local scheduler."""
+    runs = recording.timeline.runs
+    if runs["run"][rows[0]] >= LOCAL:
+        return Readers(1, len(np.unique(runs["thread"][rows])), local=True)
+    workers = recording.workers()
+    each = max(1, int(workers["threads"].max())) if len(workers) else 1
+    return Readers(max(1, len(workers)), each)
+
+
+def _saving(
+    recording: Recording, readers: Readers, threads: int, cost: float
+) -> tuple[float, float]:
+    """Of tasks on the user's own thread (the synchronous scheduler) at most what they cost there.
+
+    A replay has that thread as it was.
+    """
+    saved = recording.replay.saving(Change(threads=threads))
+    alone = readers.local and readers.each == 1
+    return (0.0, cost * (1 - 1 / threads)) if alone and not saved[1] else saved
+
+
+def _fix(readers: Readers, threads: int, cpu: str, each: str) -> Fix:
+    if readers.local:
+        text = _LOCAL_TEXT.format(cpu=cpu, each=each, threads=readers.each)
+        return Fix(text, _LOCAL_CODE.format(threads=threads))
+    text = _TEXT.format(cpu=cpu, each=each, threads=count(readers.each, "thread"))
+    code = _CODE.format(workers=readers.workers, threads=threads, address="tcp://scheduler:8786")
+    return Fix(text, code)
 
 
 RULE = Rule(

@@ -25,7 +25,17 @@ from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import INLINE, identity, place
 from stageprof_runtime.context import lane_number, within
 from stageprof_runtime.elsewhere import timed_batch
-from stageprof_runtime.event import ASSIGN, BLOCK, DEPEND, FINISH, GRAPH, RUN, SPAN, SUBMIT
+from stageprof_runtime.event import (
+    ASSIGN,
+    BLOCK,
+    DEPEND,
+    FINISH,
+    GRAPH,
+    RESULT,
+    RUN,
+    SPAN,
+    SUBMIT,
+)
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.lines import user_line
 from stageprof_runtime.needs import needed, spread
@@ -35,6 +45,7 @@ from stageprof_runtime.probes.shares import NODES
 from stageprof_runtime.rounds import handed
 from stageprof_runtime.shield import shield, theirs
 from stageprof_runtime.stage import STEP, Stage
+from stageprof_runtime.weight import weigh
 
 #: Run and graph numbers begin far from those of any scheduler.
 _runs = itertools.count(2**40)
@@ -45,6 +56,9 @@ counts = [0, 0, 0]
 
 #: The computation that the calling thread runs.
 _current: ContextVar[_Loop | None] = ContextVar("stageprof_local", default=None)
+
+#: A run waited if it took so long, ns, and less than this part of it on a processor.
+LONG_NS, WAITED = 5_000_000, 0.5
 
 #: (start, stop, thread, cpu, pid, failed, [(step, start, stop), ...]) of one task
 Times = tuple[int, int, int, int, int, bool, list[tuple[int, int, int]]]
@@ -95,7 +109,7 @@ class _Loop:
         try:
             results.extend(self._timed(batch, task, times) for task in tasks)
         finally:
-            attempt(self._watch, self._ran, runs[: len(times)], times)
+            attempt(self._watch, self._ran, runs[: len(times)], times, results)
         return results
 
     def _timed(self, batch: Any, task: Any, times: list[tuple[int, int, int, bool]]) -> Any:
@@ -112,13 +126,24 @@ class _Loop:
                 times.append((start, stop, cpu, failed))
         return result
 
-    def _ran(self, runs: list[int], times: list[tuple[int, int, int, bool]]) -> None:
+    def _ran(
+        self, runs: list[int], times: list[tuple[int, int, int, bool]], results: list[Any]
+    ) -> None:
         row, thread = self.emit.row, get_ident()
         for run, (start, stop, cpu, failed) in zip(runs, times, strict=True):
             row("client", (RUN, run, start, start, start, stop, thread, cpu, "local"))
             row("client", (FINISH, run, stop, int(failed), 0, ""))
         counts[2] += len(runs)
         self.cause = runs[-1]
+        for run, time, result in zip(runs, times, results, strict=False):
+            self._brought(run, result, time[1] - time[0], time[2])
+
+    def _brought(self, run: int, result: Any, ns: int, cpu: int) -> None:
+        """Say what a run that waited brought; its result is as the scheduler's loop gets it."""
+        _, info, failed = result
+        if ns >= LONG_NS and cpu < WAITED * ns and not failed:
+            nbytes = len(info) if type(info) is bytes else weigh(info[0])
+            self._row_of((RESULT, run, nbytes))
 
     def _submit_elsewhere(self, batch: Any, tasks: list[Any]) -> Future[Any]:
         # What may run in another process gets the scheduler's own dumps and loads, not ours.
@@ -160,6 +185,8 @@ class _Loop:
         # On this thread an interrupt is not the user's: a result that is not set hangs the run.
         try:
             self._rows(runs, keys, times)
+            for run, time, result in zip(runs, times, results, strict=True):
+                self._brought(run, result, time[1] - time[0], time[3])
             if self.loads is not identity:  # its bytes are loaded soon, by the scheduler's thread
                 self._results.update((id(info), key) for key, info, _ in results)
         except BaseException as error:
