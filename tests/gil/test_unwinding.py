@@ -144,7 +144,8 @@ def test_threads_that_py_spy_numbers_anew_keep_their_identifiers() -> None:
 def test_a_trace_that_was_cut_is_read_as_far_as_it_goes() -> None:
     whole = json.dumps([{"a": i} for i in range(100)]).encode()
     assert [e["a"] for e in events(whole)] == list(range(100))
-    assert [e["a"] for e in events(whole[:500])] == list(range(50))
+    middle = whole.index(b'{"a": 50}') + 4
+    assert [e["a"] for e in events(whole[:middle])] == list(range(50))
     assert list(events(b"[]")) == []
 
 
