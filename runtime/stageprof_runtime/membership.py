@@ -132,7 +132,10 @@ class Membership:
         if self.host:
             self._mark("cluster lost", why)
         attempt(self.watches["stop"], self._undo)
-        client_handlers(self.client)[self._op] = _ignore
+        if self.forgotten:  # nothing comes any more through a stream that is closed
+            client_handlers(self.client).pop(self._op, None)
+        else:
+            client_handlers(self.client)[self._op] = _ignore
 
     @property
     def forgotten(self) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgpack
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stageprof_collectors.storage.columns import narrow, widen
+from stageprof_collectors.storage.columns import narrow, narrowed, widen
 from stageprof_collectors.storage.key import MAX_KEY, text_of_key, unpack_keys
-from stageprof_collectors.storage.shipment import Part, decode
+from stageprof_collectors.storage.shipment import COARSE, UNIT, Part, decode
 from stageprof_runtime.batch import pack
 from stageprof_runtime.errors import DamagedRecording
 from stageprof_runtime.event import FIELDS, FINISH, KEYS, RUN, SAMPLE, TABLES, TEXT, WANT, Place
@@ -114,6 +116,44 @@ def test_columns_near_another_are_stored_relative_to_it() -> None:
     assert codes["ready"] == "B:start"
     assert codes["received"] == "B:ready"
     assert widen("run", [part])["received"].tolist() == (stops - 90).tolist()
+
+
+@pytest.mark.parametrize("table", [n for n, name in TABLES.items() if name in COARSE])
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_coarse_instants_are_rounded_down_and_all_else_survives(
+    table: int, data: st.DataObject
+) -> None:
+    rows = data.draw(rows_of(table))
+    batch = narrowed(decode(pack(PLACE, 3, 4, rows)), coarse=True)
+    found = wide(batch, table)
+    for n, field in enumerate(FIELDS[table], start=1):
+        exact: list[Any] = [row[n] for row in rows]
+        if field in COARSE[TABLES[table]] and min(exact) >= 0:
+            exact = [value >> UNIT << UNIT for value in exact]
+        assert field in KEYS or found[field] == exact
+    assert narrowed(decode(batch), coarse=True) == batch
+
+
+def test_coarse_runs_take_a_quarter_less_room() -> None:
+    rng = np.random.default_rng(0)
+    stops = 10**15 + np.cumsum(rng.integers(0, 4 * 10**7, 100))
+    took = rng.integers(10**7, 3 * 10**7, 100)
+    runs = enumerate(zip(stops.tolist(), took.tolist(), strict=True))
+    rows = [(RUN, i, s - n - 90_000, s - n - 80_000, s - n, s, 1, n, "w") for i, (s, n) in runs]
+    shipped = decode(pack(PLACE, 0, 0, rows))
+    exact, coarse = (decode(narrowed(shipped, coarse=c)).parts["run"] for c in (False, True))
+
+    assert {f: coarse.columns[f][0] for f in ("stop", "start", "ready")} == {
+        "stop": "T*",
+        "start": "H*:stop",
+        "ready": "B*:start",
+    }
+    assert size_of(coarse) < 0.75 * size_of(exact)
+
+
+def size_of(part: Part) -> int:
+    return sum(len(column[2]) for column in part.columns.values())
 
 
 def test_wide_column_of_one_batch_is_no_copy() -> None:

@@ -34,7 +34,8 @@ logger = logging.getLogger("stageprof")
 #: if this process is killed.
 GATHER_S = 0.5
 #: So many batches in that time come from many places, each of which tells of little; the more of
-#: it is written as one, the less room it takes. So a file's are gathered for longer then.
+#: it is written as one, the less room it takes. So a file's are gathered for longer then, and the
+#: clocks of so many agree on no nanosecond: it has instants to the microsecond.
 CROWD = 100
 CROWD_S = 2.0
 
@@ -194,7 +195,7 @@ class Collector:
                 if self._kept is not None:
                     self._kept += taken
         elif batches:
-            self._writer.write(*merge(batches))
+            self._writer.write(*merge(batches, coarse=len(batches) >= CROWD))
             self._tell(self._writer.failed)
 
     def _tell(self, failed: str) -> None:

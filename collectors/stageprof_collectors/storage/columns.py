@@ -7,6 +7,8 @@
     C:field    C is B, H, T or I: offsets from base and from the other column `field` of the same
                table (value = field + base + offset); `shipment.RELATIVE` lists which columns
                may do so, and no chain of them closes
+    C*         C* and C*:field are offsets and steps in units of 1,024 ns; `shipment.COARSE` lists
+               which columns may be so
     K          a key column: base 0, and the msgpack array of the keys as bytes, so that a reader
                need not build a million keys to see a million start times; no key exceeds
                1,024 bytes, longer ones end in a hash
@@ -23,13 +25,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import compress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.storage.shipment import RELATIVE, SIZES, Column, Part, Shipment, decode
+from stageprof_collectors.storage.shipment import (
+    COARSE,
+    RELATIVE,
+    SIZES,
+    UNIT,
+    Column,
+    Part,
+    Shipment,
+    decode,
+)
 from stageprof_runtime.batch import VERSION
 
 Ints = NDArray[np.int64]
@@ -38,6 +49,7 @@ Values = NDArray[Any]
 
 _OFFSETS: Final = ((1 << 8, "B"), (1 << 16, "H"), (1 << 24, "T"), (1 << 32, "I"))
 _STEPS: Final = ((1 << 7, "b"), (1 << 15, "h"), (1 << 23, "t"), (1 << 31, "i"))
+_COARSE: Final = ("", "*")
 _ENCODER: Final = msgspec.msgpack.Encoder()
 
 
@@ -52,9 +64,12 @@ def narrow(batch: bytes) -> bytes:
     return narrowed(decode(batch))
 
 
-def narrowed(shipment: Shipment) -> bytes:
-    """The same for a batch that was decoded."""
-    tables = {name: [part.rows, _narrow_table(name, part)] for name, part in shipment.parts.items()}
+def narrowed(shipment: Shipment, *, coarse: bool = False) -> bytes:
+    """The same for a batch that was decoded; `coarse`: instants of runs downwards to 1,024 ns."""
+    tables = {
+        name: [part.rows, _narrow_table(name, part, coarse=coarse)]
+        for name, part in shipment.parts.items()
+    }
     return _encode(shipment, tables)
 
 
@@ -77,50 +92,71 @@ def _encode(s: Shipment, tables: dict[str, list[Any]]) -> bytes:
     )
 
 
-def _narrow_table(table: str, part: Part) -> dict[str, Column]:
-    wide: dict[str, Ints] = {}
-    for field, (code, _, data) in part.columns.items():
-        if code == "q":
-            wide[field] = np.frombuffer(data, "<i8")
-    others = RELATIVE.get(table, {})
+def _narrow_table(table: str, part: Part, *, coarse: bool) -> dict[str, Column]:
+    others, rough = RELATIVE.get(table, {}), COARSE.get(table, frozenset()) if coarse else ()
+    wide = {
+        field: _in_units(np.frombuffer(data, "<i8"), UNIT if field in rough else 0)
+        for field, (code, _, data) in part.columns.items()
+        if code == "q"
+    }
     narrowed = {
-        field: _narrow_column(values, others.get(field, ""), wide.get(others.get(field, "")))
-        for field, values in wide.items()
+        field: _narrow_column(column, others.get(field, ""), wide.get(others.get(field, "")))
+        for field, column in wide.items()
     }
     return {**part.columns, **narrowed}
 
 
-def _narrow_column(values: Ints, other: str, reference: Ints | None) -> Column:
-    """The narrowest of the codes; a tie goes to the offsets, which are the quickest to read."""
-    size, column = _as_offsets(values, "")
-    if size > 1 and reference is not None:
-        size, column = min((size, column), _as_offsets(values - reference, ":" + other), key=_size)
+class _Wide(NamedTuple):
+    """A column of int64, all of them a multiple of 1 << `shift`."""
+
+    values: Ints
+    shift: int
+
+
+def _in_units(values: Ints, shift: int) -> _Wide:
+    """Downwards, so that what came before still does; what is unknown, -1, stays what it is."""
+    if not shift or int(values.min()) < 0:
+        return _Wide(values, 0)
+    return _Wide(values & -(1 << shift), shift)
+
+
+def _narrow_column(column: _Wide, other: str, reference: _Wide | None) -> Column:
+    """The narrowest of the codes, of equals the one that compresses best or reads quickest."""
+    size, best = _as_offsets(column, "")
+    if size > 1 and reference is not None and reference.shift >= column.shift:
+        apart = _Wide(column.values - reference.values, column.shift)
+        size, best = min(_as_offsets(apart, ":" + other), (size, best), key=_size)
     if size > 1:
-        size, column = min((size, column), _as_steps(values), key=_size)
-    return column
+        size, best = min((size, best), _as_steps(column), key=_size)
+    return best
 
 
 def _size(candidate: tuple[int, Column]) -> int:
     return candidate[0]
 
 
-def _as_offsets(values: Ints, suffix: str) -> tuple[int, Column]:
+def _as_offsets(column: _Wide, suffix: str) -> tuple[int, Column]:
+    values, shift = column
     low = int(values.min())
-    span = int(values.max()) - low
+    span = (int(values.max()) - low) >> shift
     for limit, code in _OFFSETS:
         if span < limit:
-            return SIZES[code], (code + suffix, low, _to_bytes(values - low, SIZES[code]))
+            data = _to_bytes((values - low) >> shift, SIZES[code])
+            return SIZES[code], (code + _COARSE[shift > 0] + suffix, low, data)
     return (9, ("", 0, b"")) if suffix else (8, ("q", 0, values.tobytes()))
 
 
-def _as_steps(values: Ints) -> tuple[int, Column]:
+def _as_steps(column: _Wide) -> tuple[int, Column]:
+    values, shift = column
     steps = np.empty_like(values)
     steps[0] = 0
     np.subtract(values[1:], values[:-1], out=steps[1:])
+    steps >>= shift
     reach = max(int(steps.max()), ~int(steps.min()))
     for limit, code in _STEPS:
         if reach < limit:
-            return SIZES[code], (code, int(values[0]), _to_bytes(steps, SIZES[code]))
+            data = _to_bytes(steps, SIZES[code])
+            return SIZES[code], (code + _COARSE[shift > 0], int(values[0]), data)
     return 9, ("", 0, b"")
 
 
@@ -177,10 +213,12 @@ def _widen_code(
 ) -> Values:
     """Columns of one and the same code; `where` picks their rows out of the whole table."""
     code, _, other = name.partition(":")
-    values = _from_bytes(code, data)
+    values = _from_bytes(code[0], data)
     if code in "qd":
         return values
-    if code in "bhti":
+    if code.endswith(_COARSE[True]):
+        values = values.astype(np.int64) << UNIT
+    if code[0] in "bhti":
         return _running_sums(values, bases, rows)
     wider = values + (bases if len(bases) == 1 else np.repeat(bases, rows))
     return wider + wide[other][where] if other else wider

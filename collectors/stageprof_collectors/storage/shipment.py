@@ -36,6 +36,15 @@ RELATIVE: Final[dict[str, dict[str, str]]] = {
     "depend": {"on": "run"},
 }
 
+#: For each table the columns that may be in units of 1 << `UNIT` ns. Dask's own times, floats of
+#: seconds since 1970, are told to 238 ns, and a hook takes some microseconds.
+COARSE: Final[dict[str, frozenset[str]]] = {
+    "assign": frozenset({"t"}),
+    "finish": frozenset({"t"}),
+    "run": frozenset({"received", "ready", "start", "stop", "cpu"}),
+}
+UNIT: Final = 10
+
 #: More rows of one table, or strings, than any place ships in a batch (its ring is smaller).
 MAX_ROWS: Final = 1 << 20
 MAX_STRINGS: Final = 1 << 18
@@ -255,6 +264,8 @@ def _codes(table: str, field: str) -> dict[str, int]:
     other = RELATIVE.get(table, {}).get(field)
     if other:
         codes |= {f"{code}:{other}": SIZES[code] for code in "BHTI"}
+    if field in COARSE.get(table, ()):
+        codes |= {code[0] + "*" + code[1:]: size for code, size in codes.items() if code != "q"}
     return codes
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from stageprof_collectors.storage.abreast import abreast
 from stageprof_collectors.storage.columns import Ints, Values, widen
+from stageprof_collectors.storage.growing import Growing
 from stageprof_collectors.storage.scratch import Scratch
 from stageprof_collectors.storage.shipment import FLOATS, Part
 from stageprof_collectors.storage.words import Words
@@ -36,6 +37,8 @@ class Table:
         self._notes: list[tuple[int, int, int, int]] = []
         self._pending = 0
         self._chunks: list[dict[str, Values]] = []
+        #: what follows the chunks, of a table that is large
+        self._growing: Growing | None = None
 
     def add(self, part: Part, place: int, span: tuple[int, int], first_key: int) -> None:
         """Append the rows of one batch.
@@ -55,16 +58,19 @@ class Table:
 
     def arrays(self, scratch: Scratch) -> dict[str, Values]:
         """Every column, and `place`; read-only, and the same objects until rows are added."""
-        self._widen()
+        self._settle()
         if not self._chunks:
             self._chunks = [self._empty()]
         if len(self._chunks) > 1:
             self._chunks = [self._joined(scratch)]
-        return self._chunks[0]
+        whole = self._chunks[0]
+        for field in whole:
+            whole[field] = scratch.column(whole[field])
+        return whole
 
     def since(self, row: int) -> dict[str, Values]:
         """The columns from a row on; what it takes does not grow with the rows before."""
-        self._widen()
+        self._settle()
         new, first = [self._empty()], self.rows
         for chunk in reversed(self._chunks):
             if first <= row:
@@ -77,11 +83,19 @@ class Table:
 
     def copy(self, words: Words) -> Table:
         """The same rows in a table of its own; the arrays are shared, for nobody writes to them."""
-        self._widen()
+        self._settle()
         other = copy(self)
         other._words, other._chunks = words, self._chunks.copy()
         other._parts, other._notes = [], []
         return other
+
+    def _settle(self) -> None:
+        """Let all rows be in chunks."""
+        self._widen()
+        if self._growing is not None:
+            taken = self._growing.taken()
+            self._chunks.append({field: _frozen(values) for field, values in taken.items()})
+            self._growing = None
 
     def _joined(self, scratch: Scratch) -> dict[str, Values]:
         def join(field: str) -> Values:
@@ -107,8 +121,16 @@ class Table:
         for field in KEYS.intersection(_FIELDS[self.name]):
             columns[field] = _counted_from(first_key, rows)
         columns["place"] = np.repeat(place, rows)
-        self._chunks.append({f: _frozen(columns[f]) for f in (*_FIELDS[self.name], "place")})
+        self._append({f: _frozen(columns[f]) for f in (*_FIELDS[self.name], "place")})
         self._parts, self._notes, self._pending = [], [], 0
+
+    def _append(self, columns: dict[str, Values]) -> None:
+        if self._growing is not None:
+            self._growing.add(columns)
+        elif self._pending >= _PENDING_ROWS:
+            self._growing = Growing(columns)
+        else:
+            self._chunks.append(columns)
 
     def _within(self, values: Ints, limit: Ints | int) -> Ints:
         """The values, but 0 (a text or step that always exists) for those outside 0 to limit."""
