@@ -213,7 +213,8 @@ class Session:
         if self in clients.followers:
             clients.followers.remove(self)
         attempt(self.watches["stop"], self._tell_loops)
-        for step in (self._leave, self._shipper.stop, self._flush):
+        settle = [native.settle] * self._watching["native"]
+        for step in (*settle, self._leave, self._shipper.stop, self._flush):
             attempt(self.watches["stop"], step)
 
     def _tell_loops(self) -> None:

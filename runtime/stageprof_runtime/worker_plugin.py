@@ -284,6 +284,8 @@ class WorkerProbe(WorkerPlugin):
 
     async def _drain(self) -> list[Any]:
         """How many batches went through the stream, and what is left; nothing is sent after."""
+        if self._native:
+            await quietly(native.settled(), self.watches["drain"])
         await quietly(gil.ended(), self.watches["drain"])
         self._drained = True
         for step in (self._undo, self._shipper.stop, self._pack_all):

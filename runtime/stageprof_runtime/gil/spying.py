@@ -23,6 +23,8 @@ class Spy:
     #: what the message is called that it is not used any more
     refusal = "refused"
     spell_s = SPELL_S
+    #: why it has seen nothing so far, if that is worth a word
+    missed = ""
     #: the signal that ends it where it has not begun, or its parent dies
     gently = 9
     #: bytes of a trace that are read
@@ -33,6 +35,8 @@ class Spy:
         self._child = self._error = self._file = -1
         self._said = b""
         self._zero = self._status = self._began = 0
+        #: until when one that was asked to end may take, of `time.monotonic`
+        self._until = 0.0
         #: why it is not used any more, and what of that was told
         self.refused = "" if program else "py-spy is not installed"
         self.told = ""
@@ -81,13 +85,13 @@ class Spy:
         """Ask it to end."""
         if self._child >= 0:
             os.kill(self._child, 2 if self._zero else self.gently)
+            self._until = time.monotonic() + LAST_S
 
     def stop(self) -> object | None:
         """The spell, which was asked to end, is over; what it saw, if anything."""
         if self._child < 0:
             return None
-        until = time.monotonic() + LAST_S
-        while time.monotonic() < until and select.select([self._error], [], [], LAST_S)[0]:
+        while time.monotonic() < self._until and select.select([self._error], [], [], LAST_S)[0]:
             if not os.read(self._error, 65536):
                 break
         else:

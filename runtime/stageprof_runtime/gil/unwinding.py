@@ -44,6 +44,8 @@ NAMELESS: Final = "(no symbol)"
 _OURS: Final = "stageprof_runtime"
 #: Where nobody is: the node around the outermost ones.
 _ROOT: Final = -1
+#: What is said where py-spy had no time.
+MISSED: Final = "tasks were over before py-spy's first look"
 
 
 class Unwinder(Spy):
@@ -54,6 +56,7 @@ class Unwinder(Spy):
     # So that it lets go of the threads that it has stopped.
     gently = 2
     largest = LARGEST
+    missed = MISSED
 
     def start(self) -> None:
         """Begin a spell."""
@@ -68,15 +71,22 @@ class Unwinder(Spy):
         trace = Trace(self._began)
         for event in events(data):
             trace.add(event)
+        trace.cut += len(data) >= self.largest
         told = trace.told()
-        if trace.rows and not trace.c:
+        if not trace.rows:
+            return None
+        if not trace.c:
             self.refused = "py-spy tells of no C frame here"
-        return told if trace.rows and trace.c else None
+            return None
+        self.missed = ""
+        return told
 
     def _ended(self) -> object | None:
         seen = super()._ended()
         if self._status:
             awaken(self._pid)
+        if self._status == self.gently and not self._zero:  # it was asked to before it began
+            self.refused = ""
         return seen
 
 

@@ -22,7 +22,17 @@ import sys
 import time
 
 from stageprof_runtime.gil.looking import States, Target
-from stageprof_runtime.gil.messages import COST, END, INTERVAL, NATIVE, SUMS, TASKS, Out
+from stageprof_runtime.gil.messages import (
+    COST,
+    END,
+    INTERVAL,
+    NATIVE,
+    REST,
+    RESTED,
+    SUMS,
+    TASKS,
+    Out,
+)
 from stageprof_runtime.gil.spying import LAST_S, Spy
 from stageprof_runtime.gil.unwinding import RATE, Unwinder
 
@@ -97,6 +107,9 @@ class Watch:
             if line == NATIVE:
                 self._unwind()
                 continue
+            if line == REST:
+                self._rest()
+                continue
             native, ident, wanted = (int(word) for word in line.split())
             self._target.add(native, ident, bool(wanted))
 
@@ -105,6 +118,21 @@ class Watch:
         if len(self._spies) == 1:
             self._spies.append(Unwinder(self._spy.program, self._target.pid, RATE))
         self._spies[1].start()
+
+    def _rest(self) -> None:
+        """Have it look no more, and tell what it saw."""
+        self._finish(self._spies[1:])
+        self._out.text({RESTED: True})
+        self.tell()
+
+    def _finish(self, spies: list[Spy]) -> None:
+        """End what runs of these, and tell what they saw."""
+        for spy in spies:
+            spy.ask()
+        for spy in spies:
+            self._stood(spy.stop())
+            if spy.missed and not spy.refused:
+                self._out.text({spy.refusal: spy.missed})
 
     def _look(self, due: int) -> None:
         self._late += self._now - due > self._period
@@ -145,10 +173,7 @@ class Watch:
     def end(self) -> None:
         """Tell the rest; the reader has as long as py-spy had."""
         self.tell()
-        for spy in self._spies:
-            spy.ask()
-        for spy in self._spies:
-            self._stood(spy.stop())
+        self._finish(self._spies)
         self.tell()
         self._out.flush(time.monotonic() + LAST_S)
 

@@ -15,15 +15,25 @@ from collections.abc import Callable
 from typing import IO, Any, Final
 
 from stageprof_runtime.clock import now_ns, thread_ns
-from stageprof_runtime.event import HOLD, MARK, SAMPLE, STOOD
-from stageprof_runtime.gil.messages import COST, END, INTERVAL, NATIVE, RECORD, SUMS, TASKS, TEXT
+from stageprof_runtime.event import HOLD, MARK, SAMPLE
+from stageprof_runtime.gil.messages import (
+    COST,
+    END,
+    INTERVAL,
+    NATIVE,
+    RECORD,
+    REST,
+    RESTED,
+    SUMS,
+    TASKS,
+    TEXT,
+)
 from stageprof_runtime.gil.permission import allow, allowed_no_more
 from stageprof_runtime.gil.program import command, modules
+from stageprof_runtime.gil.rows import stood, unseen
 from stageprof_runtime.gil.state import GilState, NeverGil, NoGil, find
 from stageprof_runtime.gil.unwound import stacks_of
 from stageprof_runtime.guard import Watch, attempt
-from stageprof_runtime.lines import USER, kind
-from stageprof_runtime.measured import OFF
 from stageprof_runtime.patch import Emit
 from stageprof_runtime.probes.stacks import running
 from stageprof_runtime.ring import Ring
@@ -34,8 +44,6 @@ RATE: Final = 100
 PATIENCE_S: Final = 4.0
 #: A process has one GIL: what is known of it goes to each session's first ring, whatever its role.
 ANY: Final = "any"
-#: What of this sees C frames, as coverage calls it where they are not seen.
-C_FRAMES: Final = "native.install"
 #: What the source of the numbers begins with where there is no watch.
 TICKER: Final = "ticker: "
 #: Our own threads: they are not asked whether they wait.
@@ -49,6 +57,9 @@ class Watcher:
         self._emit = emit
         #: whether C frames are wanted while tasks run; see `probes.native`
         self.native = False
+        #: why none are seen though there is a watch; and whether what was seen of them is told
+        self.unseen = ""
+        self.rested = threading.Event()
         #: why there is no watch
         self._why: Exception | None = None
         self._rate = rate
@@ -86,6 +97,19 @@ class Watcher:
             self._over.set()
             os.write(self._bell[1], b".")
         return not self._thread.is_alive()
+
+    def rest(self) -> None:
+        """Have no C frames looked at any more; `rested` once what was seen of them is told."""
+        self.native = False
+        child = self._child
+        if os.getpid() != self._pid or child is None or child.stdin is None:
+            self.rested.set()
+            return
+        self.rested.clear()
+        try:
+            child.stdin.write(REST + b"\n")
+        except (OSError, ValueError):  # it has ended
+            self.rested.set()
 
     def stop(self) -> None:
         """End the watch and take what it saw last; nothing of it is left when it returns."""
@@ -249,26 +273,15 @@ class Watcher:
         if "refused" in said:
             self._emit.row(ANY, (MARK, now_ns(), "gil holders", said["refused"][:300]))
         elif "blind" in said:
-            self._emit.row(ANY, (MARK, now_ns(), OFF, f"{C_FRAMES}: {said['blind']}"[:300]))
+            self.unseen = said["blind"]
+            self._emit.row(ANY, unseen(self.unseen))
+        elif RESTED in said:
+            self.rested.set()
         elif "nodes" in said:
             for stack, looks in stacks_of(said):
                 self._emit.native(stack, looks)
             if said["cut"]:
                 self._emit.row(ANY, (SAMPLE, now_ns(), "stacks.cut", float(said["cut"])))
         else:
-            self._stood(said)
-
-    def _stood(self, said: dict[str, Any]) -> None:
-        labels = [label_of(stack) for stack in said["stacks"]]
-        for start, stop, thread, number in said["rows"]:
-            self._emit.row(ANY, (STOOD, start, stop, thread, -1, labels[number]))
-
-
-def label_of(stack: list[list[Any]]) -> str:
-    """The innermost function of the user's, or else of anybody's: "file:line function".
-
-    Of each frame of the stack, outermost first: function, file, line.
-    """
-    mine = [frame for frame in stack if kind(frame[1]) == USER and not frame[1].startswith("<")]
-    name, file, line = (mine or stack)[-1]
-    return f"{file}:{line} {name}"
+            for row in stood(said):
+                self._emit.row(ANY, row)

@@ -7,6 +7,7 @@ process's time) and `gil.py-spy` in the coverage.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from stageprof_runtime import process
@@ -46,10 +47,14 @@ async def ended() -> None:
 
     To be awaited before the probe is taken away: that would wait for it on the loop's thread.
     """
-    if process.uses(install) != 1:
-        return
+    if process.uses(install) == 1:
+        await until(lambda: all(watcher.end() for watcher in watching))
+
+
+async def until(done: Callable[[], bool]) -> None:
+    """Wait for something, but not for long."""
     for _ in range(_MOST):
-        if all(watcher.end() for watcher in watching):
+        if done():
             return
         await asyncio.sleep(_LOOK_S)
 

@@ -6,12 +6,12 @@ py-spy must pause the process for each look: nothing else of stageprof does. Wha
 
 from __future__ import annotations
 
-from stageprof_runtime.clock import now_ns
-from stageprof_runtime.event import MARK
-from stageprof_runtime.gil.watcher import ANY, C_FRAMES
-from stageprof_runtime.measured import OFF
+from stageprof_runtime import process
+from stageprof_runtime.gil.rows import unseen
+from stageprof_runtime.gil.watcher import ANY, PATIENCE_S, Watcher
 from stageprof_runtime.patch import Emit, Undo
 from stageprof_runtime.probes import gil
+from stageprof_runtime.ring import Ring
 
 
 def install(emit: Emit) -> Undo:
@@ -19,13 +19,42 @@ def install(emit: Emit) -> Undo:
     watchers = list(gil.watching)
     if not watchers:
         raise RuntimeError("nobody watches this process")
-    for watcher in watchers:
-        watcher.native = True
+
+    def begin(ring: Ring | None = None) -> None:
+        for watcher in watchers:
+            watcher.native = True
+            if watcher.unseen and ring is not None:
+                ring.emit(unseen(watcher.unseen))
 
     def undo() -> None:
         for watcher in watchers:
             watcher.native = False
             if watcher.blind:
-                emit.row(ANY, (MARK, now_ns(), OFF, f"{C_FRAMES}: {watcher.blind}"[:300]))
+                emit.row(ANY, unseen(watcher.blind))
 
+    begin()
+    process.again[install] = begin
     return undo
+
+
+def settle() -> None:
+    """Have told what was seen so far; for a session that ends before the watch does."""
+    for watcher in _asked():
+        watcher.rested.wait(PATIENCE_S)
+        watcher.native = process.uses(install) > 1
+
+
+async def settled() -> None:
+    """The same while the event loop goes on."""
+    for watcher in _asked():
+        await gil.until(watcher.rested.is_set)
+        watcher.native = process.uses(install) > 1
+
+
+def _asked() -> list[Watcher]:
+    """Who is asked to; nobody where this session's end is the watch's, which tells by itself."""
+    if not process.uses(install) or process.uses(gil.install) == 1:
+        return []
+    for watcher in gil.watching:
+        watcher.rest()
+    return list(gil.watching)
