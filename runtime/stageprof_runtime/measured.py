@@ -11,6 +11,9 @@ from typing import Final
 #: The mark that tells of a probe that is off: "<probe>: <why>".
 OFF: Final = "hook disabled"
 
+#: Probes that are there only where somebody asked for them, who will want to know why they are off.
+ASKED: Final = frozenset({"native.install"})
+
 #: Probe -> what is not measured without it.
 MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "clients.install": ("clusters that are joined within the region",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
+import psutil
 import pytest
 
 import holding
@@ -243,9 +245,10 @@ PYTHON_ONLY = json.dumps(
     [
         ('echo "Permission denied" >&2; exit 1', "status 256: Permission denied"),
         (f"echo Sampling process; echo '{PYTHON_ONLY}' > ${{10}}", "no C frame here"),
-        ("echo Sampling process; exec sleep 100", "py-spy ended with status"),
+        ("echo Sampling process; trap '' INT; exec sleep 100", "py-spy ended with status 9"),
+        ("exec sleep 100", "tasks were over before py-spy's first look"),
     ],
-    ids=["refused", "built without", "deaf"],
+    ids=["refused", "built without", "deaf", "slow"],
 )
 def test_why_there_are_no_c_frames_is_said_and_those_of_python_remain(
     does: str, why: str, instead: Callable[[str], Path]
@@ -262,7 +265,9 @@ def test_why_there_are_no_c_frames_is_said_and_those_of_python_remain(
 
 def test_without_py_spy_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "spy", lambda: "")
-    assert recorded().coverage()["disabled"] == ["native.install: py-spy is not installed"]
+    recording = recorded()
+    assert recording.coverage()["disabled"] == ["native.install: py-spy is not installed"]
+    assert "native.install (py-spy is not installed)" in " ".join(str(recording).split())
     assert recorded(native=False).coverage()["disabled"] == []
 
 
@@ -299,6 +304,69 @@ def test_what_a_spell_saw_is_told_to_each_ring_once(monkeypatch: pytest.MonkeyPa
     assert (sample[0], *sample[2:]) == (SAMPLE, "stacks.cut", 3.0)
 
 
+def test_a_recording_that_begins_later_is_told_why_it_has_none(
+    instead: Callable[[str], Path],
+) -> None:
+    instead('echo "Permission denied" >&2; exit 1')
+    with stageprof.profile(native=True) as prof:
+        dask.compute(dask.delayed(holding.in_numpy)(1.5), scheduler="threads", num_workers=2)
+        with stageprof.profile(native=True) as later:
+            pass
+    (why,) = later.recording.coverage()["disabled"]
+    assert why == prof.recording.coverage()["disabled"][0]
+
+
+def test_a_trace_that_is_too_long_is_counted_as_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    spied = Spied()
+    for at in range(100, 1000, 100):
+        spied.look(at, 5, OURS, WORK, *[DEFLATE] * (at % 200 // 100))
+    data = json.dumps(spied.end(1000)).encode()
+    whole: Any = unwinding.Unwinder("py-spy", 1, 20)._seen(data)
+    assert whole["cut"] == 0
+    monkeypatch.setattr(unwinding.Unwinder, "largest", len(data) // 2)
+    cut: Any = unwinding.Unwinder("py-spy", 1, 20)._seen(data[: len(data) // 2])
+    assert cut["cut"] == 1
+    assert 0 < len(cut["rows"]) < len(whole["rows"])
+
+
+def unwinders(pid: int) -> list[psutil.Process]:
+    """What looks at C frames of a process."""
+    below = psutil.Process(pid).children(recursive=True)
+    return [p for p in below if "--native" in p.cmdline()]
+
+
+@needs_spy
+def test_a_recording_within_another_has_its_c_frames_and_leaves_no_py_spy() -> None:
+    with stageprof.profile() as outer:
+        inner = recorded()
+        assert unwinders(os.getpid()) == []
+        again = recorded(native=False)
+    if any("Permission denied" in why for why in inner.coverage()["disabled"]):
+        pytest.skip("py-spy may not stop a process here")
+    assert inner.store.rows("native") > 0
+    assert again.store.rows("native") == 0
+    assert outer.recording.coverage()["disabled"] == []
+
+
+@needs_spy
+def test_py_spy_does_not_outlive_a_watch_that_is_killed_and_nobody_stays_stopped() -> None:
+    started = contended(
+        """
+        sys.stdin.readline()
+        over.set()
+        for thread in threads: thread.join()
+        rec = prof.stop()
+        print(rec.coverage()["disabled"])
+        """,
+        "native=True",
+    )
+    spies = unwinders(started.pid)
+    (parent,) = {spy.ppid() for spy in spies}
+    psutil.Process(parent).kill()
+    assert not psutil.wait_procs(spies, timeout=GRACE_S)[1]
+    assert "watch ended with status -9" in finish(started)
+
+
 @needs_spy
 def test_a_py_spy_that_is_killed_leaves_nobody_stopped() -> None:
     started = contended(
@@ -312,10 +380,7 @@ def test_a_py_spy_that_is_killed_leaves_nobody_stopped() -> None:
         """,
         "native=True",
     )
-    import psutil
-
-    below = psutil.Process(started.pid).children(recursive=True)
-    spies = [p for p in below if "--native" in p.cmdline()]
+    spies = unwinders(started.pid)
     for process in spies:
         process.kill()
     assert not psutil.wait_procs(spies, timeout=GRACE_S)[1]

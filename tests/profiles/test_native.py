@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import stageprof
 from profiles.stacks_made import HOSTILE
 from replay.handmade import ns
+from stageprof.pages.boxes import LIBRARY, USER, boxes
 from stageprof.pages.flame import text as page
 from stageprof_collectors.profiles.flame import Flame, flame
 from stageprof_collectors.profiles.folded import collapsed
@@ -196,6 +197,15 @@ def test_bytecode_is_where_stacks_end_in_python() -> None:
 
 def test_looks_are_as_many_as_from_within() -> None:
     assert recorded(squeezed()).flame(prefix="squeeze").looks.sum() == 20
+
+
+def test_c_has_no_line_and_is_a_librarys() -> None:
+    recording = recorded(squeezed())
+    found = recording.flame(prefix="squeeze")
+    assert "squeeze etl.py:7;deflate libz.so.1 " in collapsed(found)
+    drawn = boxes(side._replace(stage=str(side.stage)) for side in sides(recording))
+    kinds = {drawn.texts[box.name]: box.kind for box in drawn.boxes}
+    assert (kinds["squeeze"], kinds["deflate"]) == (USER, LIBRARY)
 
 
 # -- harmless -------------------------------------------------------------------------------------
