@@ -349,6 +349,16 @@ def test_a_recording_within_another_has_its_c_frames_and_leaves_no_py_spy() -> N
 
 
 @needs_spy
+def test_nothing_outlives_a_process_that_is_killed() -> None:
+    started = contended("sys.stdin.readline()", "native=True")
+    below = psutil.Process(started.pid).children(recursive=True)
+    assert unwinders(started.pid)
+    started.kill()
+    finish(started)
+    assert not psutil.wait_procs(below, timeout=GRACE_S)[1]
+
+
+@needs_spy
 def test_py_spy_does_not_outlive_a_watch_that_is_killed_and_nobody_stays_stopped() -> None:
     started = contended(
         """
