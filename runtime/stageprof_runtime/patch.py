@@ -182,11 +182,11 @@ def together(undos: list[Undo]) -> Undo:
     """One undo for many, in the opposite order; all are tried, the first error is raised."""
 
     def undo() -> None:
-        errors = []
+        errors: list[BaseException] = []
         while undos:
             try:
                 undos.pop()()
-            except Exception as error:
+            except BaseException as error:
                 errors.append(error)
         if errors:
             raise errors[0]

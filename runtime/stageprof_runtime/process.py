@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from threading import get_ident
 from typing import Final, TypeVar
 
 from stageprof_runtime.batch import Row
 from stageprof_runtime.event import NATIVE
-from stageprof_runtime.guard import logged
+from stageprof_runtime.guard import interrupted, logged
 from stageprof_runtime.patch import Install, Undo, journal
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.tree import Spot
@@ -123,27 +124,30 @@ def join(
         name: the address of a worker.
     """
     joined = session or ring, role, name, ring
-    with _lock:
+    undoing = ExitStack()
+    with _lock, undoing:  # a user's Ctrl-C may come at any time: nothing stays then
         if not _joined:
             logged.clear()
+        undoing.callback(_part, joined)
         _joined.append(joined)
         _sort()
         first = next(r for known, _, _, r in _joined if known == joined[0])
-        mine = [probe for probe in probes if _install(probe, first)]
-    left = False
+        for probe in probes:
+            if _install(probe, first):
+                undoing.callback(_uninstall, probe)
+        undo = undoing.pop_all()
 
     def leave() -> None:
-        nonlocal left
         with _lock:
-            if left:
-                return
-            left = True
-            for probe in reversed(mine):  # with the ring still there: some tell their last now
-                _uninstall(probe)
-            _joined.remove(joined)
-            _sort()
+            undo.close()  # with the ring still there: some probes tell their last now
 
     return leave
+
+
+def _part(joined: tuple[object, str, str, Ring]) -> None:
+    if joined in _joined:
+        _joined.remove(joined)
+    _sort()
 
 
 def _sort() -> None:
@@ -213,13 +217,16 @@ def _install(probe: Install, first: Ring | None = None) -> bool:
         try:
             with journal():
                 undo = probe(EMIT)
-        except Exception as error:
+        except BaseException as error:
             # A version of Dask without this place: the program goes on, coverage says so.
-            failed[_name(probe)] = repr(error)[:200]
+            _failed(probe, error)
             return False
         failed.pop(_name(probe), None)
     elif probe in again and first is not None:
-        again[probe](first)
+        try:
+            again[probe](first)
+        except BaseException as error:  # what it missed is missing; it is there all the same
+            _failed(probe, error)
     _probes[probe] = (uses + 1, undo)
     return True
 
@@ -233,8 +240,15 @@ def _uninstall(probe: Install) -> None:
     again.pop(probe, None)
     try:
         undo()
-    except Exception as error:
-        failed[_name(probe)] = f"undo: {error!r}"[:200]
+    except BaseException as error:
+        _failed(probe, error, "undo: ")
+
+
+def _failed(probe: Install, error: BaseException, doing: str = "") -> None:
+    """Note it; a user's Ctrl-C goes on."""
+    if interrupted(error):
+        raise error
+    failed[_name(probe)] = f"{doing}{error!r}"[:200]
 
 
 def _after_fork() -> None:
