@@ -213,9 +213,12 @@ class Session:
         if self in clients.followers:
             clients.followers.remove(self)
         attempt(self.watches["stop"], self._tell_loops)
-        settle = [native.settle] * self._watching["native"]
-        for step in (*settle, self._leave, self._shipper.stop, self._flush):
-            attempt(self.watches["stop"], step)
+        try:
+            if self._watching["native"]:
+                attempt(self.watches["stop"], native.settle)
+        finally:  # that waits, and may be interrupted
+            for step in (self._leave, self._shipper.stop, self._flush):
+                attempt(self.watches["stop"], step)
 
     def _tell_loops(self) -> None:
         for label in rounds.told():
