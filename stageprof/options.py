@@ -69,6 +69,12 @@ class Options:
     gil: bool = choice(
         "--gil/--no-gil", "Watch who holds the GIL; docs/gil.md.", Face.ALL, default=True
     )
+    native: bool = choice(
+        "--native",
+        "C frames of tasks, which pauses them; docs/profiles.md.",
+        Face.ALL,
+        default=False,
+    )
     rules: tuple[str, ...] = choice(
         "--rule",
         _RULE,

@@ -30,6 +30,9 @@ _BESIDE: Final = (
 )
 
 
+_WATCHLESS: Final = "C frames are looked at by the watch of the GIL, which is off"
+
+
 class profile:  # noqa: N801 (used like a function, as pyinstrument's)
     """Record the Dask computations of a block, a function, or from `start()` to `stop()`.
 
@@ -47,9 +50,12 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         deterministic: count every call in the region's thread with cProfile. That takes two to
             four times as long where Dask builds graphs; see docs/profiles.md.
         gil: watch who holds the GIL of each process and who waits for it; see docs/gil.md.
+        native: record C frames of tasks, for which py-spy pauses their process some times a second;
+            see docs/profiles.md.
 
     Raises:
         RecordingNotWritable: `path` cannot be written; nothing of the block has run then.
+        UsageError: `native` without `gil`.
     """
 
     def __init__(
@@ -60,6 +66,7 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         label: str | None = None,
         deterministic: bool = Options.deterministic,
         gil: bool = Options.gil,
+        native: bool = Options.native,
     ) -> None:
         if callable(path):
             raise UsageError("@stageprof.profile without brackets", do="write @stageprof.profile()")
@@ -67,7 +74,9 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         self._client = client
         self._label = label
         self._deterministic = deterministic
-        self._gil = gil
+        if native and not gil:
+            raise UsageError(_WATCHLESS, do="leave gil=False (--no-gil) out")
+        self._watching: Any = {"watch_gil": gil, "native": native}
         self._collector: Collector | None = None
         self._session: Session | None = None
         self._counting: Counting | None = None
@@ -125,7 +134,7 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
             raise UsageError("start() was called twice", do="call stop() first")
         self._recording = None
         self._collector = Collector(self._path, self._label or _label(caller))
-        self._session = Session(self._collector.take, watch_gil=self._gil)
+        self._session = Session(self._collector.take, **self._watching)
         return self._session
 
     def _close(self) -> None:
@@ -225,7 +234,8 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         path = self._path if self._writing.setdefault("file", me) is me else None
         if path is not self._path:
             warnings.warn(_BESIDE.format(label), stacklevel=4)
-        more: Any = {"deterministic": self._deterministic, "gil": self._gil}
+        watched = {"gil": self._watching["watch_gil"], "native": self._watching["native"]}
+        more: Any = {"deterministic": self._deterministic, **watched}
         region = profile(path, client=self._client, label=label, **more)
         try:
             yield region

@@ -20,7 +20,7 @@ from stageprof_collectors.account.computations import computations
 from stageprof_collectors.account.groups import Groups
 from stageprof_collectors.account.lane import Lanes
 from stageprof_collectors.account.path import Step, Walk
-from stageprof_collectors.account.timeline import Ints, Timeline
+from stageprof_collectors.account.timeline import Columns, Ints, Timeline
 from stageprof_collectors.findings.crowd import Crowds
 from stageprof_collectors.findings.diagnosis import Diagnosis, diagnose
 from stageprof_collectors.findings.finding import Finding
@@ -31,6 +31,7 @@ from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.garbage import give_back, no_collection
 from stageprof_collectors.profiles.flame import Flame, flame
 from stageprof_collectors.profiles.holders import gil
+from stageprof_collectors.profiles.native import looked
 from stageprof_collectors.profiles.nodes import Nodes
 from stageprof_collectors.replay.replay import Replay
 from stageprof_collectors.storage.layered import Layered
@@ -143,6 +144,11 @@ class Recording:
     def nodes(self) -> Nodes:
         """The stacks that were looked at, of all places as one tree."""
         return Nodes(self.store)
+
+    @cached_property
+    def looked(self) -> Columns:
+        """Looks at stacks: FLAME rows with the `share` of each, C frames where they were seen."""
+        return looked(self)
 
     @property
     def owners(self) -> Ints:

@@ -20,6 +20,7 @@ from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.tables.tasks import names as layers_and_prefixes
+from stageprof_runtime.measured import ASKED
 from stageprof_runtime.stage import Stage
 
 #: How many steps and layers a summary names.
@@ -268,12 +269,18 @@ def _missing(c: dict[str, Any]) -> tuple[str, ...]:
         ("batches of", c["sources_lost"]),
         ("end of", c["tails_lost"]),
         ("not seen:", c["not_instrumented"]),
-        ("off:", dict.fromkeys(hook.partition(":")[0] for hook in c["disabled"])),
+        ("off:", dict.fromkeys(map(_off, c["disabled"]))),
     ):
         parts += [f"{what} {name}" for name in names]
     if c["unmeasured"]:
         parts.append(f"not measured: {', '.join(c['unmeasured'])}")
     return tuple(parts)
+
+
+def _off(disabled: str) -> str:
+    """A hook that is off; of one that was asked for, why."""
+    hook, _, why = disabled.partition(": ")
+    return f"{hook} ({why})" if hook in ASKED else hook
 
 
 def _lost(c: dict[str, Any]) -> str:

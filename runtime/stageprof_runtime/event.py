@@ -41,6 +41,7 @@ HOLD: Final = 25
 STOOD: Final = 26
 CPU: Final = 27
 RESULT: Final = 28
+NATIVE: Final = 29
 
 #: Field names of each table, in order.
 FIELDS: Final[dict[int, tuple[str, ...]]] = {
@@ -143,6 +144,9 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # What a run of a local scheduler made: bytes, about. Only of runs that waited: it is what they
     # waited for. (Workers say of each run in FINISH what Dask takes its result for.)
     RESULT: ("run", "nbytes"),
+    # In this time `thread`, in a task, was last seen at `node` (-1: not kept), whose stack has its
+    # frames of C too: `name` a symbol, `file` its library, `line` 0.
+    NATIVE: ("start", "stop", "thread", "node"),
 }  # fmt: skip
 
 #: Fields that hold text; each becomes an index into the batch's strings.
@@ -187,6 +191,7 @@ TABLES: Final[dict[int, str]] = {
     STOOD: "stood",
     CPU: "cpu",
     RESULT: "result",
+    NATIVE: "native",
 }
 
 #: How a run ended, by status code.

@@ -77,7 +77,7 @@ class _Silent:
     def row(self, *_: Any) -> None:
         pass
 
-    span = share = stack = flame = row_of = row
+    span = share = stack = flame = native = row_of = row
 
 
 class _Thread(threading.local):

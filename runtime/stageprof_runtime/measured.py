@@ -8,6 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+#: The mark that tells of a probe that is off: "<probe>: <why>".
+OFF: Final = "hook disabled"
+
+#: Probes that are there only where somebody asked for them, who will want to know why they are off.
+ASKED: Final = frozenset({"native.install"})
+
 #: Probe -> what is not measured without it.
 MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "clients.install": ("clusters that are joined within the region",),
@@ -24,6 +30,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "local.install": ("local.loop", "compute on local schedulers"),
     "loops.install": ("stacks of the scheduler",),
     "memory.install": ("memory of tasks",),
+    "native.install": ("C frames of tasks",),
     "objects.install": ("embedded objects",),
     "optimization.install": ("expr",),
     "scheduling.install": ("materialize", "lowlevel", "order", "state", "transition"),

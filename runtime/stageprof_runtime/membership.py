@@ -85,11 +85,11 @@ class Membership:
         self._stream = self.client.scheduler_comm
         self._tried.set()
 
-    async def join(self, *, watch_gil: bool) -> None:
+    async def join(self, *, watch_gil: bool, native: bool = False) -> None:
         """Begin on the scheduler, which begins on its workers; if it fails the run goes on."""
         try:
             scheduler = self.client.scheduler
-            worker = carry("worker", self._name, watch_gil)
+            worker = carry("worker", self._name, watch_gil, native)
             plugin = carry("scheduler", self._name, self.client.id, worker, watch_gil)
             register = scheduler.register_scheduler_plugin
             await register(plugin=plugin, name=self._name, idempotent=False)

@@ -50,6 +50,9 @@ class Emit(Protocol):
     ) -> None:
         """Add a look at a stack while a step was done, for a task of prefix `name` or ""."""
 
+    def native(self, stack: Sequence[Spot], looks: Sequence[tuple[int, int, int]]) -> None:
+        """Add looks at a task's stack that has its C frames: start, stop and thread of each."""
+
 
 #: A probe is one function: it installs itself and returns its undo.
 Install = Callable[[Emit], Undo]

@@ -14,6 +14,7 @@ from threading import get_ident
 from typing import Final, TypeVar
 
 from stageprof_runtime.batch import Row
+from stageprof_runtime.event import NATIVE
 from stageprof_runtime.guard import interrupted, logged
 from stageprof_runtime.patch import Install, Undo, journal
 from stageprof_runtime.ring import Ring
@@ -81,6 +82,13 @@ class _Emitter:
         """Add a look at a stack to the recordings of a role; see `Ring.flame`."""
         for ring in _rings.get(role) or _fallback:
             ring.flame(step, name, how, stack, ns)
+
+    def native(self, stack: Sequence[Spot], looks: Sequence[tuple[int, int, int]]) -> None:
+        """Add looks at a stack with C frames; see `event.NATIVE`. They go where `flame` goes."""
+        for ring in _rings.get("worker") or _fallback:
+            node = ring.place(stack)
+            for look in looks:
+                ring.emit((NATIVE, *look, node))
 
 
 EMIT: Final = _Emitter()

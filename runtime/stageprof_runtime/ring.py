@@ -122,6 +122,10 @@ class Ring:
         """Add a look at a stack while a step was done, for a task of prefix `name` or ""."""
         self._tree.look(step, name, how, stack, ns)
 
+    def place(self, stack: Sequence[Spot]) -> int:
+        """The number of a stack in the tree; -1 if nothing of it is kept."""
+        return self._tree.place(stack)
+
     def take(self, *, sums_too: bool = True) -> list[Row]:
         """Remove and return what is here, with the sums of short spans or without."""
         rows: list[Row] = []

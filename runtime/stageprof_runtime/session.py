@@ -37,6 +37,7 @@ from stageprof_runtime.probes import (
     imports,
     layers,
     local,
+    native,
     objects,
     optimization,
     scheduling,
@@ -92,11 +93,11 @@ _numbers = itertools.count(1)
 class Session:
     """One recording's presence in this process and on the clusters that its clients use."""
 
-    def __init__(self, sink: Sink, *, watch_gil: bool = True) -> None:
+    def __init__(self, sink: Sink, *, watch_gil: bool = True, native: bool = False) -> None:
         self.name = f"stageprof-{os.getpid()}-{next(_numbers)}-{now_ns() % 10**9}"
         self.ring = Ring(short_ns=CLIENT_SHORT_NS)
         self._sink = sink
-        self._watch_gil = watch_gil
+        self._watching = {"watch_gil": watch_gil, "native": native}
         place = Place("client", socket.gethostname(), os.getpid(), "client", now_ns())
         self._shipper = Shipper(place, self.ring, sink)
         self._sampler: Sampler | None = None
@@ -183,7 +184,8 @@ class Session:
         return os.getpid() != self._shipper.place.pid
 
     def _install(self) -> None:
-        probes = [*PROBES, *([gil.install] * self._watch_gil)]
+        probes = [*PROBES, *([gil.install] * self._watching["watch_gil"])]
+        probes += [native.install] * self._watching["native"]
         self._leave = process.join("client", self.ring, probes, self.name)
         self.watches |= {stacks.NAME: looker.watch(stacks.NAME)} | gil.watches()
         clients.followers.append(self)
@@ -211,8 +213,12 @@ class Session:
         if self in clients.followers:
             clients.followers.remove(self)
         attempt(self.watches["stop"], self._tell_loops)
-        for step in (self._leave, self._shipper.stop, self._flush):
-            attempt(self.watches["stop"], step)
+        try:
+            if self._watching["native"]:
+                attempt(self.watches["stop"], native.settle)
+        finally:  # that waits, and may be interrupted
+            for step in (self._leave, self._shipper.stop, self._flush):
+                attempt(self.watches["stop"], step)
 
     def _tell_loops(self) -> None:
         for label in rounds.told():
@@ -280,7 +286,7 @@ class Session:
         if any(each.host for each in there):
             membership.visit()
         else:
-            await membership.join(watch_gil=self._watch_gil)
+            await membership.join(**self._watching)
             if membership.failed:  # another may be let in, or have come meanwhile
                 await self._stay(membership.cluster)
 
@@ -320,7 +326,7 @@ class Session:
             await asyncio.wait([asyncio.wrap_future(joining)], timeout=HAND_OVER_S)
 
     async def _inherited(self, heir: Membership) -> None:
-        task = self._later(heir.join(watch_gil=self._watch_gil))
+        task = self._later(heir.join(**self._watching))
         await asyncio.shield(task)
 
     def _later(self, doing: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

@@ -39,18 +39,27 @@ def frames_of(frame: FrameType | None) -> list[FrameType]:
 
 
 def of_task(frames: Sequence[FrameType]) -> Sequence[FrameType]:
-    """A task's stack from its function inward; innermost first.
+    """A task's stack from its function inward; innermost first."""
+    return frames[: function_at([frame.f_code.co_filename for frame in frames]) + 1]
+
+
+def in_task(file: str) -> bool:
+    """Whether a function of this file stands right outside a task's, and nowhere else."""
+    return _role(file)[1]
+
+
+def function_at(files: Sequence[str]) -> int:
+    """Where in a task's stack its function is, from the files of the frames, innermost first.
 
     The function is the user's, where that is the first thing that Dask calls; else Dask's own.
     """
-    files = [frame.f_code.co_filename for frame in frames]
     end = next((i for i, file in enumerate(files) if _role(file)[1]), len(files))
     foreign = (i for i in range(end - 1, -1, -1) if not _is_dask(files[i]))
     outermost = next(foreign, -1)
     if outermost < 0 or kind(files[outermost]) != USER:
         own = (i for i in range(end - 1, -1, -1) if not _role(files[i])[0])
         outermost = next(own, 0)
-    return frames[: outermost + 1]
+    return outermost
 
 
 def _is_dask(file: str) -> bool:

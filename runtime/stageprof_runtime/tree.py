@@ -60,7 +60,8 @@ _ours: set[Spot] = set()
 _at: dict[int, Spot] = {}
 
 
-def _spot(name: str, file: str, line: int) -> Spot:
+def spot_of(name: str, file: str, line: int) -> Spot:
+    """A function, or a line of one, by what it is called."""
     text = _SEP.join((name[:NAME], file[:FILE], str(line)))
     if text not in _spots and len(_spots) >= KNOWN:
         text = _OTHERS
@@ -78,13 +79,23 @@ def described(spot: Spot) -> list[Any]:
     return [name, file, int(line)]
 
 
+def is_ours(file: str) -> bool:
+    """Whether a file is of this package."""
+    return any(part in file.replace("\\", "/") for part in _OURS)
+
+
+def met() -> list[CodeType]:
+    """The code that looks have met lately."""
+    return list(_kept)
+
+
 def _remember(code: CodeType) -> int:
     if len(_codes) >= CODES:
         _kept.clear()  # in the opposite order of that below, for other threads look as well
         _codes.clear()
     file = code.co_filename
-    spot = _spot(code.co_qualname, file, code.co_firstlineno)
-    if any(part in file.replace("\\", "/") for part in _OURS):
+    spot = spot_of(code.co_qualname, file, code.co_firstlineno)
+    if is_ours(file):
         _ours.add(spot)
     plain = kind(file) != USER and spot not in _ours
     known = _codes[id(code)] = spot if plain else -1 - spot
@@ -98,7 +109,7 @@ def _line(spot: Spot, line: int) -> Spot:
     there = _at.get(which)
     if there is None:
         name, file, _ = described(spot)
-        there = _at[which] = _spot(name, file, line)
+        there = _at[which] = spot_of(name, file, line)
     return there
 
 
@@ -192,4 +203,4 @@ class Tree:
         return NODE, place, (key >> _BITS) - 1, *described(spot)
 
 
-__all__ = ["Spot", "Tree", "described", "spots"]
+__all__ = ["Spot", "Tree", "described", "is_ours", "met", "spot_of", "spots"]

@@ -41,6 +41,7 @@ from stageprof_runtime.probes import (
     gil,
     imports,
     memory,
+    native,
     serialization,
     shares,
     spill,
@@ -92,9 +93,15 @@ _GOES_ON = frozenset({"long-running", "released"})
 class WorkerProbe(WorkerPlugin):
     """Observes one worker for one session."""
 
-    def __init__(self, session: str, watch_gil: bool = True) -> None:  # noqa: FBT001, FBT002
+    def __init__(
+        self,
+        session: str,
+        watch_gil: bool = True,  # noqa: FBT001, FBT002
+        native: bool = False,  # noqa: FBT001, FBT002
+    ) -> None:
         self.name = session
         self._watch_gil = watch_gil
+        self._native = native
         self._session = session
         self._op = f"{session}-batch"
         self._undo: Undo = lambda: None
@@ -140,7 +147,7 @@ class WorkerProbe(WorkerPlugin):
         self._undo = together(undos)
         undos.append(shipper.stop)
         probes: list[Install] = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
-        probes += [gil.install] * self._watch_gil
+        probes += [gil.install] * self._watch_gil + [native.install] * self._native
         undos.append(process.join("worker", ring, probes, self._session, place.name))
         ticks = Ticks(worker.loop.asyncio_loop, ring, self.watches["ticks"])
         undos.append(ticks.start(tick(worker)))
@@ -277,6 +284,8 @@ class WorkerProbe(WorkerPlugin):
 
     async def _drain(self) -> list[Any]:
         """How many batches went through the stream, and what is left; nothing is sent after."""
+        if self._native:
+            await quietly(native.settled(), self.watches["drain"])
         await quietly(gil.ended(), self.watches["drain"])
         self._drained = True
         for step in (self._undo, self._shipper.stop, self._pack_all):

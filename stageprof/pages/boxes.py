@@ -9,7 +9,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from stageprof_collectors.profiles.flame import Flame
+from stageprof_collectors.profiles.nodes import Frame
 from stageprof_collectors.profiles.sides import Side
+from stageprof_collectors.profiles.whose import of_c
 from stageprof_collectors.text import safe
 
 #: Boxes that a page holds; of more, the narrowest are left out.
@@ -146,9 +148,13 @@ def _of_flame(flame: Flame, around: int, first: int) -> Iterator[_Node]:
         frame, parent = frames[i], int(parents[i])
         yield _Node(
             at[parent] if parent >= 0 else around, frame.name, frame.file, max(frame.line, 0),
-            LIBRARY if any(part in frame.file for part in _LIBRARIES) else USER,
+            LIBRARY if _of_library(frame) else USER,
             sum(own[i]), int(flame.looks[i]), own[i],
         )  # fmt: skip
+
+
+def _of_library(frame: Frame) -> bool:
+    return of_c(frame.file, frame.line) or any(part in frame.file for part in _LIBRARIES)
 
 
 def _kept(nodes: list[_Node], most: int) -> set[int]:

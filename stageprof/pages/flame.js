@@ -61,8 +61,13 @@ function drawBox(pen, i, x, width) {
   pen.fillText(text.length > room ? `${text.slice(0, room - 1)}…` : text, x + 4, y + ROW / 2);
 }
 
+// Frames of C have no line.
+function where(i) {
+  return texts[file[i]] + (file[i] && line[i] ? `:${line[i]}` : "");
+}
+
 function place(i) {
-  return file[i] ? `${texts[file[i]].split(/[\\/]/).pop()}:${line[i]}` : "";
+  return where(i).split(/[\\/]/).pop();
 }
 
 function label(i) {
@@ -85,7 +90,7 @@ function describe(i) {
   const [python, native, waiting] = shares[i].map((share) => percent(share, took[i]));
   return [
     texts[name[i]],
-    file[i] ? `${texts[file[i]]}:${line[i]}` : "",
+    where(i),
     `${seconds(took[i] / 1e6)}, ${percent(took[i], end)} of all; ${seconds(own[i] / 1e6)} in itself`,
     `${looks[i]} ${looks[i] === 1 ? "look" : "looks"}: Python ${python}, native ${native}, waiting ${waiting}`,
   ].filter(Boolean);

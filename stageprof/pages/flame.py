@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path, PurePath
+from pathlib import Path
 from string import Template
 from typing import Final
 
@@ -13,6 +13,7 @@ from stageprof.pages import inline
 from stageprof.pages.boxes import Boxes, boxes
 from stageprof.recording import Recording
 from stageprof_collectors.findings.quantity import count, seconds, share
+from stageprof_collectors.profiles.folded import place
 from stageprof_collectors.profiles.session import NoLooks, looked
 from stageprof_collectors.profiles.sides import Side, sides
 from stageprof_collectors.profiles.stats import of_flame
@@ -107,11 +108,11 @@ def _rows(found: Iterable[Side], whole: float) -> Iterable[str]:
     for (file, line, name), (alone, total, looks) in longest:
         if alone <= 0:
             return
-        where = f"{PurePath(file).name}:{line}" if file != "~" else ""
+        where = place(file, line) if file != "~" else ""
         numbers = (seconds(alone), share(alone / whole), seconds(total), f"{int(looks):,}")
         cells = "".join(f'<td class="number">{text}</td>' for text in numbers)
-        shown, place = safe(name, "html"), safe(where, "html")
-        yield f'<tr><td>{shown}</td><td class="where">{place}</td>{cells}</tr>'
+        shown, at = safe(name, "html"), safe(where, "html")
+        yield f'<tr><td>{shown}</td><td class="where">{at}</td>{cells}</tr>'
 
 
 @cache

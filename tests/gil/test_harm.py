@@ -37,19 +37,21 @@ def work():
     stacks.begin("worker", "x")
     while not over.is_set():
         holding.in_python(0.1)
-prof = stageprof.profile().start()
+prof = stageprof.profile({how}).start()
 threads = [threading.Thread(target=work, daemon=True) for _ in range(2)]
 for thread in threads: thread.start()
 me = psutil.Process()
-while not any("py-spy" in p.name() for p in me.children(recursive=True)): over.wait(0.1)
+while not any({there} for p in me.children(recursive=True)): over.wait(0.1)
 print("ready", flush=True)
 {then}
 """
 
 
-def contended(then: str) -> subprocess.Popen[str]:
+def contended(then: str, how: str = "") -> subprocess.Popen[str]:
     """That program in a process of its own, once py-spy is there; `then` it goes on so."""
-    code = CONTENDED.format(tests=str(Path(holding.__file__).parent), then=textwrap.dedent(then))
+    tests = str(Path(holding.__file__).parent)
+    there = '"--native" in p.cmdline()' if how else '"py-spy" in p.name()'
+    code = CONTENDED.format(tests=tests, then=textwrap.dedent(then), how=how, there=there)
     started = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -270,7 +272,7 @@ FORKED = """
 import os, sys, stageprof
 from stageprof_runtime.probes import gil
 with stageprof.profile() as prof:
-    (watcher,) = gil._watchers
+    (watcher,) = gil.watching
     watch = watcher._child
     r, w = os.pipe()
     child = os.fork()

@@ -235,8 +235,9 @@ def test_the_gil_is_watched_unless_it_is_not_wanted(
     seen: list[bool] = []
     session = module.Session
 
-    def watched(*args: Any, watch_gil: bool) -> Any:
+    def watched(*args: Any, watch_gil: bool, native: bool) -> Any:
         seen.append(watch_gil)
+        assert not native
         return session(*args, watch_gil=watch_gil)
 
     monkeypatch.setattr(module, "Session", watched)

@@ -24,7 +24,7 @@ def test_the_rest_of_the_line_is_code_and_stays_as_it_is() -> None:
 
 def test_every_option_is_understood() -> None:
     typed = "-o 'my run.stageprof' --report r.html --name etl --check --repeat 3 --deterministic"
-    asked = line.read(f"{typed} --no-gil --rule tiny-tasks=off --rule a.b=2 -q x.sum()")
+    asked = line.read(f"{typed} --no-gil --native --rule tiny-tasks=off --rule a.b=2 -q x.sum()")
     assert asked.code == "x.sum()"
     assert asked.options == Options(
         path="my run.stageprof",
@@ -34,6 +34,7 @@ def test_every_option_is_understood() -> None:
         repeat=3,
         deterministic=True,
         gil=False,
+        native=True,
         rules=("tiny-tasks=off", "a.b=2"),
         quiet=True,
     )

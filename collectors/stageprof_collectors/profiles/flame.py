@@ -117,7 +117,7 @@ def rows_of(
     Raises:
         UsageError: there is no such stage, prefix or worker.
     """
-    table = recording.store.table("flame")
+    table = recording.looked
     rows = np.ones(len(table["node"]), np.bool_)
     if stage is not None:
         rows &= np.isin(table["step"], steps_of(stage))
@@ -130,11 +130,11 @@ def rows_of(
 
 def flame_of(recording: Recording, rows: Ints, sides: str = "") -> Flame:
     """The flame of some rows of the table `flame`."""
-    table, nodes = recording.store.table("flame"), recording.nodes
+    table, nodes = recording.looked, recording.nodes
     chosen = {name: column[rows] for name, column in table.items()}
     at = nodes.of(chosen["place"], chosen["node"])
     seconds = np.clip(chosen["total"].astype(np.float64), 0.0, _LARGEST) / 1e9
-    share = _shares(recording, chosen["how"])
+    share = chosen["share"]
     size = len(nodes)
     own: Floats = np.bincount(share * size + at, seconds, 3 * size).reshape(3, size).astype(float)
     counts = np.clip(chosen["count"].astype(np.float64), 0.0, _LARGEST)
@@ -142,7 +142,8 @@ def flame_of(recording: Recording, rows: Ints, sides: str = "") -> Flame:
     return Flame(nodes, own, looks, sides)
 
 
-def _shares(recording: Recording, how: Ints) -> Ints:
+def shares_of(recording: Recording, how: Ints) -> Ints:
+    """The share that each kind of work counts for."""
     kinds = {CALL: NATIVE_SHARE, LIBRARY: NATIVE_SHARE, WAITING: WAITING_SHARE}
     out = np.full(len(how), PYTHON_SHARE)
     for kind, share in kinds.items():

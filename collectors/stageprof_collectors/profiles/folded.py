@@ -31,8 +31,12 @@ def collapsed(flame: Flame, *around: str) -> str:
 
 def label(frame: Frame) -> str:
     """A frame in few words: `function file:line`."""
-    place = f" {PurePath(frame.file).name}:{frame.line}" if frame.file else ""
-    return safe(f"{frame.name}{place}", limit=LIMIT)
+    return safe(f"{frame.name} {place(frame.file, frame.line)}".rstrip(), limit=LIMIT)
+
+
+def place(file: str, line: int) -> str:
+    """Where a function is, in short; frames of C have no line."""
+    return f"{PurePath(file).name}:{line}" if file and line else PurePath(file).name
 
 
 def _text(frame: Frame) -> str:

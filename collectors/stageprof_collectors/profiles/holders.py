@@ -91,14 +91,15 @@ def _known(recording: Recording) -> Known:
     return Known(
         runs,
         stood,
-        _by_thread(of_run, runs["thread"]),
-        _by_thread(process[stood["place"]], stood["thread"]),
+        by_thread(of_run, runs["thread"]),
+        by_thread(process[stood["place"]], stood["thread"]),
         codes[np.append(groups.of_run, -1)],
         np.array(different),
     )
 
 
-def _by_thread(process: Ints, thread: Ints) -> Rows:
+def by_thread(process: Ints, thread: Ints) -> Rows:
+    """Rows by process and thread."""
     order = np.lexsort((thread, process))
     whose = np.stack([process[order], thread[order]])
     cuts = np.flatnonzero((whose[:, 1:] != whose[:, :-1]).any(axis=0)) + 1

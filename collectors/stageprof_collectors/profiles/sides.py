@@ -40,7 +40,7 @@ def sides(
         UsageError: there is no such prefix or worker.
     """
     rows = rows_of(recording, None, prefix, worker)
-    table = recording.store.table("flame")
+    table = recording.looked
     stage = _STAGE_OF[table["step"][rows]]
     which, inverse = np.unique(
         stage * (len(recording.store.strings) + 1) + table["name"][rows], return_inverse=True
@@ -53,7 +53,7 @@ def sides(
 
 def _told(recording: Recording, parts: list[Ints]) -> Iterator[Side]:
     """The sides of groups of rows, each stage's beyond the first `MOST` as one."""
-    table, strings = recording.store.table("flame"), recording.store.strings
+    table, strings = recording.looked, recording.store.strings
     seen: dict[int, int] = {}
     rest: dict[int, list[Ints]] = {}
     for rows in parts:

@@ -83,7 +83,7 @@ def _outside_tasks(recording: Recording) -> pd.DataFrame:
 
 def _seen_at(recording: Recording, place_: int) -> dict[Frame, float]:
     """Seconds for which a place was seen to run bytecode that is no task's, by function."""
-    table, strings = recording.store.table("flame"), recording.store.strings
+    table, strings = recording.looked, recording.store.strings
     here = np.flatnonzero(table["place"] == place_)
     no_task = [row for row in here.tolist() if not strings[table["name"][row]]]
     found = flame_of(recording, np.array(no_task, np.int64))

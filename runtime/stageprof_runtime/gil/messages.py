@@ -29,6 +29,13 @@ TEXT: Final = 3
 #: What the watch is told once several threads of the process run tasks.
 TASKS: Final = b"tasks"
 
+#: What it is told, again and again, while tasks run whose C frames are wanted.
+NATIVE: Final = b"native"
+
+#: What it is told once they are wanted no more though the watch goes on; it says `RESTED` then.
+REST: Final = b"rest"
+RESTED: Final = "rested"
+
 #: What it is told in the end. That its input ends does not do: a child that the process has forked
 #: holds the other end, too.
 END: Final = b"end"

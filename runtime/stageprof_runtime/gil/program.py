@@ -13,7 +13,7 @@ from stageprof_runtime.gil.permission import spy
 from stageprof_runtime.gil.state import GilState, NoGil
 
 #: What the program is made of, each after what it imports.
-MODULES: Final = ("messages", "looking", "spying", "watch")
+MODULES: Final = ("messages", "looking", "spying", "unwinding", "watch")
 #: Makes the modules that its input begins with and runs the last; looks for nothing on any path.
 _BOOT: Final = """\
 import marshal, os, sys

@@ -20,13 +20,26 @@ LAST_S: Final = 1.5
 class Spy:
     """py-spy, in spells of a minute."""
 
+    #: what the message is called that it is not used any more
+    refusal = "refused"
+    spell_s = SPELL_S
+    #: why it has seen nothing so far, if that is worth a word
+    missed = ""
+    #: the signal that ends it where it has not begun, or its parent dies
+    gently = 9
+    #: bytes of a trace that are read
+    largest = 1 << 40
+
     def __init__(self, program: str, pid: int, rate: int) -> None:
-        self._program, self._pid, self._rate = program, pid, rate
+        self.program, self._pid, self._rate = program, pid, rate
         self._child = self._error = self._file = -1
         self._said = b""
-        self._zero = 0
-        #: why it is not used any more
+        self._zero = self._status = self._began = 0
+        #: until when one that was asked to end may take, of `time.monotonic`
+        self._until = 0.0
+        #: why it is not used any more, and what of that was told
         self.refused = "" if program else "py-spy is not installed"
+        self.told = ""
 
     def start(self) -> None:
         """Begin a spell."""
@@ -36,13 +49,24 @@ class Spy:
         self._error, theirs = os.pipe()
         self._said, self._zero = b"", 0
         path = f"/proc/{os.getpid()}/fd/{self._file}"
-        words = [self._program, "record", "--pid", str(self._pid), "--gil", "--threads"]
-        words += ["--nonblocking", "--format", "chrometrace", "--output", path]
-        words += ["--rate", str(self._rate), "--duration", str(SPELL_S)]
+        words = [self.program, "record", "--pid", str(self._pid), *self._what()]
+        words += ["--format", "chrometrace", "--output", path]
+        words += ["--rate", str(self._rate), "--duration", str(self.spell_s)]
+        self._began = time.perf_counter_ns()
         self._child = os.fork()
         if self._child == 0:
-            become(words, theirs)
+            become(words, theirs, self.gently)
         os.close(theirs)
+
+    def _what(self) -> list[str]:
+        """What it is to look at."""
+        return ["--gil", "--threads", "--nonblocking"]
+
+    def _seen(self, data: bytes) -> object | None:
+        """What a trace says."""
+        import json
+
+        return stacks(json.loads(data), self._zero)
 
     @property
     def files(self) -> list[int]:
@@ -57,13 +81,17 @@ class Spy:
             self._zero = now
         return None if chunk else self._ended()
 
+    def ask(self) -> None:
+        """Ask it to end."""
+        if self._child >= 0:
+            os.kill(self._child, 2 if self._zero else self.gently)
+            self._until = time.monotonic() + LAST_S
+
     def stop(self) -> object | None:
-        """End the spell; what it saw, if anything."""
+        """The spell, which was asked to end, is over; what it saw, if anything."""
         if self._child < 0:
             return None
-        os.kill(self._child, 2 if self._zero else 9)
-        until = time.monotonic() + LAST_S
-        while time.monotonic() < until and select.select([self._error], [], [], LAST_S)[0]:
+        while time.monotonic() < self._until and select.select([self._error], [], [], LAST_S)[0]:
             if not os.read(self._error, 65536):
                 break
         else:
@@ -76,29 +104,33 @@ class Spy:
             os.kill(self._child, 9)
 
     def _ended(self) -> object | None:
-        import json
-
-        status = os.waitpid(self._child, 0)[1]
-        data = os.pread(self._file, os.fstat(self._file).st_size, 0)
+        status = self._status = os.waitpid(self._child, 0)[1]
+        data = os.pread(self._file, min(os.fstat(self._file).st_size, self.largest), 0)
         os.close(self._file)
         os.close(self._error)
         self._child = -1
         try:
-            return stacks(json.loads(data), self._zero)
+            return self._seen(data)
         except (ValueError, LookupError, TypeError, AttributeError):
             last = self._said.decode(errors="replace").strip().splitlines()[-1:]
             self.refused = f"py-spy ended with status {status}: {''.join(last)}"[:300]
             return None
 
 
-def become(words: list[str], error: int) -> None:
-    """Turn this forked process into py-spy; it dies with its parent, whatever happens to that."""
+def become(words: list[str], error: int, orphaned: int) -> None:
+    """Turn this forked process into py-spy; it dies with its parent, whatever happens to that.
+
+    Args:
+        words: its command line.
+        error: the file that it writes to.
+        orphaned: the signal that it gets when its parent has died.
+    """
     try:
         import ctypes
         import signal
 
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # a job in the background ignores it
-        ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+        ctypes.CDLL(None).prctl(1, orphaned)  # PR_SET_PDEATHSIG
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
         os.dup2(error, 1)

@@ -7,7 +7,8 @@ thread has the GIL, and from the kernel which threads wait within the GIL's own 
 nobody and takes no lock of the other's. Both have the same monotonic clock. What it saw leaves by
 standard output (see `messages`); on standard input come lines ``thread-id identifier wanted`` of
 the threads to look at, and `TASKS` once two threads run tasks. From then on py-spy says where the
-holders are while threads wait.
+holders are while threads wait. Where C frames are wanted `NATIVE` comes while tasks run: then
+another py-spy looks at those, which does stop the process.
 
 It ends when it is told so, its input does or its parent has gone, and py-spy ends with it.
 """
@@ -21,8 +22,19 @@ import sys
 import time
 
 from stageprof_runtime.gil.looking import States, Target
-from stageprof_runtime.gil.messages import COST, END, INTERVAL, SUMS, TASKS, Out
+from stageprof_runtime.gil.messages import (
+    COST,
+    END,
+    INTERVAL,
+    NATIVE,
+    REST,
+    RESTED,
+    SUMS,
+    TASKS,
+    Out,
+)
 from stageprof_runtime.gil.spying import LAST_S, Spy
+from stageprof_runtime.gil.unwinding import RATE, Unwinder
 
 #: As `typing` has it; importing that would take longer than all else that the watch does first.
 TYPE_CHECKING = False
@@ -49,6 +61,8 @@ class Watch:
 
     def __init__(self, target: Target, spy: Spy, rate: int) -> None:
         self._target, self._spy = target, spy
+        #: that and, once they are wanted, the one for C frames
+        self._spies = [spy]
         self._out = Out(1)
         self._often = 1_000_000_000 // rate
         self._period = FIRST * self._often
@@ -58,7 +72,6 @@ class Watch:
         self._began = self._now
         self._late = 0
         self._tasks = False
-        self._told_refusal = ""
 
     def run(self) -> None:
         """Until the input ends or the process has gone."""
@@ -76,21 +89,50 @@ class Watch:
                 if END in lines:
                     return
                 self._threads(lines)
-            if any(file in ready for file in self._spy.files):
-                self._stood(self._spy.listen(self._now))
+            for spy in self._spies:
+                if any(file in ready for file in spy.files):
+                    self._stood(spy.listen(self._now))
             self._look(due)
 
     def _wait(self, due: int) -> list[int]:
         pause = max(0.0, (due - time.perf_counter_ns()) / 1e9)
-        return select.select([0, *self._spy.files], [], [], pause)[0]
+        files = [file for spy in self._spies for file in spy.files]
+        return select.select([0, *files], [], [], pause)[0]
 
     def _threads(self, lines: list[bytes]) -> None:
         for line in lines:
             if line == TASKS:
                 self._tasks = True
                 continue
+            if line == NATIVE:
+                self._unwind()
+                continue
+            if line == REST:
+                self._rest()
+                continue
             native, ident, wanted = (int(word) for word in line.split())
             self._target.add(native, ident, bool(wanted))
+
+    def _unwind(self) -> None:
+        """Have py-spy look at C frames, if it does not."""
+        if len(self._spies) == 1:
+            self._spies.append(Unwinder(self._spy.program, self._target.pid, RATE))
+        self._spies[1].start()
+
+    def _rest(self) -> None:
+        """Have it look no more, and tell what it saw."""
+        self._finish(self._spies[1:])
+        self._out.text({RESTED: True})
+        self.tell()
+
+    def _finish(self, spies: list[Spy]) -> None:
+        """End what runs of these, and tell what they saw."""
+        for spy in spies:
+            spy.ask()
+        for spy in spies:
+            self._stood(spy.stop())
+            if spy.missed and not spy.refused:
+                self._out.text({spy.refusal: spy.missed})
 
     def _look(self, due: int) -> None:
         self._late += self._now - due > self._period
@@ -110,9 +152,10 @@ class Watch:
         own = time.process_time_ns()
         spied = int((spent.children_user + spent.children_system) * 1e9)
         out.add(COST, own, spied, self._late, out.dropped)
-        if self._spy.refused != self._told_refusal:
-            self._told_refusal = self._spy.refused
-            out.text({"refused": self._told_refusal})
+        for spy in self._spies:
+            if spy.refused != spy.told:
+                spy.told = spy.refused
+                out.text({spy.refusal: spy.told})
         if self._tasks and states.waiting >= WORTH * states.looks:
             self._spy.start()
         idle = states.held <= HARDLY * states.looks
@@ -130,9 +173,14 @@ class Watch:
     def end(self) -> None:
         """Tell the rest; the reader has as long as py-spy had."""
         self.tell()
-        self._stood(self._spy.stop())
+        self._finish(self._spies)
         self.tell()
         self._out.flush(time.monotonic() + LAST_S)
+
+    def kill(self) -> None:
+        """Leave no py-spy behind."""
+        for spy in self._spies:
+            spy.kill()
 
 
 def main(pid: str, holder: str, ident: str, rate: str, spy: str) -> int:
@@ -150,5 +198,5 @@ def main(pid: str, holder: str, ident: str, rate: str, spy: str) -> int:
     except (OSError, struct.error):  # the process, or the reader, has gone
         pass
     finally:
-        seeing.kill()
+        watch.kill()
     return 0

@@ -15,13 +15,25 @@ from collections.abc import Callable
 from typing import IO, Any, Final
 
 from stageprof_runtime.clock import now_ns, thread_ns
-from stageprof_runtime.event import HOLD, MARK, SAMPLE, STOOD
-from stageprof_runtime.gil.messages import COST, END, INTERVAL, RECORD, SUMS, TASKS, TEXT
+from stageprof_runtime.event import HOLD, MARK, SAMPLE
+from stageprof_runtime.gil.messages import (
+    COST,
+    END,
+    INTERVAL,
+    NATIVE,
+    RECORD,
+    REST,
+    RESTED,
+    SUMS,
+    TASKS,
+    TEXT,
+)
 from stageprof_runtime.gil.permission import allow, allowed_no_more
 from stageprof_runtime.gil.program import command, modules
+from stageprof_runtime.gil.rows import stood, unseen
 from stageprof_runtime.gil.state import GilState, NeverGil, NoGil, find
+from stageprof_runtime.gil.unwound import stacks_of
 from stageprof_runtime.guard import Watch, attempt
-from stageprof_runtime.lines import USER, kind
 from stageprof_runtime.patch import Emit
 from stageprof_runtime.probes.stacks import running
 from stageprof_runtime.ring import Ring
@@ -32,6 +44,8 @@ RATE: Final = 100
 PATIENCE_S: Final = 4.0
 #: A process has one GIL: what is known of it goes to each session's first ring, whatever its role.
 ANY: Final = "any"
+#: What the source of the numbers begins with where there is no watch.
+TICKER: Final = "ticker: "
 #: Our own threads: they are not asked whether they wait.
 OURS: Final = "stageprof-"
 
@@ -41,6 +55,11 @@ class Watcher:
 
     def __init__(self, emit: Emit, *, rate: int = RATE) -> None:
         self._emit = emit
+        #: whether C frames are wanted while tasks run; see `probes.native`
+        self.native = False
+        #: why none are seen though there is a watch; and whether what was seen of them is told
+        self.unseen = ""
+        self.rested = threading.Event()
         #: why there is no watch
         self._why: Exception | None = None
         self._rate = rate
@@ -79,6 +98,19 @@ class Watcher:
             os.write(self._bell[1], b".")
         return not self._thread.is_alive()
 
+    def rest(self) -> None:
+        """Have no C frames looked at any more; `rested` once what was seen of them is told."""
+        self.native = False
+        child = self._child
+        if os.getpid() != self._pid or child is None or child.stdin is None:
+            self.rested.set()
+            return
+        self.rested.clear()
+        try:
+            child.stdin.write(REST + b"\n")
+        except (OSError, ValueError):  # it has ended
+            self.rested.set()
+
     def stop(self) -> None:
         """End the watch and take what it saw last; nothing of it is left when it returns."""
         if os.getpid() != self._pid:
@@ -107,7 +139,7 @@ class Watcher:
     def _run(self) -> None:
         child = self._child
         if isinstance(self._why, NeverGil):
-            self._source(f"ticker: {self._why}")  # which would have nothing to ask for
+            self._source(f"{TICKER}{self._why}")  # which would have nothing to ask for
             return
         if child is None:
             self._refused(str(self._why))
@@ -134,6 +166,11 @@ class Watcher:
         self._what = what[:300]
         self._emit.row(ANY, (MARK, now_ns(), "gil source", self._what))
 
+    @property
+    def blind(self) -> str:
+        """Why nothing of the process can be seen from outside; "" if it can."""
+        return self._what.removeprefix(TICKER) if self._what.startswith(TICKER) else ""
+
     def tell(self, ring: Ring) -> None:
         """Say what a session that begins now has missed: the source, and the threads' names."""
         ring.emit((MARK, now_ns(), "gil source", self._what))
@@ -141,7 +178,7 @@ class Watcher:
             ring.emit((MARK, now_ns(), "thread", label))
 
     def _refused(self, reason: str) -> None:
-        self._source(f"ticker: {reason}")
+        self._source(f"{TICKER}{reason}")
         if not self._over.is_set():
             self.instead()
 
@@ -161,6 +198,8 @@ class Watcher:
         if not self._tasks and len(running) > 1:
             self._tasks = True
             lines += f"{TASKS.decode()}\n"
+        if self.native and running:
+            lines += f"{NATIVE.decode()}\n"
         if lines:
             pipe.write(lines.encode())
         for n in news:
@@ -233,17 +272,16 @@ class Watcher:
     def _words(self, said: dict[str, Any]) -> None:
         if "refused" in said:
             self._emit.row(ANY, (MARK, now_ns(), "gil holders", said["refused"][:300]))
-            return
-        labels = [label_of(stack) for stack in said["stacks"]]
-        for start, stop, thread, number in said["rows"]:
-            self._emit.row(ANY, (STOOD, start, stop, thread, -1, labels[number]))
-
-
-def label_of(stack: list[list[Any]]) -> str:
-    """The innermost function of the user's, or else of anybody's: "file:line function".
-
-    Of each frame of the stack, outermost first: function, file, line.
-    """
-    mine = [frame for frame in stack if kind(frame[1]) == USER and not frame[1].startswith("<")]
-    name, file, line = (mine or stack)[-1]
-    return f"{file}:{line} {name}"
+        elif "blind" in said:
+            self.unseen = said["blind"]
+            self._emit.row(ANY, unseen(self.unseen))
+        elif RESTED in said:
+            self.rested.set()
+        elif "nodes" in said:
+            for stack, looks in stacks_of(said):
+                self._emit.native(stack, looks)
+            if said["cut"]:
+                self._emit.row(ANY, (SAMPLE, now_ns(), "stacks.cut", float(said["cut"])))
+        else:
+            for row in stood(said):
+                self._emit.row(ANY, row)

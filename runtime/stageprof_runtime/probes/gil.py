@@ -7,6 +7,7 @@ process's time) and `gil.py-spy` in the coverage.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from stageprof_runtime import process
@@ -17,8 +18,8 @@ from stageprof_runtime.patch import Emit, Undo
 
 #: What watches now, by name.
 _watches: Final[dict[str, Watch]] = {}
-#: The watch of this process, if there is one.
-_watchers: Final[list[Watcher]] = []
+#: The watch of this process, if there is one; the probe `native` asks more of it.
+watching: Final[list[Watcher]] = []
 #: Seconds between two looks whether it has ended, and the most of them.
 _LOOK_S, _MOST = 0.005, 600
 
@@ -28,12 +29,12 @@ def install(emit: Emit) -> Undo:
     watcher, ticker = Watcher(emit), Ticker(emit, ANY)
     _watches.update({watch.name: watch for watch in (*watcher.watches, ticker.watch)})
     watcher.instead = ticker.start
-    _watchers.append(watcher)
+    watching.append(watcher)
     watcher.start()
     process.again[install] = watcher.tell
 
     def undo() -> None:
-        _watchers.remove(watcher)
+        watching.remove(watcher)
         _watches.clear()
         watcher.stop()
         ticker.stop()
@@ -46,10 +47,14 @@ async def ended() -> None:
 
     To be awaited before the probe is taken away: that would wait for it on the loop's thread.
     """
-    if process.uses(install) != 1:
-        return
+    if process.uses(install) == 1:
+        await until(lambda: all(watcher.end() for watcher in watching))
+
+
+async def until(done: Callable[[], bool]) -> None:
+    """Wait for something, but not for long."""
     for _ in range(_MOST):
-        if all(watcher.end() for watcher in _watchers):
+        if done():
             return
         await asyncio.sleep(_LOOK_S)
 
