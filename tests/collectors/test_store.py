@@ -18,6 +18,7 @@ from stageprof_runtime.event import (
     ASSIGN,
     FIELDS,
     MARK,
+    NATIVE,
     SAMPLE,
     SPAN,
     STOOD,
@@ -29,6 +30,7 @@ from stageprof_runtime.event import (
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden-1.0.stageprof"
 GOLDEN_1_1 = GOLDEN.with_name("golden-1.1.stageprof")
+GOLDEN_1_2 = GOLDEN.with_name("golden-1.2.stageprof")
 A = Place("worker", "node-1", 1, "tcp://a:1", 0)
 B = Place("worker", "node-2", 2, "tcp://b:2", 0)
 
@@ -86,7 +88,25 @@ def test_golden_recording_of_version_1_1_has_the_tables_of_its_day() -> None:
     assert [store.strings[i] for i in stood["label"][:4]] == store.strings[:4]
 
 
-@pytest.mark.parametrize("path", [GOLDEN, GOLDEN_1_1])
+def test_golden_recording_of_version_1_2_has_coarse_instants_too() -> None:
+    """Of the last batch; and what was counted of it is exact."""
+    store = Store.open(GOLDEN_1_2)
+
+    assert store.complete
+    of_1_2 = [name for number, name in TABLES.items() if number <= NATIVE]
+    assert {name: store.rows(name) for name in TABLES.values()} == {
+        **dict.fromkeys(TABLES.values(), 0),  # what was added since
+        **dict.fromkeys(of_1_2, 24),
+        "run": 124,
+    }
+    assert store.skipped == {}
+    run = store.table("run")
+    exact = [10**12 + n * 257**4 for n in range(100)]
+    assert run["stop"][24:].tolist() == [stop >> 10 << 10 for stop in exact]
+    assert run["run"][24:].tolist() == [1 + n for n in range(100)]
+
+
+@pytest.mark.parametrize("path", [GOLDEN, GOLDEN_1_1, GOLDEN_1_2])
 def test_golden_rows_are_what_they_were(path: Path) -> None:
     """T18, B9: keys of every type stay apart, and lone surrogates are shown."""
     store = Store.open(path)

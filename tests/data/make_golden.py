@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from stageprof_collectors.storage import frame
-from stageprof_collectors.storage.columns import narrow
+from stageprof_collectors.storage.columns import narrow, narrowed
 from stageprof_collectors.storage.file import Writer
+from stageprof_collectors.storage.shipment import decode
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import FIELDS, KEYS, TEXT, Place
 
@@ -42,7 +43,7 @@ def _value(field: str, n: int, row: int) -> Any:
 
 
 def batches() -> list[bytes]:
-    """Two batches of the client and three of the worker, of which number 1 was lost."""
+    """Two batches of the client, three of the worker (number 1 was lost), the last coarse."""
     every = [row for table in FIELDS for row in rows(table, 8)]
     drops = {"ring full": 5}
     return [
@@ -60,8 +61,10 @@ def main() -> None:
     if path.exists():
         raise SystemExit(f"{path} exists; golden recordings are never made anew")
     with Writer(path, {"program": "golden", "started": "2026-01-02T03:04:05Z"}) as writer:
-        for batch in batches():
+        *first, last = batches()
+        for batch in first:
             writer.write(narrow(batch))
+        writer.write(narrowed(decode(last), coarse=True))
 
 
 if __name__ == "__main__":

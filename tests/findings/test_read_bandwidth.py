@@ -158,8 +158,8 @@ def test_weighing_what_reads_bring_takes_a_hundredth_of_what_they_wait(
     monkeypatch.setattr(local, "now_ns", lambda: next(clock))
     monkeypatch.setattr(local, "weigh", len)
     emit: Any = SimpleNamespace(row=lambda _, row: rows.append(row))
-    loop = local._Loop(emit, lambda: Future())
-    for run in range(100):
-        loop._brought(run, ("key", (b"read", None), False), 100_000_000, 0)
+    loop = local._Loop(emit, Future)
+    for number in range(100):
+        loop._brought(number, ("key", (b"read", None), False), 100_000_000, 0)
     assert 0.01 <= len(rows) * 30 / (100 * 100) <= 0.014
     assert {nbytes for *_, nbytes in rows} == {4}
