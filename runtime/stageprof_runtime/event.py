@@ -141,8 +141,9 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # What was done of a step where the clock of its thread was read: for `total` ns together, of
     # which the thread was on a processor for `cpu`. Not of all that was done of the step.
     CPU: ("t", "step", "total", "cpu"),
-    # What a run of a local scheduler made: bytes, about. Only of runs that waited: it is what they
-    # waited for. (Workers say of each run in FINISH what Dask takes its result for.)
+    # What a run of a local scheduler made: bytes, about; -1: it was not weighed. Only of runs that
+    # waited: it is what they waited for. (Workers say of each run in FINISH what Dask takes its
+    # result for.)
     RESULT: ("run", "nbytes"),
     # In this time `thread`, in a task, was last seen at `node` (-1: not kept), whose stack has its
     # frames of C too: `name` a symbol, `file` its library, `line` 0.

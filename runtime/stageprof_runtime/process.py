@@ -248,7 +248,10 @@ def _failed(probe: Install, error: BaseException, doing: str = "") -> None:
     """Note it; a user's Ctrl-C goes on."""
     if interrupted(error):
         raise error
-    failed[_name(probe)] = f"{doing}{error!r}"[:200]
+    try:
+        failed[_name(probe)] = f"{doing}{error!r}"[:200]
+    except Exception:  # it cannot even say what it is
+        failed[_name(probe)] = f"{doing}{type(error).__name__}"
 
 
 def _after_fork() -> None:

@@ -43,6 +43,8 @@ class Relay:
         self._session = session
         self._owner = owner
         self.watches = watches
+        #: the owner's stream: after a new one it is another session's, or nobody's
+        self._comm = scheduler.client_comms.get(owner)
         #: called with a worker and why it cannot be observed
         self.absent_because: Callable[[str, str], None] = lambda *_: None
         #: worker -> batches that came from it through the stream
@@ -99,15 +101,20 @@ class Relay:
     @hook
     def send_now(self, batch: bytes) -> None:
         """Send one now, on the loop's thread."""
-        comm = self._scheduler.client_comms.get(self._owner)
+        comm = self._mine()
         if comm is None or comm.closed() or self.over:  # gone, or it has what it waited for
             return
         comm.send({"op": f"{self._session}-batch", "batch": batch})
         self.passed += 1
 
+    def _mine(self) -> Any:
+        """The owner's stream; None if it is gone, or the owner has come back with another."""
+        comm = self._scheduler.client_comms.get(self._owner)
+        return comm if comm is self._comm else None
+
     def ready(self) -> bool:
         """Whether the owner takes what is sent to it."""
-        comm = self._scheduler.client_comms.get(self._owner)
+        comm = self._mine()
         if comm is None:
             return True
         most = max(BACKLOG, len(self._scheduler.workers))

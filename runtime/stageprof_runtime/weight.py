@@ -20,6 +20,7 @@ from stageprof_runtime.kinds import (
     attributes,
     is_a,
     kind_of,
+    package_of,
     title,
 )
 
@@ -27,8 +28,12 @@ from stageprof_runtime.kinds import (
 SAMPLED: Final = 8
 #: Levels below a value that are looked at: a model's layers' parameters' arrays are four.
 DEPTH: Final = 6
-#: Values looked at for one weight; at some 0.3 us each, less than a millisecond.
+#: Values looked at for one weight; at some 0.3 us each, less than a millisecond. A column of a
+#: frame takes as long as so many.
 MOST: Final = 2000
+COLUMN: Final = 20
+#: No weight is more: they are summed in 64 bits.
+LARGEST: Final = 2**56
 #: Columns of a frame that stand for all of it: each takes some microseconds.
 COLUMNS: Final = 100
 #: A number, reference or small object in a pickle takes about so much.
@@ -59,15 +64,20 @@ class _Scale:
     def _container(self, value: Any, depth: int) -> int:
         size = len(value)
         if type(value) is dict:
-            pairs = _some(value.items(), size)
-            looked = [self.weigh(k, depth) + self.weigh(v, depth) for k, v in pairs]
+            some: list[Any] = _some(value.items(), size)
         else:
-            looked = [self.weigh(v, depth) for v in _some(value, size)]
+            some = [(v,) for v in _some(value, size)]
+        looked: list[int] = []
+        for parts in some:
+            if looked and self.left <= 0:  # those before stand for the rest
+                break
+            looked.append(sum(self.weigh(part, depth) for part in parts))
         return _SMALL + (sum(looked) * size // len(looked) if looked else 0)
 
     def _data(self, value: Any, depth: int) -> int:
         known = buffers(value)
         if known is not None:
+            self.left -= COLUMN * _columns_asked(value)
             return known
         inside = list(attributes(value).values())
         if is_a(value, "builtins", "dict"):
@@ -79,7 +89,7 @@ class _Scale:
 
 def weigh(value: object) -> int:
     """Estimated bytes of a value in a pickle."""
-    return _Scale().weigh(value, DEPTH)
+    return min(_Scale().weigh(value, DEPTH), LARGEST)
 
 
 def _text(value: Any) -> int:
@@ -124,13 +134,27 @@ def _array(value: Any) -> int:
     return int(value.size) * (each or _SMALL)
 
 
+#: Whose arrays may be asked for their size.
+_ASKED: Final = frozenset({"numpy", "pandas", "pyarrow"})
+
+
 def _frame(value: Any) -> int:
     """Bytes of a pandas frame, series or index: of its columns, and of a sample of objects."""
     if value.ndim == 2 and value.shape[1] > COLUMNS:
         return _frame(value.iloc[:, :COLUMNS]) * int(value.shape[1]) // COLUMNS
+    dtypes = list(value.dtypes) if value.ndim == 2 else [value.dtype]
+    if any(package_of(type(dtype)) not in _ASKED for dtype in dtypes):
+        return len(value) * len(dtypes) * _SMALL  # what measures them is the user's
     usage = value.memory_usage(deep=False)
     total = int(usage if isinstance(usage, int) else usage.sum())
     return total + sum(_objects(column) for column in _columns(value))
+
+
+def _columns_asked(value: Any) -> int:
+    """How many columns of a frame its weight is that of; arrays are asked once."""
+    if _MEASURES[title(type(value))] is not _frame or value.ndim != 2:
+        return 0
+    return min(int(value.shape[1]), COLUMNS)
 
 
 def _columns(value: Any) -> list[Any]:

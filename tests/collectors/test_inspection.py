@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stageprof_collectors.storage import frame
 from stageprof_collectors.storage.file import Writer
 from stageprof_collectors.storage.inspection import dump
 from stageprof_collectors.text import visible
@@ -28,7 +29,7 @@ def recording(folder: Path) -> Path:
 
 def test_each_frame_and_batch_has_a_line(tmp_path: Path) -> None:
     lines = list(dump(recording(tmp_path)))
-    assert lines[0].endswith("r.stageprof: version 1.1")
+    assert lines[0].endswith(f"r.stageprof: version {frame.MAJOR}.{frame.MINOR}")
     assert re.match(r" +0 @16 +META +\d+ -> \d+ bytes, crc ok$", lines[1])
     assert re.match(r" +1 @\d+ +BATCH +\d+ -> [\d,]+ bytes, crc ok$", lines[3])
     assert "seq 0 t 17: mark 3" in lines[4]

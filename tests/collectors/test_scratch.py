@@ -92,3 +92,16 @@ def test_a_recording_on_disk_says_the_same(recorded: Path) -> None:
         pd.testing.assert_frame_equal(getattr(spilled, name)(), getattr(plain, name)())
         spilled.forget()
     assert spilled.findings() == plain.findings()
+
+
+def test_a_full_disk_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[object] = []
+
+    def full(self: Scratch, parts: object) -> None:
+        tried.append(parts)
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr(Scratch, "_mapped", full)
+    scratch, values = Scratch(least=8), np.arange(10)
+    assert all(scratch.column(values) is values for _ in range(3))
+    assert len(tried) == 1

@@ -17,6 +17,7 @@ from stageprof.attach import warning
 from stageprof.cli import main
 from stageprof.commands import COMMANDS
 from stageprof.commands.attach import Duration
+from stageprof_collectors.storage import frame
 
 Capture = pytest.CaptureFixture[str]
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -142,8 +143,8 @@ def test_newer_recording_names_both_versions(
     _newer(tmp_path / "new.stageprof", recorded.read_bytes())
     main(["show", str(tmp_path / "new.stageprof")])
     err = capsys.readouterr().err
-    assert "99.1" in err
-    assert "1.1" in err
+    assert f"99.{frame.MINOR}" in err
+    assert f"{frame.MAJOR}.{frame.MINOR}" in err
 
 
 @pytest.mark.parametrize(

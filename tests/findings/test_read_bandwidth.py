@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import dask
+import numpy as np
 import pytest
 from dask import delayed
 
@@ -100,16 +101,20 @@ def test_the_code_gives_the_workers_threads(monkeypatch: pytest.MonkeyPatch) -> 
 # -- on local schedulers ---------------------------------------------------------------------------
 
 
-def fetched(number: int, *, wait: float = 0.02, nbytes: int = 2_000) -> bytes:
-    """A record from a store that answers after a while."""
+def fetched(number: int, *, wait: float = 0.02, nbytes: int = 2_000, spin: int = 0) -> bytes:
+    """A record from a store that answers after a while, parsed in so many steps."""
     time.sleep(wait)
+    for _ in range(spin):
+        number = number * 3 % 7
     return bytes(nbytes)
 
 
-def locally(folder: Path, scheduler: str, **how: float) -> Recording:
-    with stageprof.profile(folder / "reads.stageprof", gil=False) as prof:
+def locally(
+    folder: Path, scheduler: str, threads: int = 2, *, gil: bool = False, **how: Any
+) -> Recording:
+    with stageprof.profile(folder / "reads.stageprof", gil=gil) as prof:
         records = [delayed(fetched)(number, **how) for number in range(40)]
-        delayed(len)(records).compute(scheduler=scheduler, num_workers=2)
+        delayed(len)(records).compute(scheduler=scheduler, num_workers=threads)
     return prof.recording
 
 
@@ -117,13 +122,15 @@ def locally(folder: Path, scheduler: str, **how: float) -> Recording:
 def test_small_reads_on_a_local_scheduler_want_more_threads(
     scheduler: str, now: int, tmp_path: Path
 ) -> None:
-    found = one(RULE, locally(tmp_path, scheduler))
+    recording = locally(tmp_path, scheduler)
+    found, runs = one(RULE, recording), recording.timeline.runs
 
     assert found.headline.startswith("40 reads of `fetched`")
     assert found.evidence["median_bytes"] == 2_000
     assert f"here it gets {now} at a time" in found.fix.text
     # Sixteen at a time are three rounds instead of twenty or forty.
-    assert found.saving_s[1] == pytest.approx((40 / now - 3) * 0.02, rel=0.25)
+    each_s = float(np.mean((runs["stop"] - runs["start"])[:40])) / 1e9
+    assert found.saving_s[1] == pytest.approx((40 / now - 3) * each_s, rel=0.25)
 
 
 def test_the_code_for_a_local_scheduler_uses_more_threads(tmp_path: Path) -> None:
@@ -137,7 +144,7 @@ def test_the_code_for_a_local_scheduler_uses_more_threads(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("how", [{"nbytes": 2_000_000}, {"wait": 0.0}])
 def test_large_or_quick_reads_on_a_local_scheduler_are_no_finding(
-    how: dict[str, float], tmp_path: Path
+    how: dict[str, Any], tmp_path: Path
 ) -> None:
     assert asked(RULE, locally(tmp_path, "threads", **how)) == []
 
@@ -150,16 +157,43 @@ def test_small_reads_of_processes_want_more_threads(tmp_path: Path) -> None:
     assert found.evidence["median_bytes"] == pytest.approx(2_000, rel=0.1)  # pickled
 
 
-def test_weighing_what_reads_bring_takes_a_hundredth_of_what_they_wait(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Where it takes longer some results are not weighed: here 30 ms each, of reads of 100 ms."""
-    clock, rows = itertools.count(0, 30_000_000), list[Any]()
-    monkeypatch.setattr(local, "now_ns", lambda: next(clock))
+def brought(monkeypatch: pytest.MonkeyPatch, weigh_ns: int) -> list[int]:
+    """What is told of 100 results, each of a read of 100 ms and weighed in so many ns."""
+    clock, rows = itertools.count(0, weigh_ns), list[Any]()
+    monkeypatch.setattr(local, "thread_ns", lambda: next(clock))
     monkeypatch.setattr(local, "weigh", len)
     emit: Any = SimpleNamespace(row=lambda _, row: rows.append(row))
     loop = local._Loop(emit, Future)
     for number in range(100):
         loop._brought(number, ("key", (b"read", None), False), 100_000_000, 0)
-    assert 0.01 <= len(rows) * 30 / (100 * 100) <= 0.014
-    assert {nbytes for *_, nbytes in rows} == {4}
+    return [nbytes for *_, nbytes in rows]
+
+
+def test_weighing_what_reads_bring_takes_a_hundredth_of_what_they_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where it takes longer some results are not weighed, which is told of them."""
+    assert brought(monkeypatch, 1_000_000) == [4] * 100
+    slowly = brought(monkeypatch, 30_000_000)
+    assert len(slowly) == 100
+    assert set(slowly) == {4, -1}
+    assert 0.01 <= slowly.count(4) * 30 / (100 * 100) <= 0.014
+
+
+def test_reads_that_were_not_weighed_count_as_well(tmp_path: Path) -> None:
+    """The size of some stands for all."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "WEIGHING", 0.0)
+        found = one(RULE, locally(tmp_path, "threads"))
+    assert found.evidence["reads"] == 40
+    assert found.evidence["median_bytes"] == 2_000
+
+
+@pytest.mark.parametrize("gil", [False, True])
+def test_waiting_for_the_gil_is_no_reading(gil: bool, tmp_path: Path) -> None:
+    """Threads that compute in Python get little of a processor each."""
+    recording = locally(tmp_path, "threads", 20, gil=gil, wait=0.0, spin=1_000_000)
+    runs = recording.timeline.runs
+    share = runs["cpu"].sum() / (runs["stop"] - runs["start"]).sum()
+    assert share < RULE.limits["cpu"].default, "they did not wait for one another"
+    assert not asked(RULE, recording)

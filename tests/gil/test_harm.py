@@ -246,7 +246,7 @@ def test_64_threads_are_watched() -> None:
     tasks = recording.tasks()
     assert tasks["thread"].nunique() == 64
     assert tasks["gil_hold_s"].sum() == pytest.approx(64 * 0.05, rel=0.2)
-    assert tasks["gil_wait_s"].sum() > 10 * tasks["gil_hold_s"].sum()
+    assert tasks["gil_wait_s"].sum() > 5 * tasks["gil_hold_s"].sum()
 
 
 @needs_spy

@@ -62,3 +62,13 @@ def test_ctrl_c_within_a_probe_is_the_users_and_leaves_nothing(when: str) -> Non
         process.join("client", Ring(), mine)()
     assert process.installed() == []
     assert [probe.there for probe in mine] == [0, 0, 0]
+
+
+def test_an_error_that_cannot_say_what_it_is_harms_nobody() -> None:
+    class Mute(Exception):
+        def __repr__(self) -> str:
+            raise ValueError
+
+    mine = probes(Mute, "install")
+    process.join("client", Ring(), mine)()
+    assert process.failed.pop("test_process.broken") == "Mute"

@@ -14,6 +14,7 @@ from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import count, seconds, share, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.apart import concurrency
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.tables.lines import Lines
@@ -21,6 +22,7 @@ from stageprof_collectors.tables.tasks import layer_of
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
+    from stageprof_collectors.account.timeline import Columns
     from stageprof_collectors.recording import Recording
 
 Rows = NDArray[np.int64]
@@ -34,6 +36,8 @@ READS: Final = re.compile(
 #: Threads of a worker that the fix asks for at most: more requests at a time than this are refused
 #: or queued by many stores.
 THREADS: Final = 16
+#: Of a process's time: so much is computed where its threads wait for one another.
+FULL: Final = 0.8
 _COMPUTE: Final = frozenset({STEP["compute"]})
 
 _TEXT: Final = (
@@ -80,51 +84,85 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         return
     prefixes = recording.prefixes.astype(str)
     for prefix in filter(READS.search, np.unique(prefixes[waiting]).tolist()):
-        rows = np.flatnonzero(_leaves(recording) & (prefixes == prefix))
-        if len(rows) >= limits["reads"] and _small_and_idle(recording, rows, limits):
-            yield from _found(recording, prefix, rows, limits)
+        mine, local = _leaves(recording) & (prefixes == prefix), runs["run"] >= LOCAL
+        for rows in (np.flatnonzero(mine & ~local), np.flatnonzero(mine & local)):
+            if len(rows) >= limits["reads"] and _small_and_idle(recording, rows, limits):
+                yield from _found(recording, prefix, rows, limits)
 
 
 def _leaves(recording: Recording) -> NDArray[np.bool_]:
-    """Runs that needed no other run, were seen by their worker, and tell how much they brought."""
+    """Runs that needed no other run, and of which it is known whether they waited."""
     runs, needs = recording.timeline.runs, recording.timeline.depends
     leaves: NDArray[np.bool_] = (np.diff(needs.first) == 0) & (runs["seen"] == 1)
-    leaves &= _brought(recording) >= 0
-    return leaves
+    rows, _ = _told(recording)
+    waited = np.isin(np.arange(len(leaves)), rows)
+    return leaves & (waited | (runs["run"] < LOCAL))
 
 
-def _brought(recording: Recording) -> Rows:
-    """Bytes of each run's result; -1 for those of local schedulers that did not wait."""
-    runs, told = recording.timeline.runs, recording.store.table("result")
-    brought = np.where(runs["run"] < LOCAL, runs["nbytes"], -1)
+def _told(recording: Recording) -> tuple[Rows, Rows]:
+    """Runs of local schedulers that waited, and the bytes that they brought; -1 if not weighed."""
+    told = recording.store.table("result")
     rows = recording.timeline.runs_of(told["run"], told["place"])
-    brought[rows[rows >= 0]] = told["nbytes"][rows >= 0]
+    return rows[rows >= 0], told["nbytes"][rows >= 0]
+
+
+def _brought(recording: Recording) -> NDArray[np.float64]:
+    """Bytes of each run's result; not a number where that is not known."""
+    runs = recording.timeline.runs
+    brought = np.where(runs["run"] < LOCAL, runs["nbytes"].astype(float), np.nan)
+    rows, nbytes = _told(recording)
+    brought[rows] = np.where(nbytes < 0, np.nan, nbytes)
     return brought
+
+
+def _busy(recording: Recording) -> NDArray[np.float64]:
+    """Of each run's time the part that it computed, or waited for the GIL to compute."""
+    runs = recording.timeline.runs
+    busy = runs["cpu"] / np.maximum(runs["stop"] - runs["start"], 1)
+    waited = recording.timeline.gil.shares
+    found: NDArray[np.float64] = np.clip(busy + (_full(runs) if waited is None else waited), 0, 1)
+    return found
+
+
+def _full(runs: Columns) -> NDArray[np.float64]:
+    """1 for runs of processes whose tasks computed nearly all the time: others wait for those."""
+    full = np.zeros(len(runs["run"]))
+    for place in np.unique(runs["wplace"]).tolist():
+        mine = np.flatnonzero(runs["wplace"] == place)
+        whole = int(runs["stop"][mine].max() - runs["start"][mine].min())
+        full[mine] = runs["cpu"][mine].sum() >= FULL * max(1, whole)
+    return full
 
 
 def _waiting(recording: Recording, limits: Limits) -> NDArray[np.bool_]:
     runs = recording.timeline.runs
-    length = runs["stop"] - runs["start"]
-    idle = runs["cpu"] < limits["cpu"] * length
-    long = length > limits["least_s"] * 1e9
-    return _leaves(recording) & idle & long
+    long = runs["stop"] - runs["start"] > limits["least_s"] * 1e9
+    return _leaves(recording) & (_busy(recording) < limits["cpu"]) & long
 
 
 def _small_and_idle(recording: Recording, rows: Rows, limits: Limits) -> bool:
-    runs = recording.timeline.runs
-    length = (runs["stop"] - runs["start"])[rows]
-    busy = float(runs["cpu"][rows].sum() / max(1, int(length.sum())))
+    brought = _brought(recording)[rows]
+    if np.isnan(brought).all():
+        return False
     rate = _rate(recording, rows)
     if limits["expected_bytes_per_s"] and rate < limits["expected_bytes_per_s"] / 2:
         return True
-    return bool(busy < limits["cpu"] and np.median(_brought(recording)[rows]) < limits["bytes"])
+    busy = float(np.average(_busy(recording)[rows], weights=_length(recording, rows)))
+    return bool(busy < limits["cpu"] and np.nanmedian(brought) < limits["bytes"])
+
+
+def _length(recording: Recording, rows: Rows) -> NDArray[np.float64]:
+    """Seconds of runs; never none at all."""
+    runs = recording.timeline.runs
+    length: NDArray[np.float64] = np.maximum(runs["stop"] - runs["start"], 1)[rows] / 1e9
+    return length
 
 
 def _rate(recording: Recording, rows: Rows) -> float:
     """Bytes that a thread of a worker brings in a second."""
-    runs = recording.timeline.runs
-    length = float((runs["stop"] - runs["start"])[rows].sum()) / 1e9
-    return float(_brought(recording)[rows].sum()) / max(length, 1e-9)
+    brought = _brought(recording)[rows]
+    known = ~np.isnan(brought)
+    return float(brought[known].sum()) / float(_length(recording, rows)[known].sum())
 
 
 def _found(recording: Recording, prefix: str, rows: Rows, limits: Limits) -> Iterator[Finding]:
@@ -132,12 +170,12 @@ def _found(recording: Recording, prefix: str, rows: Rows, limits: Limits) -> Ite
     if cost < limits["share"] * recording.wall:
         return
     runs, readers = recording.timeline.runs, _readers(recording, rows)
-    length = (runs["stop"] - runs["start"])[rows] / 1e9
+    length = _length(recording, rows)
     if readers.each >= THREADS:
         return
     threads = int(min(THREADS, max(2 * readers.each, -(-len(rows) // readers.workers))))
     saved = _saving(recording, readers, threads, cost)
-    median, rate = float(np.median(_brought(recording)[rows])), _rate(recording, rows)
+    median, rate = float(np.nanmedian(_brought(recording)[rows])), _rate(recording, rows)
     busy = float(runs["cpu"][rows].sum() / 1e9 / max(float(length.sum()), 1e-9))
     key = recording.store.keys(runs["key"][rows[:1]])[0]
     line = Lines(recording.store).of(layer_of(key))
@@ -170,7 +208,8 @@ def _readers(recording: Recording, rows: Rows) -> Readers:
     """Those of runs, all on a cluster or all on a local scheduler."""
     runs = recording.timeline.runs
     if runs["run"][rows[0]] >= LOCAL:
-        return Readers(1, len(np.unique(runs["thread"][rows])), local=True)
+        at_once = concurrency(runs["start"][rows], runs["stop"][rows])
+        return Readers(1, round(float(at_once.max())), local=True)
     workers = recording.workers()
     each = max(1, int(workers["threads"].max())) if len(workers) else 1
     return Readers(max(1, len(workers)), each)
@@ -184,8 +223,9 @@ def _saving(
     A replay has that thread as it was.
     """
     saved = recording.replay.saving(Change(threads=threads))
-    alone = readers.local and readers.each == 1
-    return (0.0, cost * (1 - 1 / threads)) if alone and not saved[1] else saved
+    if not readers.local or readers.each > 1:
+        return saved
+    return 0.0, min(saved[1] or cost, cost * (1 - 1 / threads))
 
 
 def _fix(readers: Readers, threads: int, cpu: str, each: str) -> Fix:

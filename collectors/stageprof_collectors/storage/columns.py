@@ -95,7 +95,7 @@ def _encode(s: Shipment, tables: dict[str, list[Any]]) -> bytes:
 def _narrow_table(table: str, part: Part, *, coarse: bool) -> dict[str, Column]:
     others, rough = RELATIVE.get(table, {}), COARSE.get(table, frozenset()) if coarse else ()
     wide = {
-        field: _in_units(np.frombuffer(data, "<i8"), UNIT if field in rough else 0)
+        field: _in_units(np.frombuffer(data, "<i8"), UNIT if field in rough else 0, field == "cpu")
         for field, (code, _, data) in part.columns.items()
         if code == "q"
     }
@@ -113,11 +113,15 @@ class _Wide(NamedTuple):
     shift: int
 
 
-def _in_units(values: Ints, shift: int) -> _Wide:
-    """Downwards, so that what came before still does; what is unknown, -1, stays what it is."""
+def _in_units(values: Ints, shift: int, length: bool) -> _Wide:  # noqa: FBT001
+    """Instants downwards, so that what came before still does; a length to the nearest.
+
+    What is unknown, -1, stays what it is.
+    """
     if not shift or int(values.min()) < 0:
         return _Wide(values, 0)
-    return _Wide(values & -(1 << shift), shift)
+    half = (1 << shift) // 2 if length and int(values.max()) < 2**62 else 0
+    return _Wide((values + half) & -(1 << shift), shift)
 
 
 def _narrow_column(column: _Wide, other: str, reference: _Wide | None) -> Column:

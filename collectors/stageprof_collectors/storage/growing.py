@@ -39,7 +39,8 @@ class Growing:
     def taken(self) -> dict[str, Values]:
         """The arrays, just as long as they must be; nothing is to be added any more."""
         self._stretch(self.rows)
-        return self._columns
+        taken, self._columns = self._columns, {}
+        return taken
 
     def _stretch(self, room: int) -> None:
         for values in self._columns.values():

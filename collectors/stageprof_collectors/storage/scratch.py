@@ -39,6 +39,7 @@ class Scratch:
         try:
             mapped = self._mapped([values.view(np.uint8).data])
         except OSError:
+            self._least = math.inf  # the disk is full: what follows stays in memory
             return values
         kept: A = np.frombuffer(mapped, values.dtype).reshape(values.shape)  # type: ignore[assignment]
         return kept

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
@@ -92,8 +93,9 @@ class _Loop:
         self._run_of: dict[Any, int] = {}
         #: id of the bytes of a result that came back -> its key, until it is loaded
         self._results: dict[int, Any] = {}
-        #: ns that runs waited, and that weighing their results took
+        #: ns that runs waited, and that weighing their results took; one thread weighs at a time
         self._waited = self._weighed = 0
+        self._scales = threading.Lock()
         executor = getattr(submit, "__self__", None)
         #: whether what is submitted runs in this process for certain
         self._threads = isinstance(executor, (ThreadPoolExecutor, *INLINE))
@@ -143,17 +145,26 @@ class _Loop:
             self._brought(run, result, time[1] - time[0], time[2])
 
     def _brought(self, run: int, result: Any, ns: int, cpu: int) -> None:
-        """Say what a run that waited brought; its result is as the scheduler's loop gets it."""
+        """Say what a run that waited brought; its result is as the scheduler's loop gets it.
+
+        -1 stands for what there was no time to weigh.
+        """
         _, info, failed = result
         if failed or ns < LONG_NS or cpu >= WAITED * ns:
             return
         self._waited += ns
-        if type(info) is bytes:
-            self._row_of((RESULT, run, len(info)))
-        elif self._weighed <= WEIGHING * self._waited:
-            begun = now_ns()
-            self._row_of((RESULT, run, weigh(info[0])))
-            self._weighed += now_ns() - begun
+        nbytes = len(info) if type(info) is bytes else self._weight(info[0])
+        self._row_of((RESULT, run, nbytes))
+
+    def _weight(self, result: Any) -> int:
+        if self._weighed > WEIGHING * self._waited or not self._scales.acquire(blocking=False):
+            return -1
+        begun = thread_ns()
+        try:
+            return weigh(result)
+        finally:
+            self._weighed += thread_ns() - begun
+            self._scales.release()
 
     def _submit_elsewhere(self, batch: Any, tasks: list[Any]) -> Future[Any]:
         # What may run in another process gets the scheduler's own dumps and loads, not ours.

@@ -85,8 +85,9 @@ def _statm() -> int:
 
 def install(emit: Emit) -> Undo:
     """Measure the process around some runs from now on."""
+    where = place("worker.run")  # which may be missing: the meter keeps a file open
     meter = Meter()
-    undo = observe(*place("worker.run"), functools.partial(_run, emit, meter))
+    undo = observe(*where, functools.partial(_run, emit, meter))
     return together([meter.close, undo])
 
 
