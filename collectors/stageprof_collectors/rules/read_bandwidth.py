@@ -22,7 +22,6 @@ from stageprof_collectors.tables.tasks import layer_of
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
-    from stageprof_collectors.account.timeline import Columns
     from stageprof_collectors.recording import Recording
 
 Rows = NDArray[np.int64]
@@ -76,14 +75,14 @@ class Readers(NamedTuple):
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for each prefix that reads."""
-    runs = recording.timeline.runs
-    if not len(runs["run"]):
+    runs, reading = recording.timeline.runs, set(filter(READS.search, recording.layered.prefixes))
+    if not reading:
         return
     waiting = _waiting(recording, limits)
     if int(waiting.sum()) < limits["reads"]:
         return
     prefixes = recording.prefixes.astype(str)
-    for prefix in filter(READS.search, np.unique(prefixes[waiting]).tolist()):
+    for prefix in sorted(reading.intersection(prefixes[waiting].tolist())):
         mine, local = _leaves(recording) & (prefixes == prefix), runs["run"] >= LOCAL
         for rows in (np.flatnonzero(mine & ~local), np.flatnonzero(mine & local)):
             if len(rows) >= limits["reads"] and _small_and_idle(recording, rows, limits):
@@ -120,15 +119,17 @@ def _busy(recording: Recording) -> NDArray[np.float64]:
     runs = recording.timeline.runs
     busy = runs["cpu"] / np.maximum(runs["stop"] - runs["start"], 1)
     waited = recording.timeline.gil.shares
-    found: NDArray[np.float64] = np.clip(busy + (_full(runs) if waited is None else waited), 0, 1)
+    waited = _full(recording) if waited is None else waited
+    found: NDArray[np.float64] = np.clip(busy + waited, 0, 1)
     return found
 
 
-def _full(runs: Columns) -> NDArray[np.float64]:
+def _full(recording: Recording) -> NDArray[np.float64]:
     """1 for runs of processes whose tasks computed nearly all the time: others wait for those."""
+    runs, of_place = recording.timeline.runs, recording.timeline.at
     full = np.zeros(len(runs["run"]))
-    for place in np.unique(runs["wplace"]).tolist():
-        mine = np.flatnonzero(runs["wplace"] == place)
+    for place in of_place.numbers:
+        mine = of_place.of(place)
         whole = int(runs["stop"][mine].max() - runs["start"][mine].min())
         full[mine] = runs["cpu"][mine].sum() >= FULL * max(1, whole)
     return full
