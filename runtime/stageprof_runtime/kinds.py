@@ -115,8 +115,16 @@ def attributes(value: object) -> dict[str, Any]:
                     found.setdefault(name, member.__get__(value, cls))
                 except AttributeError:  # never set
                     continue
-    try:
-        own = object.__getattribute__(value, "__dict__")
-    except (AttributeError, TypeError):
-        return found
+    own = _own(value, cls)
     return found | own if type(own) is dict else found
+
+
+def _own(value: object, cls: type) -> object:
+    """The `__dict__` of a value, unless its class has something else of that name: it may run."""
+    for base in type.__dict__["__mro__"].__get__(cls):
+        member = base.__dict__.get("__dict__")
+        if type(member) is types.GetSetDescriptorType:
+            return member.__get__(value, cls)
+        if member is not None:
+            break
+    return None

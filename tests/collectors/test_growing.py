@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -69,3 +71,23 @@ def test_a_table_is_asked_for_again_and_again_while_it_grows(
             assert finish.since(10 * n)["run"].tolist() == list(range(10 * n, 10 * n + 10))
     assert [values.tolist() for values in seen] == [list(range(90 * n)) for n in range(1, 5)]
     assert finish.arrays(Scratch())["run"].tolist() == list(range(400))
+
+
+def test_threads_that_ask_at_once_get_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "_PENDING_ROWS", 500)
+    monkeypatch.setattr(growing, "ROOM", 600)
+    for _ in range(20):
+        finish = Table("finish", Words())
+        for n in range(90):
+            rows = [(FINISH, 10 * n + i, 0, 0, 0, "") for i in range(10)]
+            finish.add(decode(pack(HERE, n, 0, rows)).parts["finish"], 0, (0, 1), 0)
+        together = threading.Barrier(4)
+
+        def ask(finish: Table = finish, together: threading.Barrier = together) -> list[int]:
+            together.wait()
+            found: list[int] = finish.arrays(Scratch())["run"].tolist()
+            return found
+
+        with ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(ask) for _ in range(4)]
+        assert all(future.result() == list(range(900)) for future in asked)

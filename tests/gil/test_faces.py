@@ -23,12 +23,13 @@ from stageprof.recording import Recording
 from stageprof.renderers import document, markdown, notebook, terminal
 from stageprof_collectors import recording as collected
 from stageprof_collectors.findings.innocence import gil_verdict
+from stageprof_collectors.profiles import whereabouts
 from stageprof_collectors.profiles.holders import EVERY_NS, spans, watched
-from stageprof_collectors.profiles.whereabouts import MOST, OTHERS
+from stageprof_collectors.profiles.whereabouts import LEAST, MOST, OTHERS
 from stageprof_collectors.storage.columns import Values
 from stageprof_collectors.storage.store import Store
 from stageprof_collectors.summary import Summary, summarize
-from stageprof_runtime.event import FLAME, HOLD, NODE, SAMPLE, STOOD
+from stageprof_runtime.event import FLAME, HOLD, MARK, NODE, SAMPLE, STOOD
 from stageprof_runtime.stage import STEP
 from stageprof_ui.columns.holds import holds
 from stageprof_ui.columns.timeline import boxes
@@ -222,14 +223,18 @@ def test_a_line_seen_in_one_kind_of_task_is_none_of_the_next() -> None:
     assert frame["hold_s"].sum() == pytest.approx(1.2)
 
 
-def outside(lines: int = 2) -> Observed:
-    """The user's thread held it for a second, and was seen at so many lines, more and more."""
+def outside(lines: int = 2, each: float = 400) -> Observed:
+    """The user's thread held it for a second, and was seen at so many lines, more and more.
+
+    At the first of them for `each` ms, at the next twice as long, and so on.
+    """
     made = working()
     rows = made._rows[CLIENT]
     rows.append((HOLD, ns(0), ns(1000), LANE, 0))
     for i in range(lines):
         rows.append((NODE, i, -1, f"f{i}", "/u/etl.py", 10 + i))
-        rows.append((FLAME, ns(1000), STEP["build"], "", "python", i, 1, ns(1 + i) - ns(0)))
+        looked = ns(each * (1 + i)) - ns(0)
+        rows.append((FLAME, ns(1000), STEP["build"], "", "python", i, LEAST, looked))
     rows.append((FLAME, ns(1000), STEP["build"], "", "library", 0, 1, ns(500) - ns(0)))
     return made
 
@@ -240,6 +245,21 @@ def test_what_the_users_thread_held_outside_tasks_has_its_lines_from_the_looks()
     assert mine["line"].to_dict() == {"f0": 10, "f1": 11}
     assert mine["hold_s"].to_dict() == pytest.approx({"f0": 1 / 3, "f1": 2 / 3})
     assert set(mine["place"]) == {"client"}
+
+
+def test_a_line_held_it_for_no_longer_than_it_was_seen() -> None:
+    """The rest has no line."""
+    frame = outside(each=10).recording(2000).gil()
+    mine = frame[frame["place"] == "client"].set_index("function")
+    assert mine["hold_s"].to_dict() == pytest.approx({"f0": 0.01, "f1": 0.02, "": 0.97})
+    assert mine["source"].to_dict() == {"f0": "looks", "f1": "looks", "": ""}
+
+
+def test_few_looks_outside_tasks_name_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whereabouts, "LEAST", 3 * LEAST)
+    frame = outside().recording(2000).gil()
+    assert not (frame["source"] == "looks").any()
+    assert frame.loc[frame["place"] == "client", "hold_s"].sum() == pytest.approx(1)
 
 
 def test_lines_without_end_are_one_row_and_no_second_is_lost() -> None:
@@ -372,3 +392,10 @@ def test_each_process_has_counters(trace: list[dict[str, Any]]) -> None:
     for name, value in (("gil.contention", 0.9), ("gil.waiting", 0.6)):
         found = [e for e in trace if e["ph"] == "C" and e["name"] == name]
         assert [e["args"]["value"] for e in found] == [value] * 4
+
+
+@pytest.mark.parametrize("label", ["abc", "9" * 5_000, "", "²"])
+def test_no_label_of_a_loop_makes_it_raise(label: str) -> None:
+    made = working()
+    made._rows[CLIENT].append((MARK, ns(1), "loop thread", label))
+    assert isinstance(made.recording(2000).timeline.gil.loops, dict)

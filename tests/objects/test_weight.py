@@ -71,3 +71,17 @@ def test_arrays_of_the_users_own_are_not_asked() -> None:
     asked.clear()
     assert weigh(frame) >= 8_000
     assert asked == []
+
+
+def test_a_dict_that_is_made_when_asked_for_is_not_asked_for() -> None:
+    """As a lazy proxy has it."""
+    asked: list[object] = []
+
+    class Proxy:
+        @property
+        def __dict__(self) -> dict[str, object]:  # type: ignore[override]
+            asked.append(self)
+            return {}
+
+    assert weigh(Proxy()) > 0
+    assert asked == []

@@ -26,8 +26,10 @@ WARM: Final = 1
 MOST: Final = 60
 #: What levels off has less than this part of its mean growth left in the second half.
 STEADY: Final = 0.5
-#: A kind of task explains a leak if what its runs leave behind is this part of it at least.
+#: A kind of task explains a leak if what its runs leave behind is this part of it at least, and so
+#: many times it at most: what leaves more has most of it given back later.
 EXPLAINS: Final = 0.5
+EXCEEDS: Final = 2.0
 
 
 class Leak(NamedTuple):
@@ -55,6 +57,11 @@ class Leaver(NamedTuple):
     each: float
     #: how many there were on workers that leak
     runs: int
+
+    @property
+    def left(self) -> float:
+        """Bytes that all of them left behind."""
+        return self.each * self.runs
 
 
 def leaks(recording: Recording, chance: float, least: float) -> list[Leak]:
@@ -118,6 +125,6 @@ def leaver(recording: Recording, grown: Sequence[Leak]) -> Leaver | None:
         for prefix in dict.fromkeys(known.tolist())
         if (known == prefix).sum() >= LEAST
     ]
-    most = max(found, key=lambda one: one.each * one.runs, default=None)
-    enough = EXPLAINS * sum(leak.grown for leak in grown)
-    return most if most is not None and most.each * most.runs >= enough else None
+    whole = sum(leak.grown for leak in grown)
+    explain = [one for one in found if EXPLAINS * whole <= one.left <= EXCEEDS * whole]
+    return max(explain, key=lambda one: one.left, default=None)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stageprof_collectors.tables.fact import rows_of
+from stageprof_collectors.text import number
 
 if TYPE_CHECKING:
     from stageprof_collectors.account.timeline import Columns, Timeline
@@ -96,8 +97,8 @@ class Gil:
         """What each stretch of a thread's time had."""
         out = Seconds(*(np.zeros(len(start)) for _ in range(3)))
         process = np.where(places >= 0, self.process[np.maximum(places, 0)], -1)
-        for (number, thread), had in self.threads.items():
-            mine = np.flatnonzero((process == number) & (threads == thread))
+        for (which, thread), had in self.threads.items():
+            mine = np.flatnonzero((process == which) & (threads == thread))
             if len(mine):
                 for column, total in zip(out, had, strict=True):
                     column[mine] = total.between(start[mine], stop[mine])
@@ -108,7 +109,7 @@ class Gil:
         """Place -> when its event loop waited for the GIL, from and to, ns."""
         found: dict[int, list[tuple[int, int]]] = {}
         for _, place, label in self._timeline.marks("loop thread"):
-            spans = self.waits(place, int(label or 0))
+            spans = self.waits(place, number(label))
             if spans is not None:
                 found[place] = spans
         return found
@@ -223,9 +224,9 @@ class Names:
     def __init__(self, recording: Recording) -> None:
         timeline, process = recording.timeline, recording.timeline.gil.process.tolist()
         parts = defaultdict[int, dict[str, None]](dict)
-        for number, part in zip(process, recording.store.places, strict=False):
-            parts[number][_called(recording, part.role, part.name)] = None
-        self._process = {number: " and ".join(names) for number, names in parts.items()}
+        for which, part in zip(process, recording.store.places, strict=False):
+            parts[which][_called(recording, part.role, part.name)] = None
+        self._process = {which: " and ".join(names) for which, names in parts.items()}
         marks = [(process[p], label.partition(" ")) for _, p, label in timeline.marks("thread")]
         self._thread = {(number, ident): name for number, (ident, _, name) in marks}
         for _, place_, label in timeline.marks("loop thread"):

@@ -2,7 +2,8 @@
 
 py-spy says where a holder stood while others waited. What it did not see is shared out by what the
 looks from within the process saw of bytecode: of tasks by their prefix, of the region's thread and
-of schedulers' loops by their stacks.
+of schedulers' loops by their stacks. Outside tasks looks are few, and come where the interpreter
+lets a thread be looked at: there a line gets no more than the time for which it was seen.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ _WHOSE: Final = ["place", "thread", "prefix"]
 #: Lines of one thread outside tasks; those at which it was seen less are one row.
 MOST: Final = 20
 OTHERS: Final = "(others)"
+#: Looks at bytecode of a thread outside tasks from which on its lines are told.
+LEAST: Final = 20
+#: Less of a row is what sums of floats are off by.
+_ROUND: Final = 1e-9
 #: No file has more lines; a recording may claim any number.
 _LINES: Final = 2**31 - 1
 
@@ -45,16 +50,26 @@ def by_line(recording: Recording, frame: pd.DataFrame) -> pd.DataFrame:
     outside = np.asarray(keys.isin(pd.MultiIndex.from_frame(other[_WHOSE])))
     parts = [
         seen.join(spied, on="label"),
-        _shared_out(unseen[outside], other, _WHOSE),
-        _shared_out(unseen[~outside], _in_tasks(recording), ["prefix"]),
+        _shared_out(_as_seen(unseen[outside], other)),
+        _shared_out(unseen[~outside].merge(_in_tasks(recording), on=["prefix"], how="left")),
     ]
     both = pd.concat([part for part in parts if len(part)], ignore_index=True)
     return both.astype({"line": int})
 
 
-def _shared_out(frame: pd.DataFrame, shares: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+def _as_seen(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
+    """Rows of no line with the shares of lines, none of more than was seen; the rest has none."""
+    rows = frame.assign(row=np.arange(len(frame)))
+    looked = rows.merge(shares, on=_WHOSE)
+    held = looked["hold_s"].where(looked["hold_s"] > 0, np.inf)
+    looked["share"] = np.minimum(looked["share"], looked["seconds"] / held)
+    told = looked.groupby("row")["share"].sum()
+    rest = rows.assign(share=1 - rows["row"].map(told).fillna(0.0))
+    return pd.concat([looked, rest[rest["share"] > _ROUND]]).drop(columns=["row", "seconds"])
+
+
+def _shared_out(looked: pd.DataFrame) -> pd.DataFrame:
     """Rows of no line, each divided among the lines that are known of it."""
-    looked = frame.merge(shares, on=by, how="left")
     looked = looked.fillna({"file": "", "line": 0, "function": "", "source": "", "share": 1.0})
     looked[SUMS] = looked[SUMS].mul(looked["share"], axis=0)
     return looked
@@ -73,21 +88,27 @@ def _outside_tasks(recording: Recording) -> pd.DataFrame:
         for at, seconds in _seen_at(recording, place_).items():
             total[whose][at] += seconds
     rows = [
-        (*whose, "", part / sum(lines.values()), at.file, _sound(at.line), at.name, LOOKS)
+        (*whose, "", part / sum(lines.values()), part, at.file, _sound(at.line), at.name, LOOKS)
         for whose, lines in total.items()
         for at, part in lines.items()
     ]
-    frame = pd.DataFrame(rows, columns=[*_WHOSE, "share", *_WHERE])
-    return frame.astype(dict.fromkeys(_WHOSE, object) | {"share": float, "line": float})
+    frame = pd.DataFrame(rows, columns=[*_WHOSE, "share", "seconds", *_WHERE])
+    numbers: dict[str, type] = dict.fromkeys(("share", "seconds", "line"), float)
+    return frame.astype(numbers | dict.fromkeys(_WHOSE, object))
 
 
 def _seen_at(recording: Recording, place_: int) -> dict[Frame, float]:
-    """Seconds for which a place was seen to run bytecode that is no task's, by function."""
+    """Seconds for which a place was seen to run bytecode that is no task's, by function.
+
+    Nothing where it was seen too seldom.
+    """
     table, strings = recording.looked, recording.store.strings
     here = np.flatnonzero(table["place"] == place_)
     no_task = [row for row in here.tolist() if not strings[table["name"][row]]]
     found = flame_of(recording, np.array(no_task, np.int64))
     seconds, frames = found.own[PYTHON_SHARE], found.nodes.frames
+    if found.looks[seconds > 0].sum() < LEAST:
+        return {}
     lines = _zeros()
     for node in np.flatnonzero(seconds).tolist():
         lines[frames[node]] += float(seconds[node])

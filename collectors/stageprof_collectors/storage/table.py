@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from copy import copy
 from typing import Final
 
@@ -39,6 +40,8 @@ class Table:
         self._chunks: list[dict[str, Values]] = []
         #: what follows the chunks, of a table that is large
         self._growing: Growing | None = None
+        #: two may ask for the columns at once, and the first one has them made
+        self._lock = threading.Lock()
 
     def add(self, part: Part, place: int, span: tuple[int, int], first_key: int) -> None:
         """Append the rows of one batch.
@@ -49,28 +52,31 @@ class Table:
             span: where the batch's strings are, as `Words.add` returned it.
             first_key: index of the first key of this table in this batch.
         """
-        self._parts.append(part)
-        self._notes.append((place, *span, first_key))
-        self.rows += part.rows
-        self._pending += part.rows
-        if self._pending >= _PENDING_ROWS or len(self._parts) >= _PENDING_PARTS:
-            self._widen()
+        with self._lock:
+            self._parts.append(part)
+            self._notes.append((place, *span, first_key))
+            self.rows += part.rows
+            self._pending += part.rows
+            if self._pending >= _PENDING_ROWS or len(self._parts) >= _PENDING_PARTS:
+                self._widen()
 
     def arrays(self, scratch: Scratch) -> dict[str, Values]:
         """Every column, and `place`; read-only, and the same objects until rows are added."""
-        self._settle()
-        if not self._chunks:
-            self._chunks = [self._empty()]
-        if len(self._chunks) > 1:
-            self._chunks = [self._joined(scratch)]
-        whole = self._chunks[0]
-        for field in whole:
-            whole[field] = scratch.column(whole[field])
-        return whole
+        with self._lock:
+            self._settle()
+            if not self._chunks:
+                self._chunks = [self._empty()]
+            if len(self._chunks) > 1:
+                self._chunks = [self._joined(scratch)]
+            whole = self._chunks[0]
+            for field in whole:
+                whole[field] = scratch.column(whole[field])
+            return whole
 
     def since(self, row: int) -> dict[str, Values]:
         """The columns from a row on; what it takes does not grow with the rows before."""
-        self._settle()
+        with self._lock:
+            self._settle()
         new, first = [self._empty()], self.rows
         for chunk in reversed(self._chunks):
             if first <= row:
@@ -83,10 +89,12 @@ class Table:
 
     def copy(self, words: Words) -> Table:
         """The same rows in a table of its own; the arrays are shared, for nobody writes to them."""
-        self._settle()
-        other = copy(self)
-        other._words, other._chunks = words, self._chunks.copy()
+        with self._lock:
+            self._settle()
+            other = copy(self)
+            other._words, other._chunks = words, self._chunks.copy()
         other._parts, other._notes = [], []
+        other._lock = threading.Lock()
         return other
 
     def _settle(self) -> None:
