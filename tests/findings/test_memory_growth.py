@@ -78,7 +78,7 @@ def test_the_tasks_that_leave_it_are_named() -> None:
 
 
 @pytest.mark.parametrize("left", [0, 5, -20, 80])
-def test_tasks_that_leave_much_less_or_more_than_workers_grow_by_are_not_blamed(left: float) -> None:
+def test_tasks_that_leave_much_less_or_more_than_it_grows_are_not_blamed(left: float) -> None:
     (found,) = ask(repeated(leaking, left=left))
     assert found.where.prefix == ""
     assert "left_by" not in found.evidence
