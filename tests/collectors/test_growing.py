@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -91,3 +92,13 @@ def test_threads_that_ask_at_once_get_the_same_rows(monkeypatch: pytest.MonkeyPa
         with ThreadPoolExecutor(4) as pool:
             asked = [pool.submit(ask) for _ in range(4)]
         assert all(future.result() == list(range(900)) for future in asked)
+
+
+def test_a_pickled_table_has_its_rows_and_takes_more() -> None:
+    """A recording goes along with a function that closes over it."""
+    finish = Table("finish", Words())
+    for n in range(2):
+        rows = [(FINISH, n, 0, 0, 0, "")]
+        finish.add(decode(pack(HERE, n, 0, rows)).parts["finish"], 0, (0, 1), 0)
+        finish = pickle.loads(pickle.dumps(finish))
+    assert finish.arrays(Scratch())["run"].tolist() == [0, 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -150,3 +151,20 @@ class nannied:  # noqa: N801 (used like a function)
     def __exit__(self, *_: object) -> None:
         self._client.close()
         self._cluster.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the process has no such file")
+def test_a_file_of_the_users_is_not_taken_for_ours(tmp_path: Path) -> None:
+    """A task may close all open files; the next one that it opens has the number of ours."""
+    meter = Meter()
+    number = meter._file
+    os.close(number)
+    with (tmp_path / "theirs").open("w+b", buffering=0) as theirs:
+        if theirs.fileno() != number:
+            os.dup2(theirs.fileno(), number)
+        theirs.write(b"1 2 3")
+        assert meter.bytes() > 1_000_000
+        meter.close()
+        assert os.pread(number, 5, 0) == b"1 2 3"
+        if theirs.fileno() != number:
+            os.close(number)

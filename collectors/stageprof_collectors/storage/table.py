@@ -41,7 +41,7 @@ class Table:
         #: what follows the chunks, of a table that is large
         self._growing: Growing | None = None
         #: two may ask for the columns at once, and the first one has them made
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def add(self, part: Part, place: int, span: tuple[int, int], first_key: int) -> None:
         """Append the rows of one batch.
@@ -93,9 +93,18 @@ class Table:
             self._settle()
             other = copy(self)
             other._words, other._chunks = words, self._chunks.copy()
-        other._parts, other._notes = [], []
-        other._lock = threading.Lock()
+            other._parts, other._notes = [], []
         return other
+
+    def __getstate__(self) -> dict[str, object]:
+        """A recording may be pickled with a function that closes over it; its lock may not."""
+        with self._lock:
+            self._settle()
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        self._lock = threading.RLock()
 
     def _settle(self) -> None:
         """Let all rows be in chunks."""

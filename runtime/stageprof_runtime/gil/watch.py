@@ -156,7 +156,9 @@ class Watch:
             if spy.refused != spy.told:
                 spy.told = spy.refused
                 out.text({spy.refusal: spy.told})
-        if self._tasks and states.waiting >= WORTH * states.looks:
+        # A message that came early came for what was seen last, which says nothing of the rest.
+        whole = self._now - self._told >= EVERY_NS
+        if self._tasks and whole and states.waiting >= WORTH * states.looks:
             self._spy.start()
         idle = states.held <= HARDLY * states.looks
         self._rare = states.waiting <= HARDLY * states.looks

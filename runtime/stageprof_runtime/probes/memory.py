@@ -38,6 +38,7 @@ class Meter:
     def __init__(self, clock: Callable[[], int] = now_ns) -> None:
         self._clock = clock
         self._file = _statm()
+        self._same = _which(self._file)
         #: when the process may be measured again
         self.due = 0
         self._told = 0
@@ -61,15 +62,24 @@ class Meter:
 
     def bytes(self) -> int:
         """Bytes of the process."""
-        if self._file < 0:
+        if self._file < 0 or _which(self._file) != self._same:
             return int(psutil.Process().memory_info().rss)
         return int(os.pread(self._file, 64, 0).split()[1]) * mmap.PAGESIZE
 
     def close(self) -> None:
         """Measure no more."""
         file, self._file = self._file, -1
-        if file >= 0:
+        if file >= 0 and _which(file) == self._same:
             os.close(file)
+
+
+def _which(file: int) -> tuple[int, int] | None:
+    """What tells an open file from others: a task may close all files, and open its own."""
+    try:
+        found = os.fstat(file)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _statm() -> int:
