@@ -12,10 +12,8 @@ from bisect import bisect_left
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-import pandas as pd
-
 from stageprof_collectors.account.block import Block, Blocks
+from stageprof_collectors.account.earlier import Earlier
 from stageprof_collectors.account.graph import Graph
 from stageprof_collectors.account.hop import Hop, Hops
 from stageprof_collectors.account.intervals import clip, paint
@@ -45,6 +43,7 @@ class Walk:
         self._lanes = lanes
         self._hops = Hops(timeline, lanes)
         self._blocks = Blocks(timeline)
+        self._earlier = Earlier(timeline)
         self._runs = timeline.runs
 
     @property
@@ -125,7 +124,7 @@ class Walk:
         while True:
             begun = max(start, min(now, self._at("start", run)))
             now = self._compute(out, run, begun, now, depth)
-            other = int(self._before[run])
+            other = self._earlier.of(run)
             if now <= start or other < 0 or self._at("stop", other) <= self._queued(run):
                 return now, run
             back = max(start, min(now, self._at("stop", other)))
@@ -139,20 +138,6 @@ class Walk:
         processes scheduler sends six tasks at once), those of the batch before it go first.
         """
         return self._at("assigned" if self._at("run", run) >= LOCAL else "ready", run)
-
-    @cached_property
-    def _before(self) -> Ints:
-        """For each run the one before it on the same thread, or -1."""
-        runs = self._runs
-        before = np.full(len(runs["run"]), -1, np.int64)
-        order = _by_thread(runs)
-        a, b = order[:-1], order[1:]
-        same = (runs["seen"][a] == 1) & (runs["seen"][b] == 1) & (runs["thread"][a] != 0)
-        for name in ("wplace", "thread"):
-            same &= runs[name][a] == runs[name][b]
-        same &= runs["stop"][a] <= runs["start"][b]
-        before[b[same]] = a[same]
-        return before
 
     def _compute(self, out: list[Step], run: int, start: int, now: int, depth: int) -> int:
         """A task's function: what its thread did, and what it waited for if it used a client."""
@@ -276,12 +261,3 @@ def lanes(runs: Columns) -> Ints:
     """A number for the thread of each run; threads of different places differ in it."""
     number: Ints = runs["thread"] ^ (runs["wplace"] << 48)
     return number
-
-
-def _by_thread(runs: Columns) -> Ints:
-    """The runs thread by thread, in the order in which they started; sorts by radix."""
-    lane = pd.factorize(lanes(runs))[0]
-    order = np.argsort(runs["start"], kind="stable")
-    small = lane[order].astype(np.uint16 if lane.max(initial=0) < 2**16 else np.int64)
-    found: Ints = order[np.argsort(small, kind="stable")]
-    return found
