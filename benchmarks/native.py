@@ -36,7 +36,7 @@ from stageprof_runtime.gil.unwinding import RATE
 
 #: Tasks of one run; two seconds on one processor in 2024.
 TASKS = 30
-RATES = (10, 50, 100)
+RATES = (20, 50)
 
 Way = Callable[[Client], AbstractContextManager[None]]
 

@@ -11,10 +11,13 @@ from math import ceil
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+import pandas as pd
 
+from stageprof_collectors.account.path import lanes
 from stageprof_collectors.findings.standing import Standing, left_of, without
 from stageprof_collectors.replay.change import Change
 from stageprof_collectors.replay.relief import run_windows
+from stageprof_collectors.storage.rows import Rows
 from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:
@@ -100,9 +103,9 @@ def _taking_over(recording: Recording, between: Change, loops: Standing, part: f
     runs, gil = recording.timeline.runs, recording.timeline.gil
     windows = run_windows(recording, runs)
     left = {name: np.ones(len(runs["run"])) for name in _HANDS}
-    threads = zip(runs["wplace"].tolist(), runs["thread"].tolist(), strict=True)
-    for place, thread in dict.fromkeys(threads):
-        mine = np.flatnonzero((runs["wplace"] == place) & (runs["thread"] == thread))
+    rows = Rows(pd.factorize(lanes(runs))[0])
+    for mine in map(rows.of, rows.numbers):
+        place, thread = (int(runs[name][mine[0]]) for name in ("wplace", "thread"))
         spans = [*loops.get(place, ()), *(gil.waits(place, thread) or ())]
         for name in _HANDS:
             start, stop = windows[name]

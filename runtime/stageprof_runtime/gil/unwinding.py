@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
 #: Looks each second; what they cost is in docs/profiles.md.
-RATE: Final = 20
+RATE: Final = 10
 #: Seconds of one run of py-spy: to begin costs it about as much as to look for some seconds, and
 #: what it saw comes only when it ends.
 SPELL_S: Final = 30
