@@ -33,7 +33,7 @@ NAME = "numbered"
 #: Seconds between two bursts of an emitter.
 BURST_S = 0.02
 #: Tables of sums, which are made when a ring is emptied, not put into it.
-SUMMED = ("sum", "share", "stack", "node", "flame")
+SUMMED = ("sum", "share", "stack", "node", "flame", "cpu")
 
 #: In a worker: rows that its ring was given since `watch`, and numbers that were emitted.
 _given: itertools.count[int] = itertools.count()

@@ -9,7 +9,8 @@ The same rules serve the critical path and the busy seconds:
 * construction belongs to the line that called Dask, an optimization of expressions to the line
   that made the expression being rewritten, and so to the layers that the line made;
 * what is done to a graph as a whole is shared over its layers (see `graph_parts`);
-* the scheduler's transitions belong to the tasks assigned and finished meanwhile;
+* the scheduler's transitions belong to the tasks assigned and finished meanwhile; while it takes in
+  a graph to all of its tasks, and where it lets tasks go to each task alike;
 * modules imported belong to what imported them.
 """
 
@@ -187,7 +188,8 @@ class Blame:
                 self._graph(tally, piece, part)
 
     def _transition(self, tally: Tally, piece: Piece) -> None:
-        rows = self._moved(piece.start, piece.stop)
+        taking = self.graphs.taking(piece.place, piece.start)
+        rows = {} if taking else self._moved(piece.start, piece.stop)
         if rows:
             tally.share(piece.ns, rows)
         elif piece.run >= 0:

@@ -28,6 +28,9 @@ _COMPUTE: Final = STEP["compute"]
 _SERVING: Final = STEP["data.dump"]
 _ALL: Final = slice(None)
 _FETCHING: Final = (STEP["data.transfer"], STEP["connect"])
+_TRANSITION: Final = STEP["transition"]
+#: Rounds of transitions for a task to be assigned, or to end, at most; the rest let tasks go.
+_ROUNDS: Final = 2
 #: Which instant of a run says that a short span of a step may have been for it.
 _WHEN: Final = {
     STEP["transition"]: "assigned",
@@ -171,7 +174,33 @@ def _sums(tallies: Tallies, timeline: Timeline, blame: Blame) -> None:
         for place in told.numbers:
             at, worker = told.of(place), timeline.store.places[place].role == "worker"
             runs = timeline.at.of(place) if worker else _ALL
-            _spread(tallies[step], step, ends[at], totals[at], timeline, blame, runs)
+            own = totals[at]
+            if step == _TRANSITION:
+                gone = _let_go(ends[at], own, sums["count"][rows][at], timeline)
+                tallies[step].share(float(gone.sum()), _each(blame.groups.of_run))
+                own = own - gone
+            _spread(tallies[step], step, ends[at], own, timeline, blame, runs)
+
+
+def _let_go(ends: Ints, totals: Ints, counts: Ints, timeline: Timeline) -> Ints:
+    """Of each sum of transitions what is for tasks whose results nobody wants any more.
+
+    They are let go when a program ends, or drops a collection, whatever runs meanwhile.
+    """
+    moves = np.zeros(len(ends) + 1, np.int64)
+    for name in ("assigned", "finished"):
+        when = timeline.runs[name]
+        window = np.searchsorted(ends, when[when > 0], side="left")
+        moves += np.bincount(window, minlength=len(ends) + 1)
+    beyond = np.maximum(counts - _ROUNDS * moves[:-1], 0)
+    gone: Ints = np.rint(totals * (beyond / np.maximum(counts, 1))).astype(np.int64)
+    return gone
+
+
+def _each(rows: Ints) -> Parts:
+    """Every task as much as any other."""
+    counts = np.bincount(rows)
+    return {int(row): float(counts[row]) for row in np.flatnonzero(counts)}
 
 
 def _spread(

@@ -71,6 +71,11 @@ class GraphParts:
     def _anywhere(self) -> tuple[Ints, Ints]:
         return _by_place((0, graph.arrived) for graph in self._graphs).get(0, (_NONE, _NONE))
 
+    def taking(self, place: int, t: int) -> bool:
+        """Whether a scheduler was taking in a graph at an instant."""
+        graph = self._latest(place, t)
+        return graph >= 0 and t < self._graphs[graph].taken
+
     def taken(self, graph: int) -> int:
         """When a scheduler took a graph; 0 if there is none."""
         return self._graphs[graph].arrived if graph >= 0 else 0
