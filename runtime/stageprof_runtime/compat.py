@@ -94,6 +94,7 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "local.state": ("dask.local", "", "start_state_from_dask"),
     "processes.cull": ("dask.multiprocessing", "", "cull"),
     "processes.fuse": ("dask.multiprocessing", "", "fuse"),
+    "traceback.shorten": ("dask.utils", "shorten_traceback", "shorten"),
     # CPython: called by the import statement for modules that are not in sys.modules
     "python.import": ("importlib._bootstrap", "", "_find_and_load"),
 }

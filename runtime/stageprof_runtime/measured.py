@@ -43,6 +43,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "shares.install_optimizers": ("whose lowlevel is",),
     "spill.install": ("spill.write", "spill.read"),
     "stacks.install": ("lines of tasks",),
+    "tracebacks.install": ("tracebacks without our frames",),
     "training.install": ("training",),
     "unused.install": ("unused data",),
     "waiting.Arrivals": ("when results arrive",),

@@ -44,6 +44,7 @@ from stageprof_runtime.probes import (
     serialization,
     shares,
     stacks,
+    tracebacks,
     training,
     unused,
     waiting,
@@ -74,6 +75,7 @@ PROBES = [
     clients.install,
     objects.install,
     garbage.install,
+    tracebacks.install,
 ]
 #: Seconds that joining a cluster may take before the run goes on without it.
 PATIENCE_S = 15.0

@@ -46,6 +46,7 @@ from stageprof_runtime.probes import (
     shares,
     spill,
     stacks,
+    tracebacks,
     waiting,
 )
 from stageprof_runtime.process import EMIT
@@ -69,6 +70,7 @@ PROBES = [
     waiting.install,
     memory.install,
     garbage.install,
+    tracebacks.install,
 ]
 
 #: Batches that may wait to be sent; with more, rows stay in the ring, which is bounded.
