@@ -29,13 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import dask
-import dask.array as da
-import dask.dataframe as dd
-import numpy as np
-import pandas as pd
 import psutil
-from dask._task_spec import List, Task
-from dask.delayed import Delayed
 from dask.diagnostics import Profiler
 from distributed import Client, LocalCluster, get_client, performance_report
 from pyinstrument import Profiler as Pyinstrument
@@ -44,51 +38,10 @@ sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
 
 import stageprof
 from benchmarks.page import machine, write
+from benchmarks.workloads import make_frame, no_ops, sample, short_array
 
 #: At most so many times as long, recorded.
-TARGETS = {"array": 1.01, "dataframe": 1.01, "no-op tasks": 1.02}
-
-
-# -- workloads ----------------------------------------------------------------------------------
-
-#: Computations one after another in one recording: what is recorded is some seconds, or beginning
-#: and ending a recording would be all that is measured.
-REPEATED = 3
-
-
-def array() -> None:
-    """An array reduction with a rechunk: a few hundred tasks of some ms."""
-    for seed in range(REPEATED):
-        x = da.random.default_rng(seed).random((12000, 12000), chunks=(600, 12000))
-        y = x.rechunk((12000, 600))
-        ((y - y.mean(axis=0)) ** 2).sum().compute()
-
-
-def make_frame(rows: int = 8_000_000) -> Callable[[], None]:
-    """A groupby and a merge of a DataFrame in memory."""
-    rng = np.random.default_rng(2)
-    pdf = pd.DataFrame({"k": rng.integers(0, 1000, rows), "v": rng.random(rows)})
-    small = pd.DataFrame({"k": np.arange(1000), "w": rng.random(1000)})
-
-    def dataframe() -> None:
-        for _ in range(REPEATED):
-            ddf = dd.from_pandas(pdf, npartitions=48)
-            merged = ddf.merge(small, on="k")
-            merged.assign(z=merged.v * merged.w).groupby("k").z.agg(["mean", "std"]).compute()
-
-    return dataframe
-
-
-def nothing(x: int) -> int:
-    """A task that does nothing."""
-    return x
-
-
-def no_ops(tasks: int = 6_000) -> None:
-    """6,000 tasks that do nothing, and one that waits for all: all cost is Dask's own."""
-    graph: dict[Any, Task] = {("x", i): Task(("x", i), nothing, i) for i in range(tasks)}
-    graph["end",] = Task(("end",), max, List(*(task.ref() for task in graph.values())))
-    assert Delayed(("end",), graph).compute() == tasks - 1
+TARGETS = {"rechunk": 1.01, "etl": 1.01, "no-op tasks": 1.02}
 
 
 # -- tools --------------------------------------------------------------------------------------
@@ -234,11 +187,13 @@ def threaded(folder: Path, _: Hooks) -> Iterator[dict[str, Any]]:
 
 #: Workloads by name: what makes it, and where it runs.
 WORKS: dict[str, tuple[Callable[[], Callable[[], None]], Any]] = {
-    "array": (lambda: array, clustered),
-    "dataframe": (make_frame, clustered),
+    "rechunk": (lambda: sample("rechunk"), clustered),
+    "etl": (lambda: sample("etl"), clustered),
     "no-op tasks": (lambda: no_ops, clustered),
-    "array, threads": (lambda: array, threaded),
-    "dataframe, threads": (make_frame, threaded),
+    "short array": (lambda: short_array, clustered),
+    "short dataframe": (make_frame, clustered),
+    "short array, threads": (lambda: short_array, threaded),
+    "short dataframe, threads": (make_frame, threaded),
     "no-op tasks, threads": (lambda: no_ops, threaded),
 }
 
@@ -246,9 +201,10 @@ WORKS: dict[str, tuple[Callable[[], Callable[[], None]], Any]] = {
 def measured(name: str, rounds: int, folder: Path, tools: list[str], hooks: Hooks) -> Bench:
     """A workload under some tools, interleaved by round."""
     make, where = WORKS[name]
+    work = make()  # before the workers start: they import from where we do
     with where(folder, hooks) as known:
         given = {t: tool for t, tool in known.items() if not tools or t in (BARE, *tools)}
-        bench = Bench(name, make(), given)
+        bench = Bench(name, work, given)
         bench.work()  # warm: first-use imports are not what is compared
         for i in range(rounds):
             bench.round()
@@ -284,7 +240,7 @@ def table(rounds: dict[str, list[list[Run]]]) -> Iterator[str]:
     yield "| workload | rounds | bare, s | tool | wall | 95 % | target | CPU | 95 % |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for name in (name for name in WORKS if name in rounds):
-        bench = Bench(name, array, {}, rounds[name])
+        bench = Bench(name, short_array, {}, rounds[name])
         tools = dict.fromkeys(run.tool for runs in bench.rounds for run in runs[1::2])
         for tool in tools:
             wall, cpu = bench.ratios(tool)

@@ -44,8 +44,9 @@ from distributed.deploy.subprocess import SubprocessCluster
 sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
 
 import stageprof
-from benchmarks.overhead import cpu_s, nothing
+from benchmarks.overhead import cpu_s
 from benchmarks.page import machine
+from benchmarks.workloads import nothing
 
 WALL_TARGET: Final = 1.02
 BYTES_TARGET: Final = 100

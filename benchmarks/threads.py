@@ -1,6 +1,6 @@
 """Whose processor time recording takes: every thread of client, scheduler and workers.
 
-Run ``python benchmarks/threads.py [--workload dataframe] [--rounds 6]``; Linux only. The same
+Run ``python benchmarks/threads.py [--workload etl] [--rounds 6]``; Linux only. The same
 computation runs bare and recorded in turn on one warm cluster of `overhead.py`. Each process reads
 the clock of each of its threads before and after, as the kernel keeps it in nanoseconds. What a
 process used beside the threads that are there at both ends was used by threads that came and went:
@@ -67,8 +67,9 @@ def everywhere(client: Client) -> Spent:
 def rounds(workload: str, n: int, folder: Path) -> Iterator[tuple[Spent, Spent]]:
     """What a bare run took, and a recorded one, as often as asked."""
     make, where = WORKS[workload]
+    work = make()  # before the workers start: they import from where we do
     with where(folder, {}):
-        work, client = make(), get_client()
+        client = get_client()
 
         def run(*, recorded: bool) -> Spent:
             settle()
@@ -110,7 +111,7 @@ def main() -> None:
     """Run, and print."""
     options = argparse.ArgumentParser(description=__doc__)
     clustered = [name for name in WORKS if "threads" not in name]
-    options.add_argument("--workload", default="dataframe", choices=clustered)
+    options.add_argument("--workload", default="etl", choices=clustered)
     options.add_argument("--rounds", type=int, default=6)
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
