@@ -1,4 +1,4 @@
-"""What is run bare and recorded: two programs of `samples/` at full size, and tasks that do nothing.
+"""What is run bare and recorded: programs of `samples/` at full size, and tasks that do nothing.
 
 The short ones take some seconds in memory and are there for what a recording costs in the worst
 case: beginning and ending it, and tasks of some ms, weigh more in them.

@@ -1,4 +1,4 @@
-"""A thread of ours that looks at other threads' stacks, some 20 times a second, then 10.
+"""A thread of ours that looks at other threads' stacks, some 20 times a second, then 10, then 5.
 
 Where there has been nothing to look at for a while it sleeps until there is: to wake costs a
 process more than to look.
@@ -19,7 +19,8 @@ from stageprof_runtime.patch import wrapped
 #: Seconds between two looks, on average. Fifty looks say of a share of one half that it is between
 #: 0.36 and 0.64, and 2.5 s of tasks is the least that anybody waits for.
 PERIOD_S: Final = 0.05
-#: After so many, and 5 s, half as often: from then on they tell what changes.
+#: After so many, and 5 s, half as often, and after as many more, and 15 s, half of that: from then
+#: on they tell what changes.
 OFTEN: Final = 100
 #: Looks follow one another in steps of these times the period, or they would beat with tasks that
 #: take as long as it.
@@ -96,7 +97,7 @@ class Looker:
 
     def _period(self) -> float:
         step = STEPS[self._looks % len(STEPS)]
-        return PERIOD_S * step * (1 if self._looks <= OFTEN else 2)
+        return PERIOD_S * step * (1 << min((self._looks - 1) // OFTEN, 2))
 
     def _idle(self) -> bool:
         return self._empty >= EMPTY and not self._there()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Any, Final
 
 from stageprof_runtime import process
@@ -18,6 +17,7 @@ from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import client_handlers, scheduler_id
 from stageprof_runtime.event import MARK
 from stageprof_runtime.guard import Watches, attempt, hook
+from stageprof_runtime.inbox import Sink
 from stageprof_runtime.patch import Undo
 from stageprof_runtime.pings import Pings
 from stageprof_runtime.probes import waiting
@@ -30,8 +30,6 @@ LEAVE_S: Final = 60.0
 #: Looks a second whether batches that were sent have come; without one for so long, none comes.
 _LOOKS: Final = 200
 _STILL_S: Final = 10
-
-Sink = Callable[[bytes], None]
 
 
 class Membership:

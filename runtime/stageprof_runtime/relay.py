@@ -1,7 +1,8 @@
 """What passes the scheduler on its way between the workers and the owner of a session.
 
-Batches are passed on unopened. A stalled owner would fill the scheduler's memory: then everybody
-is told, by way of the clock that they ask, to keep theirs.
+Batches are passed on unopened; where the owner is in this process they are handed to it (see
+`inbox`). A stalled owner would fill the scheduler's memory: then everybody is told, by way of the
+clock that they ask, to keep theirs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import forgettable, unwritten, waiting_in
 from stageprof_runtime.guard import Watches, hook, quietly
+from stageprof_runtime.inbox import sinks
 
 #: Seconds that the drain of one worker may take before it counts as lost.
 DRAIN_S = 5.0
@@ -90,6 +92,8 @@ class Relay:
 
     def send(self, batch: bytes) -> None:
         """Send a batch to the owner, from any thread."""
+        if self._handed(batch):
+            return
         self._outbox.append(batch)
         self._scheduler.loop.add_callback(self.send_all)
 
@@ -101,11 +105,20 @@ class Relay:
     @hook
     def send_now(self, batch: bytes) -> None:
         """Send one now, on the loop's thread."""
+        if self._handed(batch):
+            return
         comm = self._mine()
         if comm is None or comm.closed() or self.over:  # gone, or it has what it waited for
             return
         comm.send({"op": f"{self._session}-batch", "batch": batch})
         self.passed += 1
+
+    def _handed(self, batch: bytes) -> bool:
+        """Whether the owner is in this process, and has it now."""
+        sink = sinks.get(self._session)
+        if sink is not None and not self.over:
+            sink(batch)
+        return sink is not None
 
     def _mine(self) -> Any:
         """The owner's stream; None if it is gone, or the owner has come back with another."""
@@ -115,7 +128,7 @@ class Relay:
     def ready(self) -> bool:
         """Whether the owner takes what is sent to it."""
         comm = self._mine()
-        if comm is None:
+        if comm is None or self._session in sinks:
             return True
         most = max(BACKLOG, len(self._scheduler.workers))
         return waiting_in(comm, f"{self._session}-batch") < most and unwritten(comm) < UNTAKEN

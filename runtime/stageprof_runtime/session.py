@@ -26,7 +26,8 @@ from stageprof_runtime.compat import client_loop
 from stageprof_runtime.context import lane
 from stageprof_runtime.event import MARK, SAMPLE, Place
 from stageprof_runtime.guard import Watches, attempt, hook, quietly
-from stageprof_runtime.membership import LEAVE_S, Membership, Sink
+from stageprof_runtime.inbox import Sink, sinks
+from stageprof_runtime.membership import LEAVE_S, Membership
 from stageprof_runtime.patch import Undo
 from stageprof_runtime.probes import (
     clients,
@@ -191,6 +192,7 @@ class Session:
         self._leave = process.join("client", self.ring, probes, self.name)
         self.watches |= {stacks.NAME: looker.watch(stacks.NAME)} | gil.watches()
         clients.followers.append(self)
+        sinks[self.name] = self._sink
         self._shipper.watches = self.watches
         self._shipper.counts = local.counts
         self._shipper.cost["objects"] = objects.cost
@@ -214,6 +216,7 @@ class Session:
     def _uninstall(self) -> None:
         if self in clients.followers:
             clients.followers.remove(self)
+        sinks.pop(self.name, None)
         attempt(self.watches["stop"], self._tell_loops)
         try:
             if self._watching["native"]:

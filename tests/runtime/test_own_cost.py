@@ -14,7 +14,7 @@ from clusters import soon
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.context import waiting
 from stageprof_runtime.event import SAMPLE, Place
-from stageprof_runtime.looker import EMPTY, PERIOD_S, STEPS, Looker, watch
+from stageprof_runtime.looker import EMPTY, OFTEN, PERIOD_S, STEPS, Looker, watch
 from stageprof_runtime.nap import Nap
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.sampler import Sampler
@@ -188,6 +188,18 @@ def test_first_looks_come_at_any_part_of_a_period_and_stand_for_a_whole_one() ->
         parts.append(pause / period)
     quarters = [sum(q / 4 <= part < (q + 1) / 4 for part in parts) for q in range(4)]
     assert min(quarters) >= 8
+
+
+def test_looks_become_half_as_frequent_twice() -> None:
+    looker = Looker("long", lambda *_: True)
+    periods = []
+    for first in (1, 1 + OFTEN, 1 + 2 * OFTEN, 1 + 3 * OFTEN, 1 + 100 * OFTEN):
+        lengths = []
+        for looks in range(first, first + len(STEPS)):
+            looker._looks = looks
+            lengths.append(looker._period())
+        periods.append(round(sum(lengths) / len(lengths) / PERIOD_S))
+    assert periods == [1, 2, 4, 4, 4]
 
 
 def test_where_few_rows_come_a_place_wakes_once_in_half_a_second() -> None:

@@ -1,9 +1,15 @@
-"""The relay sends to the stream that it began with, and to no other of the same client."""
+"""The relay sends to the stream that it began with, and to no other of the same client.
+
+An owner in the same process has its batches handed to it.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from stageprof_runtime import inbox
 from stageprof_runtime.guard import Watches
 from stageprof_runtime.relay import Relay
 
@@ -37,3 +43,29 @@ def test_a_client_that_came_back_is_sent_nothing_of_before() -> None:
     assert second.sent == []
     assert relay.passed == 1
     assert relay.ready()
+
+
+def test_an_owner_in_the_same_process_has_it_at_once_and_no_message_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken: list[bytes] = []
+    monkeypatch.setitem(inbox.sinks, "session", taken.append)
+    comm = Comm()
+    relay = Relay(Scheduler(comm), "session", "Client-1", Watches("scheduler"))
+    relay.send(b"from a thread")
+    relay.send_now(b"on the loop")
+    assert taken == [b"from a thread", b"on the loop"]
+    assert (comm.sent, relay.passed, relay.ready()) == ([], 0, True)
+
+
+def test_an_owner_that_has_all_it_waited_for_is_handed_nothing_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken: list[bytes] = []
+    monkeypatch.setitem(inbox.sinks, "session", taken.append)
+    comm = Comm()
+    relay = Relay(Scheduler(comm), "session", "Client-1", Watches("scheduler"))
+    relay.over = True
+    relay.send(b"late")
+    relay.send_now(b"later")
+    assert (taken, comm.sent) == ([], [])

@@ -2,13 +2,13 @@
 
 It runs by itself, with the modules that it is made of as its input (see `program`), and imports the
 standard library only. About `rate` times a second (a quarter of it while no thread waits, an eighth
-while the GIL is free; after five seconds half of these) it reads from the other's memory which
-thread has the GIL, and from the kernel which threads wait within the GIL's own lock. It stops
-nobody and takes no lock of the other's. Both have the same monotonic clock. What it saw leaves by
-standard output (see `messages`); on standard input come lines ``thread-id identifier wanted`` of
-the threads to look at, and `TASKS` once two threads run tasks. From then on py-spy says where the
-holders are while threads wait. Where C frames are wanted `NATIVE` comes while tasks run: then
-another py-spy looks at those, which does stop the process.
+while the GIL is free; after three seconds half of these, and so on: see `LONG_NS`) it reads from
+the other's memory which thread has the GIL, and from the kernel which threads wait within the GIL's
+own lock. It stops nobody and takes no lock of the other's. Both have the same monotonic clock. What
+it saw leaves by standard output (see `messages`); on standard input come lines ``thread-id
+identifier wanted`` of the threads to look at, and `TASKS` once two threads run tasks. From then on
+py-spy says where the holders are while threads wait. Where C frames are wanted `NATIVE` comes while
+tasks run: then another py-spy looks at those, which does stop the process.
 
 It ends when it is told so, its input does or its parent has gone, and py-spy ends with it.
 """
@@ -47,8 +47,11 @@ SELDOM, LESS, FIRST = 8, 4, 2
 HARDLY: Final = 0.05
 #: So many threads seen to wait by looks that are rarer make them frequent at once.
 STARTLED: Final = 2
-#: A watch that has looked for so long (ns) knows the shares well, and looks half as often.
-LONG_NS: Final = 5_000_000_000
+#: Each time that it has looked for three times as long (ns) it looks half as often: the shares are
+#: known well by then, and beside tasks that fill the processors each look delays one.
+LONG_NS: Final = (3_000_000_000, 9_000_000_000, 27_000_000_000)
+#: No look is further than this (ns) from the one before, on average.
+SELDOMMEST_NS: Final = 160_000_000
 #: Nanoseconds between two messages.
 EVERY_NS: Final = 500_000_000
 #: So many threads that wait, on average over half a second, are worth py-spy's cost: more than a
@@ -163,7 +166,8 @@ class Watch:
         idle = states.held <= HARDLY * states.looks
         self._rare = states.waiting <= HARDLY * states.looks
         of = SELDOM if idle else LESS if self._rare else 1
-        self._period = self._often * of * (2 if self._now - self._began > LONG_NS else 1)
+        of <<= sum(self._now - self._began > long for long in LONG_NS)
+        self._period = min(self._often * of, SELDOMMEST_NS)
         states.rows, states.looks, states.held, states.waiting = [], 0, 0, 0
         self._told = self._now
         out.flush()

@@ -1,0 +1,63 @@
+"""How often the watch looks: often where threads wait, more seldom the longer it has looked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from stageprof_runtime.gil import watch as looking
+from stageprof_runtime.gil.messages import Out
+from stageprof_runtime.gil.watch import LESS, SELDOM, SELDOMMEST_NS
+
+RATE, SECOND = 100, 1_000_000_000
+OFTEN = SECOND // RATE
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A watch that has nobody to tell, and whose looks are made up."""
+    nobody = os.open(os.devnull, os.O_WRONLY)
+    monkeypatch.setattr(looking, "Out", lambda _: Out(nobody))
+    target: Any = SimpleNamespace(pid=0)
+    spy: Any = SimpleNamespace(refused="", told="")
+    yield looking.Watch(target, spy, RATE)
+    os.close(nobody)
+
+
+def period(watch: Any, seconds: float, *, held: int, waiting: int) -> float:
+    """Its period after 100 looks in the half second that ends so long after it began."""
+    watch._told = watch._began + round((seconds - 0.5) * SECOND)
+    watch._now = watch._began + round(seconds * SECOND)
+    states = watch._states
+    states.looks, states.held, states.waiting = 100, held, waiting
+    watch.tell()
+    return float(watch._period / OFTEN)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "times"), [(0.5, 1), (2.9, 1), (3.5, 2), (8.9, 2), (9.5, 4), (26, 4), (28, 8)]
+)
+def test_where_threads_wait_it_looks_half_as_often_each_time_it_has_looked_thrice_as_long(
+    watch: Any, seconds: float, times: int
+) -> None:
+    assert period(watch, seconds, held=90, waiting=50) == times
+
+
+def test_where_none_waits_and_where_none_holds_it_looks_more_seldom(watch: Any) -> None:
+    assert period(watch, 1, held=90, waiting=0) == LESS
+    assert period(watch, 1, held=0, waiting=0) == SELDOM
+
+
+def test_no_look_is_so_far_from_the_one_before_that_nothing_is_known_between(watch: Any) -> None:
+    assert period(watch, 3600, held=0, waiting=0) * OFTEN == SELDOMMEST_NS
+
+
+def test_once_threads_wait_again_it_looks_more_often_however_long_it_has_looked(
+    watch: Any,
+) -> None:
+    quiet = period(watch, 20, held=90, waiting=0)
+    assert period(watch, 21, held=90, waiting=50) < quiet
