@@ -5,9 +5,10 @@ Run ``python benchmarks/overhead.py [--rounds 9] [--write benchmarks/RESULTS.md]
 Within a round every tool runs once, in a new order, on the same warm cluster, between bare runs,
 and the garbage collector runs before each.
 A figure is the median over rounds of a run's seconds divided by the mean of the two bare ones next
-to it, with a bootstrap interval of 95 %: of wall seconds, beginning and ending the recording
-included, and of CPU seconds of the client and all processes of the cluster, which other programs
-disturb less. Besides: microseconds a task in stageprof's own hooks, by the hooks' own clock.
+to it, with a bootstrap interval of 95 %: of wall seconds, in which the tool begins (what it does in
+the end, such as writing a report, is not in them), and of CPU seconds of the client and all
+processes of the cluster, which other programs disturb less. Besides: microseconds a task in
+stageprof's own hooks, by the hooks' own clock.
 """
 
 from __future__ import annotations
