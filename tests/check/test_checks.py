@@ -143,6 +143,13 @@ def test_pieces_that_are_large_already_are_not_too_many() -> None:
     assert ask("large-graph", plan(large, cluster=cluster())) == []
 
 
+def test_tiny_results_of_large_pieces_may_not_grow() -> None:
+    large = array(400 * GB, 4_000)
+    tiny = Layer("sum-2", "sum", 10_000, Collection.ARRAY, 500, 5_000_000, "a.py", 4)
+    assert len(ask("large-graph", plan(tiny, cluster=cluster()))) == 1
+    assert ask("large-graph", plan(large, tiny, cluster=cluster())) == []
+
+
 def test_without_a_recording_nothing_is_sure_to_be_saved_with_one_it_is() -> None:
     made = plan(array(GB, 10_000), cluster=cluster())
     [guessed] = ask("large-graph", made)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dask
+import dask.array as da
+import numpy as np
 import pytest
 from distributed import wait
 
 import clusters
+import stageprof
 from findings.asking import asked, one, run
 from findings.crews import Crewed, side_by_side
 from stageprof_collectors.findings.finding import Finding
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.rules.idle_workers import RULE
+from stageprof_collectors.rules.idle_workers import RULE, _passed_on, _there
+from stageprof_collectors.tables.crew import Crew
 
 
 def lonely(lengths: list[tuple[int, float]], workers: int = 2) -> Recording:
@@ -73,6 +78,74 @@ def test_tasks_that_stand_in_line_elsewhere_are_another_reason() -> None:
 
     assert found.evidence["why"] == "tasks in line on other workers"
     assert found.saving_s[1] == pytest.approx(0.4, abs=0.05)
+
+
+def uneven(mine: int, other: int) -> Recording:
+    """Two workers: tasks of 100 ms in line from the start, so many for each."""
+    made = Crewed(2)
+    graph = made.graph(0, 0, 0, wanted=mine + other)
+    for worker, number in enumerate((mine, other)):
+        for i in range(number):
+            start = 100.0 * i
+            key = f"work-{worker}{i}"
+            lead = (0, 0)
+            made.run(worker, start, start + 100, cause=-1 - graph, lead=lead, key=key, wanted=True)
+    made.wait_for(0, 100.0 * mine, f"work-0{mine - 1}")
+    return made.recording(100.0 * mine)
+
+
+def test_lines_elsewhere_matter_though_no_thread_is_idle_for_long() -> None:
+    """A tenth of the threads' time: the one line is 10 long, the other 7."""
+    found = one(RULE, uneven(10, 7))
+
+    assert found.evidence["threads_idle"] == 0
+    assert found.evidence["idle_beside_waiting_tasks_s"] == pytest.approx(0.2, abs=0.01)
+    assert found.cost_s == pytest.approx(0.1, abs=0.01)
+    assert found.saving_s[1] == pytest.approx(0.15, abs=0.05)
+    assert "Threads had" in found.headline
+
+
+def test_lines_of_almost_the_same_length_are_no_finding() -> None:
+    assert asked(RULE, uneven(10, 9)) == []
+
+
+def test_gaps_of_a_worker_with_a_line_of_its_own_are_not_for_want_of_tasks() -> None:
+    """Each rests for 50 ms between its tasks while the other's stand in line: that is overhead."""
+    made = Crewed(2)
+    graph = made.graph(0, 0, 0, wanted=16)
+    for worker in range(2):
+        for i in range(8):
+            start = 150.0 * i
+            key = f"work-{worker}{i}"
+            made.run(
+                worker, start, start + 100, cause=-1 - graph, lead=(0, 0), key=key, wanted=True
+            )
+    made.wait_for(0, 1150.0, "work-07")
+    assert asked(RULE, made.recording(1150)) == []
+
+
+@pytest.mark.cluster
+def test_pieces_that_p2p_passed_on_are_told_of_and_by_tasks_there_are_none() -> None:
+    """The printed code sets what it says, and no piece is placed twice with it."""
+    with clusters.separate():
+        with dask.config.set({"array.rechunk.method": "p2p"}), stageprof.profile() as prof:
+            rechunked()
+        passed = _passed_on(prof.recording, Crew(prof.recording))["rechunk_pieces_passed_on"]
+        assert 0 < passed <= 40
+        fix = _there({"rechunk_pieces_passed_on": passed})
+        assert f"here {passed}," in fix.text
+
+        with dask.config.set({}):
+            exec(fix.code, {})
+            with stageprof.profile() as prof:
+                rechunked()
+        assert _passed_on(prof.recording, Crew(prof.recording)) == {}
+
+
+def rechunked() -> None:
+    """P2P with more pieces than the scheduler hands out at once."""
+    x = da.ones((400, 400), chunks=(10, 400)).rechunk((400, 10))
+    x.map_blocks(np.sort).sum().compute()
 
 
 @pytest.mark.cluster

@@ -60,6 +60,14 @@ def test_few_large_inputs_do_not_hide_the_small_pieces_made_of_them() -> None:
     assert one(RULE, made.recording()).evidence["piece_bytes"] == NBYTES
 
 
+def test_what_is_left_of_a_reduction_may_not_grow_if_what_was_reduced_has_no_room_to() -> None:
+    """The tiny pieces are most of them, but they are tiny because large ones were reduced."""
+    made = Program()
+    made.tasks(pieces(200, "read"), work=1.0, type_="numpy.ndarray", nbytes=96_000_000)
+    made.tasks(pieces(600), work=1.0, type_="numpy.ndarray", nbytes=528)
+    assert not asked(RULE, made.recording())
+
+
 def test_printed_setting_makes_chunks_of_the_size() -> None:
     with dask.config.set({"array.chunk-size": "1MB"}):
         run(one(RULE, program()))

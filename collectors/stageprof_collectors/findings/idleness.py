@@ -172,9 +172,29 @@ class Idleness:
     @cached_property
     def misplaced_s(self) -> float:
         """Thread seconds idle while tasks stood in line for the threads of other workers."""
-        spare = np.minimum(self._threads - self._running, self._in_line)
+        spare = np.minimum(self._unwanted, self._in_line)
         some = (self._running > 0) & (spare > 0)
         return float((self._length * spare * some).sum()) / 1e9
+
+    @cached_property
+    def _unwanted(self) -> Ints:
+        """Threads for which no task was at work or in line at their own worker."""
+        if not len(self._edges):
+            return np.zeros(0, np.int64)
+        change = np.zeros(len(self._edges), np.int64)
+        stop = self._t.runs["stop"][self.crew.rows]
+        member_of = self.crew.member_of[self.crew.rows]
+        order = np.argsort(member_of, kind="stable")
+        cuts = np.searchsorted(member_of[order], np.arange(1, len(self.crew.members)))
+        for member, mine in zip(self.crew.members, np.split(order, cuts), strict=True):
+            times = np.concatenate(
+                [[member.since, member.until], self._queued_from[mine], stop[mine]]
+            )
+            more = np.repeat([member.threads, -member.threads, -1, 1], [1, 1, len(mine), len(mine)])
+            when = np.argsort(times, kind="stable")
+            spare = np.maximum(np.cumsum(more[when]), 0)
+            np.add.at(change, np.searchsorted(self._edges, times[when]), np.diff(spare, prepend=0))
+        return np.cumsum(change)[:-1]
 
     def split(self, efficiency: float) -> Floats:
         """For each run what would be left of its time if idle threads had parts of the work.

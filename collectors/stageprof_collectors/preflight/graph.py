@@ -57,10 +57,24 @@ def _times(plan: Plan, main: Layer, limits: Limits) -> int:
     """How many pieces should become one."""
     enough = max(_alike(plan, main), main.tasks) / (TASKS_PER_THREAD * plan.threads)
     if main.piece_bytes > 0:
-        room = limits["piece_bytes"] / main.piece_bytes
+        room = limits["piece_bytes"] / _largest(plan, main)
     else:
         room = float(BLIND) if main.collection == Collection.FRAME else enough
     return rounded(min(enough, room))
+
+
+def _largest(plan: Plan, main: Layer) -> int:
+    """Bytes of the largest pieces that grow with those of a layer."""
+    number = _alike(plan, main)
+    return max(
+        (
+            layer.piece_bytes
+            for layer in plan.layers
+            if layer.collection == main.collection
+            and _alike(plan, layer) * large_graph.FEW >= number
+        ),
+        default=main.piece_bytes,
+    )
 
 
 def _alike(plan: Plan, main: Layer) -> int:

@@ -8,22 +8,25 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from stageprof_collectors.account.calls import Calls
+from stageprof_collectors.account.exchange import Exchanges, Method
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.findings.crowd import is_piece
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.idleness import Idleness
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
-from stageprof_collectors.findings.quantity import count
+from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.findings.skew import Skews
 from stageprof_collectors.findings.training import Trainings
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.replay import Change
+from stageprof_runtime.event import STATUS
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.account.timeline import Ints
     from stageprof_collectors.recording import Recording
+    from stageprof_collectors.tables.crew import Crew
 
 _COMPUTE: Final = frozenset({STEP["compute"]})
 
@@ -38,6 +41,17 @@ _ELSEWHERE: Final = (
     "(`workers=`, `resources=`) if you need not, and leave work stealing on "
     "(`distributed.scheduler.work-stealing`)."
 )
+#: Dask's P2P places what comes out of it so; see distributed#8873.
+_PASSED_ON: Final = (
+    "P2P gives the pieces that come out of a {what} to any worker first, and those that are "
+    "another's go there when their turn comes: here {number}, while workers that were to have "
+    "them stood idle. By tasks (the code below) pieces are placed like all others, but more is "
+    "held and moved, so measure both."
+)
+_BY_TASKS: Final = """\
+import dask
+
+dask.config.set({{"{key}": "tasks"}})"""
 _ARRAY: Final = (
     "x = x.rechunk({{0: -(-x.shape[0] // {parts})}})  # better: chunks= where it is made"
 )
@@ -64,13 +78,18 @@ pieces = [
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One for threads that lacked tasks, or one for tasks that were in the wrong place."""
     idleness = Idleness(recording)
-    if not idleness or not idleness.idle:
+    if not idleness:
+        return
+    if not idleness.idle:
+        lost = idleness.misplaced_s / idleness.crew.threads
+        if lost >= limits["misplaced"] * recording.wall:
+            yield _elsewhere(recording, idleness, lost, _some(idleness))
         return
     cost = _cost(recording, idleness)
     if cost < limits["share"] * recording.wall:
         return
     if idleness.misplaced_s > idleness.want_s:
-        yield _elsewhere(recording, idleness, cost)
+        yield _elsewhere(recording, idleness, cost, _who(idleness))
     elif not Trainings(recording) and not explained(recording, idleness):
         found = _few(recording, idleness, limits, cost)
         if found.saving_s[1] >= limits["share"] * recording.wall:
@@ -139,22 +158,50 @@ def _few(recording: Recording, idleness: Idleness, limits: Limits, cost: float) 
     )
 
 
-def _elsewhere(recording: Recording, idleness: Idleness, cost: float) -> Finding:
-    saved = recording.replay.saving(Change(workers=len(idleness.crew.fullest)))
+def _elsewhere(recording: Recording, idleness: Idleness, cost: float, who: str) -> Finding:
+    low, high = recording.replay.saving(Change(workers=len(idleness.crew.fullest)))
+    # The replay knows no worker that a task has to be on: had none been idle, it is this at most.
+    saved = low, max(high, idleness.misplaced_s / idleness.crew.threads)
+    passed = _passed_on(recording, idleness.crew)
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"{_who(idleness)} no task while tasks stood in line on other workers: "
-            f"{of_wall(cost, recording)}"
+            f"{who} no task while tasks stood in line on other workers: {of_wall(cost, recording)}"
         ),
         stage=Stage.EXECUTION,
-        evidence=_evidence(idleness) | {"why": "tasks in line on other workers"},
+        evidence=_evidence(idleness) | {"why": "tasks in line on other workers", **passed},
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_ELSEWHERE, _SPREAD),
+        fix=_there(passed),
         cause="tasks in line",
     )
+
+
+def _passed_on(recording: Recording, crew: Crew) -> dict[str, int]:
+    """How many pieces P2P gave to a worker that had to pass them on, by what it was for.
+
+    Which layer they are of does not say so: what comes out may be one task with what follows.
+    """
+    of = Exchanges(recording).of
+    exchanges = {"rechunk": of(Method.P2P, arrays=True), "shuffle": of(Method.P2P, arrays=False)}
+    sizes = {name: len(found.rows) for name, found in exchanges.items() if found is not None}
+    runs = {name: column[crew.rows] for name, column in recording.timeline.runs.items()}
+    number = int(((runs["seen"] == 1) & (runs["status"] == STATUS.index("released"))).sum())
+    if not sizes or not number:
+        return {}
+    return {f"{max(sizes, key=sizes.__getitem__)}_pieces_passed_on": number}
+
+
+def _there(passed: dict[str, int]) -> Fix:
+    """What to do for workers that stood idle beside the lines of others."""
+    if not passed:
+        return Fix(_ELSEWHERE, _SPREAD)
+    [(name, number)] = passed.items()
+    what = name.partition("_")[0]
+    key = "array.rechunk.method" if what == "rechunk" else "dataframe.shuffle.method"
+    text = _PASSED_ON.format(what=what, number=f"{number:,}")
+    return Fix(text, _BY_TASKS.format(key=key))
 
 
 def _who(idleness: Idleness) -> str:
@@ -162,6 +209,11 @@ def _who(idleness: Idleness) -> str:
     threads = sum(members[i].threads for i in idleness.idle)
     all_ = idleness.crew.threads
     return f"{threads} of {count(all_, 'thread')} had, for more than half of the time,"
+
+
+def _some(idleness: Idleness) -> str:
+    """Where no thread was idle for so long."""
+    return f"Threads had, for {seconds(idleness.misplaced_s)} in sum,"
 
 
 def _evidence(idleness: Idleness) -> dict[str, float | int | str]:
@@ -197,11 +249,14 @@ def _code(recording: Recording, row: Row, rows: Ints, parts: int) -> str:
 RULE = Rule(
     id="idle-workers",
     stage=Stage.EXECUTION,
-    summary="Threads have nothing to do for more than half of the time in which any work.",
+    summary="Threads have nothing to do while others work: too few tasks, or they wait elsewhere.",
     find=find,
     ground=Ground.SPREAD,
     limits={
         "share": Limit(0.05, "of the wall time, in cost and saving: less is not worth a change"),
+        "misplaced": Limit(
+            0.1, "of the threads' time, idle beside lines elsewhere: some is in every run"
+        ),
         "efficiency": Limit(0.5, "what a further thread does at least of one's work; half is lost"),
     },
 )

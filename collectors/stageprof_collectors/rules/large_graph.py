@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pandas as pd
 
 from stageprof_collectors.account.exchange import squared
 from stageprof_collectors.account.timeline import Ints
@@ -34,6 +35,8 @@ _UNTOLD: Final = (
 )
 #: Pieces of unknown size should grow no more: their tasks need several times as much memory.
 _BLIND: Final = 10
+#: A layer with so many times fewer pieces is cut up, and its pieces may stay as they are.
+FEW: Final = 8
 _ARRAY: Final = """\
 import dask
 
@@ -51,6 +54,8 @@ class Pieces:
     nbytes: float
     #: None: not told
     frames: bool | None
+    #: the usual size in the layer with the largest of those whose pieces grow with these
+    largest: float = 0.0
 
     @property
     def word(self) -> str:
@@ -72,7 +77,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if overhead.seconds < limits["share"] * recording.wall:
         return
     pieces = _pieces(recording, crowds, crowd)
-    most = limits["piece_bytes"] / pieces.nbytes if pieces.nbytes else _BLIND
+    most = limits["piece_bytes"] / pieces.largest if pieces.nbytes else _BLIND
     k = rounded(batch(overhead, pieces.number, most))
     if k > 1:
         yield _finding(recording, crowd, overhead, pieces, k)
@@ -83,11 +88,13 @@ def _pieces(recording: Recording, crowds: Crowds, crowd: Crowd) -> Pieces:
     types = np.array([is_piece(name) for name in names])
     rows: Ints = crowd.rows[types[runs["type"][crowd.rows]]]
     rows = rows if len(rows) else crowd.rows
-    layers = crowds.groups.of_run[rows]
-    mine = rows[layers == _most(layers, runs["nbytes"][rows])]
-    kind = names[int(runs["type"][mine[0]])]
+    layers, nbytes = crowds.groups.of_run[rows], runs["nbytes"][rows]
+    mine = layers == _most(layers, nbytes)
+    kind = names[int(runs["type"][rows[mine][0]])]
     frames = "ndarray" not in kind if kind else None
-    return Pieces(len(mine), float(np.median(runs["nbytes"][mine])), frames)
+    number = int(mine.sum())
+    usual = float(np.median(nbytes[mine]))
+    return Pieces(number, usual, frames, max(usual, _largest(layers, nbytes, number)))
 
 
 def _most(layers: Ints, nbytes: Ints) -> int:
@@ -95,6 +102,15 @@ def _most(layers: Ints, nbytes: Ints) -> int:
     sums, number = np.bincount(layers, weights=nbytes), np.bincount(layers)
     sums[number * 2 < number.max()] = 0  # few large pieces that are cut up are not the problem
     return int(np.argmax(sums if sums.any() else number))
+
+
+def _largest(layers: Ints, nbytes: Ints, number: int) -> float:
+    """The usual size in the layer with the largest pieces that grow with `number` others.
+
+    What is left of a reduction is tiny, and larger only if what was reduced is larger too.
+    """
+    usual = pd.Series(nbytes).groupby(layers).agg(["size", "median"])
+    return float(usual["median"][usual["size"] * FEW >= number].max())
 
 
 def _finding(
