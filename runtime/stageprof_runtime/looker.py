@@ -118,6 +118,11 @@ def watch(name: str) -> Watch:
 
 
 def for_bytecode(late_s: float, threads: int) -> bool:
-    """Whether the GIL was waited for as if somebody who runs bytecode had to give it up."""
+    """Whether the GIL was waited for as if somebody who runs bytecode had to give it up.
+
+    Where there is none, everybody who runs bytecode stops for a look, and at once.
+    """
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return True
     interval = sys.getswitchinterval()
     return GIVEN * interval <= late_s <= (KEPT + threads) * interval

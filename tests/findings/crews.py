@@ -19,6 +19,12 @@ class Crewed(HandMade):
         row = (SAMPLE, ns(0), "worker.cpus_usable", float(number))
         self._rows[self._workers[worker]].append(row)
 
+    def free(self) -> None:
+        """The Pythons of all workers have no GIL."""
+        for place in self._workers:
+            row = (MARK, ns(0), "gil source", "ticker: this Python runs without a GIL")
+            self._rows[place].append(row)
+
     def on_host(self, worker: int, host: str) -> None:
         """A worker is on another host; to be said before its runs."""
         was = self._workers[worker]

@@ -9,12 +9,18 @@ import pytest
 
 from findings.asking import asked, one, run
 from findings.busy import FILE, Busy
+from replay.handmade import ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.python_bound import RULE
+from stageprof_runtime.event import MARK
 
 
-def program(python: int = 60, calls: int = 20, others: int = 20) -> Recording:
+def program(
+    python: int = 60, calls: int = 20, others: int = 20, *, free: bool = False
+) -> Recording:
     busy = Busy()
+    if free:
+        busy.worker(MARK, ns(1), "gil source", "ticker: this Python runs without a GIL")
     busy.tasks("longest", 10, 500)
     busy.look("longest", 19, "longest", "python", python)
     busy.look("longest", 21, "longest", "call", calls)
@@ -32,6 +38,11 @@ def test_pure_python_is_named_with_its_hottest_line() -> None:
     low, high = found.saving_s
     assert 5.0 * 0.6 * 0.72 < low < 5.0 * 0.6 * 0.76
     assert 5.0 * 0.98 * 0.84 < high < 5.0 * 0.98 * 0.88
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_threads_are_said_to_be_of_no_use_only_where_there_is_a_gil(free: bool) -> None:
+    assert ("More threads do not help" in one(RULE, program(free=free)).fix.text) is not free
 
 
 def test_calls_alone_are_not_taken_for_python() -> None:

@@ -16,9 +16,13 @@ from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stack import PYTHON
 
 
-def queued(cpus: int, *, workers: int = 1, tasks: int = 8, bytecode: float = 0) -> Recording:
+def queued(
+    cpus: int, *, workers: int = 1, tasks: int = 8, bytecode: float = 0, free: bool = False
+) -> Recording:
     """Tasks of 100 ms in line for the one thread of each worker."""
     made = Crewed(workers)
+    if free:
+        made.free()
     for worker in range(workers):
         made.cpus(worker, cpus)
     if bytecode:
@@ -69,6 +73,14 @@ def test_tasks_in_bytecode_get_processes_instead_of_threads() -> None:
 
     assert "LocalCluster(n_workers=4, threads_per_worker=1)" in found.fix.code
     assert "90 %" in found.fix.text
+
+
+def test_bytecode_gets_threads_where_there_is_no_gil() -> None:
+    found = one(RULE, queued(4, bytecode=90, free=True))
+
+    assert "LocalCluster(n_workers=1, threads_per_worker=4)" in found.fix.code
+    assert "bytecode" not in found.fix.text
+    assert found.evidence["bytecode_share"] == pytest.approx(0.9)
 
 
 def test_a_real_worker_tells_how_many_cpus_it_may_use() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.innocence import without_gil
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import share
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
@@ -24,8 +25,9 @@ _TEXT: Final = (
     "of small functions. If this is work on numbers, NumPy does it on a whole array at once, or "
     "Numba compiles the function as it stands. If it is work on texts or records, look for a call "
     "of a library that does all of it (pandas, PyArrow, `re`, `collections.Counter`), or compile "
-    "it with Cython. More threads do not help: only one of them runs Python at a time."
+    "it with Cython."
 )
+_ONE_AT_A_TIME: Final = " More threads do not help: only one of them runs Python at a time."
 _CODE: Final = """\
 from numba import njit
 
@@ -74,7 +76,10 @@ def _found(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT, _CODE.format(name=word(main.function, "slow_function"))),
+        fix=Fix(
+            _TEXT + ("" if without_gil(recording) else _ONE_AT_A_TIME),
+            _CODE.format(name=word(main.function, "slow_function")),
+        ),
         where=Where(main.file, main.line, "", "", main.prefix),
         cause=f"line:{main.file}:{main.line}",
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stageprof_collectors.findings.finding import Finding, Fix, severity
+from stageprof_collectors.findings.innocence import without_gil
 from stageprof_collectors.findings.phrase import of_wall
 from stageprof_collectors.findings.quantity import count, share
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
@@ -66,9 +67,10 @@ def _room(crew: Crew) -> Room | None:
 
 def _finding(recording: Recording, crew: Crew, room: Room, limits: Limits) -> Finding:
     bound = _bytecode(recording)
+    in_line = bound > limits["bytecode"] and not without_gil(recording)
     times = room.cpus / room.threads
     workers, threads = room.workers, max(1, room.cpus // room.workers)
-    if bound > limits["bytecode"]:
+    if in_line:
         workers, threads = room.cpus, 1
         saved = recording.replay.saving(Change(workers=round(len(crew.fullest) * times)))
     else:
@@ -94,7 +96,7 @@ def _finding(recording: Recording, crew: Crew, room: Room, limits: Limits) -> Fi
         cost_s=cost,
         saving_s=saved,
         fix=Fix(
-            _TEXT + (_GIL.format(part=share(bound)) if bound > limits["bytecode"] else ""),
+            _TEXT + (_GIL.format(part=share(bound)) if in_line else ""),
             _CODE.format(workers=workers, threads=threads),
         ),
         cause="threads below cpus",
