@@ -39,7 +39,7 @@ sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
 
 import stageprof
 from benchmarks.page import machine, write
-from benchmarks.workloads import make_frame, no_ops, sample, short_array
+from benchmarks.workloads import make_frame, no_ops, rechunk, sample, short_array
 
 #: At most so many times as long, recorded.
 TARGETS = {"rechunk": 1.01, "etl": 1.01, "no-op tasks": 1.02}
@@ -188,7 +188,7 @@ def threaded(folder: Path, _: Hooks) -> Iterator[dict[str, Any]]:
 
 #: Workloads by name: what makes it, and where it runs.
 WORKS: dict[str, tuple[Callable[[], Callable[[], None]], Any]] = {
-    "rechunk": (lambda: sample("rechunk"), clustered),
+    "rechunk": (rechunk, clustered),
     "etl": (lambda: sample("etl"), clustered),
     "no-op tasks": (lambda: no_ops, clustered),
     "short array": (lambda: short_array, clustered),

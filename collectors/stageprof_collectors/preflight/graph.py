@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from stageprof_collectors.findings.advice import in_batches
@@ -41,21 +41,16 @@ def find(plan: Plan, limits: Limits) -> Iterator[Finding]:
 
 
 def _main(plan: Plan, kind: Collection) -> Layer:
-    """Of the layers with most tasks the largest: its pieces set those of the others.
-
-    Each `delayed` call makes a layer of its own: those of one prefix count together.
-    """
+    """Of the layers with most tasks the largest: its pieces set those of the others."""
     mine = [layer for layer in plan.layers if layer.collection == kind]
-    sums: Counter[str] = Counter()
-    for layer in mine:
-        sums[layer.prefix] += layer.tasks
+    sums = _by_prefix(mine)
     most = max(sums.values())
     return max((x for x in mine if sums[x.prefix] * 2 >= most), key=lambda x: (x.nbytes, x.tasks))
 
 
 def _times(plan: Plan, main: Layer, limits: Limits) -> int:
     """How many pieces should become one."""
-    enough = max(_alike(plan, main), main.tasks) / (TASKS_PER_THREAD * plan.threads)
+    enough = _by_prefix(plan.layers)[main.prefix] / (TASKS_PER_THREAD * plan.threads)
     if main.piece_bytes > 0:
         room = limits["piece_bytes"] / _largest(plan, main)
     else:
@@ -65,21 +60,21 @@ def _times(plan: Plan, main: Layer, limits: Limits) -> int:
 
 def _largest(plan: Plan, main: Layer) -> int:
     """Bytes of the largest pieces that grow with those of a layer."""
-    number = _alike(plan, main)
+    tasks = _by_prefix(plan.layers)
     return max(
-        (
-            layer.piece_bytes
-            for layer in plan.layers
-            if layer.collection == main.collection
-            and _alike(plan, layer) * large_graph.FEW >= number
-        ),
-        default=main.piece_bytes,
+        layer.piece_bytes
+        for layer in plan.layers
+        if layer.collection == main.collection
+        and tasks[layer.prefix] * large_graph.FEW >= tasks[main.prefix]
     )
 
 
-def _alike(plan: Plan, main: Layer) -> int:
-    """Tasks of all layers with the same prefix: each `delayed` call makes a layer of its own."""
-    return sum(layer.tasks for layer in plan.layers if layer.prefix == main.prefix)
+def _by_prefix(layers: Iterable[Layer]) -> Counter[str]:
+    """Tasks of all layers of each prefix: each `delayed` call makes a layer of its own."""
+    sums: Counter[str] = Counter()
+    for layer in layers:
+        sums[layer.prefix] += layer.tasks
+    return sums
 
 
 def _finding(plan: Plan, kind: Collection, tasks: int, main: Layer, k: int) -> Finding:
