@@ -15,6 +15,7 @@ from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.nap import Nap
 from stageprof_runtime.patch import wrapped
+from stageprof_runtime.unlocked import unlocked
 
 #: Seconds between two looks, on average. Fifty looks say of a share of one half that it is between
 #: 0.36 and 0.64, and 2.5 s of tasks is the least that anybody waits for.
@@ -120,9 +121,9 @@ def watch(name: str) -> Watch:
 def for_bytecode(late_s: float, threads: int) -> bool:
     """Whether the GIL was waited for as if somebody who runs bytecode had to give it up.
 
-    Where there is none, everybody who runs bytecode stops for a look, and at once.
+    Where there is none, nobody waits, and anybody may run bytecode.
     """
-    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    if unlocked():
         return True
     interval = sys.getswitchinterval()
     return GIVEN * interval <= late_s <= (KEPT + threads) * interval

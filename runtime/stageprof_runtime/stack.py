@@ -19,6 +19,9 @@ and from the frames around it these, which are found first:
                 locals of a running function cannot be read safely, only what its functions' names
                 tell of it
 
+Without a GIL the other may have gone on since, from a call too (see `unlocked`): then it counts as
+`call` wherever it is.
+
 C code that holds the GIL and is not called but reached by an operator (a product of huge integers,
 say) counts as `python`: the thread stops at the next jump.
 """
@@ -33,6 +36,7 @@ from typing import Any, Final, NamedTuple
 
 from stageprof_runtime.lines import USER, kind
 from stageprof_runtime.looping import loops_of
+from stageprof_runtime.unlocked import unlocked
 
 PYTHON, CALL, LIBRARY, OBJECTS = "python", "call", "library", "objects"
 #: Kinds of loops over rows or elements.
@@ -111,8 +115,14 @@ class _Code(NamedTuple):
 _codes: dict[CodeType, _Code] = {}
 
 
-def judge(frame: FrameType | None, *, waited: bool) -> Seen:
-    """What a stack says; `waited`: the looking thread had to wait for the GIL as for bytecode."""
+def judge(frame: FrameType | None, *, waited: bool, at: int | None = None) -> Seen:
+    """What a stack says.
+
+    Args:
+        frame: the innermost frame.
+        waited: whether the looking thread had to wait for the GIL as for bytecode.
+        at: the offset at which the thread stood; where the frame stands now, if not given.
+    """
     frames = _frames(frame)
     if not frames:
         return Seen("", LIBRARY)
@@ -123,7 +133,7 @@ def judge(frame: FrameType | None, *, waited: bool) -> Seen:
     found = _row_loop(frames)
     if found is not None:
         return found._replace(entry=entry)
-    how = OBJECTS if _on_objects(frames) else _innermost(frames[0], waited=waited)
+    how = OBJECTS if _on_objects(frames) else _innermost(frames[0], at, waited=waited)
     return Seen(label, how, entry)
 
 
@@ -295,14 +305,14 @@ def _is_integer(value: Any) -> bool:
 # -- bytecode ---------------------------------------------------------------------------------
 
 
-def _innermost(frame: FrameType, *, waited: bool) -> str:
+def _innermost(frame: FrameType, at: int | None, *, waited: bool) -> str:
     """`python`, `call` or `library`, from the instruction at which the innermost frame stopped."""
     if _of(frame.f_code).whose not in (_USER, _STANDARD):
         return LIBRARY
-    known = loops_of(frame.f_code)
-    if frame.f_lasti in known.stops:
+    known, at = loops_of(frame.f_code), frame.f_lasti if at is None else at
+    if at in known.stops:
         return PYTHON
-    return CALL if waited and frame.f_lasti in known.calls else LIBRARY
+    return CALL if waited and (at in known.calls or unlocked()) else LIBRARY
 
 
 __all__ = ["CALL", "LIBRARY", "OBJECTS", "PYTHON", "ROW_LOOPS", "Seen", "judge"]

@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Final
 
 from stageprof_runtime.stack import CALL, LIBRARY, PYTHON
+from stageprof_runtime.unlocked import unlocked
 
 WAITING: Final = "waiting"
 #: A thread waits if it used less than this part of its share of a processor.
@@ -57,7 +58,7 @@ def idle(used: int, wall: int, threads: int) -> bool:
     return 0 <= used < IDLE * wall / max(threads, 1)
 
 
-def work(frame: FrameType, how: str, *, waited: bool, idling: bool) -> str:
+def work(frame: FrameType, how: str, *, waited: bool, idling: bool, at: int | None = None) -> str:
     """What a thread does at its innermost frame.
 
     Args:
@@ -65,15 +66,16 @@ def work(frame: FrameType, how: str, *, waited: bool, idling: bool) -> str:
         how: what `stack.judge` says of the whole stack; "" if it was not asked.
         waited: whether the GIL was waited for as for bytecode, as for `judge`.
         idling: what `idle` says.
+        at: the offset at which it stood, as for `judge`.
     """
     if how not in ("", LIBRARY, CALL):
         return how
-    code, at = frame.f_code.co_code, frame.f_lasti
+    code, at = frame.f_code.co_code, frame.f_lasti if at is None else at
     if _stops(code, at):
         return PYTHON
     if idling:
         return WAITING
-    return CALL if waited and code[at] in _CALLING else LIBRARY
+    return CALL if waited and (code[at] in _CALLING or unlocked()) else LIBRARY
 
 
 def _stops(code: bytes, at: int) -> bool:

@@ -17,6 +17,8 @@ import threading
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from stageprof_runtime.unlocked import unlocked
+
 #: Bytes of `_PyRuntime` that are searched, and of a thread state.
 RUNTIME, THREAD = 400_000, 400
 _WORD: Final = 8
@@ -46,7 +48,7 @@ def find() -> GilState:
         NeverGil: this Python has none.
         NoGil: it cannot be found here.
     """
-    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    if unlocked():
         raise NeverGil("this Python runs without a GIL")
     if sys.platform != "linux" or struct.calcsize("P") != _WORD:
         raise NoGil(f"memory of a process is read on 64-bit Linux only, this is {sys.platform}")

@@ -86,16 +86,24 @@ class Tasks:
         waited = for_bytecode(late_s, len(tasks))
         with uncollected():
             frames = sys._current_frames()
+            # At once: without a GIL they go on.
+            stood = {thread: frame.f_lasti for thread, frame in frames.items()}
             # Our own frame is among them and holds them: without this the circle would keep every
             # task's variables alive until the next garbage collection.
             try:
-                self._judge(frames, tasks, ns, waited=waited)
+                self._judge(frames, stood, tasks, ns, waited=waited)
             finally:
                 frames.clear()
         return True
 
     def _judge(
-        self, frames: dict[int, FrameType], tasks: list[Any], ns: int, *, waited: bool
+        self,
+        frames: dict[int, FrameType],
+        stood: dict[int, int],
+        tasks: list[Any],
+        ns: int,
+        *,
+        waited: bool,
     ) -> None:
         before, self._used = self._used, {}
         for thread, (role, key) in tasks:
@@ -104,9 +112,9 @@ class Tasks:
                 used = self._used[thread] = used_ns(_clocks.get(thread, 0))
                 spent = used - before[thread] if min(used, before.get(thread, -1)) >= 0 else -1
                 idling = idle(spent, ns, len(tasks))
-                seen = judge(frame, waited=waited)
+                seen = judge(frame, waited=waited, at=stood[thread])
                 prefix = key_split(key)
                 self._emit.stack(role, prefix, *seen, ns)
-                how = work(frame, seen.how, waited=waited, idling=idling)
+                how = work(frame, seen.how, waited=waited, idling=idling, at=stood[thread])
                 stack = spots(of_task(frames_of(frame)))
                 self._emit.flame(role, _COMPUTE, prefix, how, stack, ns)
