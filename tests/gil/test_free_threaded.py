@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 
 import dask
@@ -12,8 +11,9 @@ from dask.delayed import delayed
 
 import stageprof
 from clusters import separate
+from stageprof_runtime.unlocked import unlocked
 
-FREE = not getattr(sys, "_is_gil_enabled", lambda: True)()
+FREE = unlocked()
 TASKS, TASK_S, THREADS = 8, 0.5, 2
 
 pytestmark = [
@@ -59,10 +59,11 @@ def on(scheduler: str, work: object) -> stageprof.Recording:
 def test_bytecode_runs_on_all_threads_and_is_found_to_be_bytecode(scheduler: str) -> None:
     recording = on(scheduler, spin)
 
-    # Each thread has half of the tasks: with a GIL `spin` would do half of its turns.
-    assert recording.wall < TASKS * TASK_S * 0.75
+    # The threads ran at once. Before that the scheduler and the worker import this file.
+    ran = recording.tasks()
+    assert ran["stop_s"].max() - ran["start_s"].min() < TASKS * TASK_S * 0.75
     found = {finding.rule: finding for finding in recording.findings()}
-    assert float(found["python-bound"].evidence["share_of_tasks"]) > 0.6
+    assert float(found["python-bound"].evidence["share_of_tasks"]) > 0.8
     assert "More threads do not help" not in found["python-bound"].fix.text
     assert "gil-contention" not in found
     assert "local-scheduler-choice" not in found

@@ -86,8 +86,8 @@ class Tasks:
         waited = for_bytecode(late_s, len(tasks))
         with uncollected():
             frames = sys._current_frames()
-            # At once: without a GIL they go on.
-            stood = {thread: frame.f_lasti for thread, frame in frames.items()}
+            # At once, and only those asked for: without a GIL they go on meanwhile.
+            stood = {thread: frames[thread].f_lasti for thread, _ in tasks if thread in frames}
             # Our own frame is among them and holds them: without this the circle would keep every
             # task's variables alive until the next garbage collection.
             try:
