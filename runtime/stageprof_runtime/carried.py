@@ -8,6 +8,7 @@ known before, so that what is inside is told at once; a load's is known only whe
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from dask.utils import key_split
@@ -30,7 +31,7 @@ class Part(NamedTuple):
     start: int
     stop: int
     nbytes: int
-    before: list[tuple[int, int]]
+    before: Sequence[tuple[int, int]]
 
 
 class Loading:
@@ -47,6 +48,8 @@ class Loading:
 
     def part(self, start: int, stop: int, nbytes: int) -> Part:
         """What was loaded just now, with what was decompressed before it."""
+        if not self.before:
+            return Part(start, stop, nbytes, ())
         before, self.before = self.before, []
         return Part(start, stop, nbytes, before)
 
@@ -104,7 +107,9 @@ def share(emit: Emit, role: str, step: int, key: Any, start: int, stop: int, n: 
     if ns >= SHORT_NS:
         emit.share(role, step, long_name(key)[:LONGEST], 1, ns, n, stop)
     else:
-        emit.share(role, step, short_name(key)[:LONGEST], 1, ns, n)
+        # most keys are tuples of a name and numbers, and this is done for every task
+        simple = type(key) is tuple and key and type(key[0]) is str
+        emit.share(role, step, (key[0] if simple else short_name(key))[:LONGEST], 1, ns, n)
 
 
 def long_name(key: Any) -> str:
@@ -116,7 +121,7 @@ def long_name(key: Any) -> str:
 
 def short_name(key: Any) -> str:
     """The layer of a tuple's key; of a text what is left of it without its token."""
-    if type(key) is tuple or type(key) is not str:
+    if type(key) is not str:
         return long_name(key)
     if key[-_MD5:-32] == "-":
         return key[:-_MD5]

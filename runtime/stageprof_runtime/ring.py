@@ -28,8 +28,10 @@ class Ring:
 
     def __init__(self, capacity: int = CAPACITY, *, short_ns: int = SHORT_NS) -> None:
         self.capacity = capacity
+        #: with fewer rows than this a few more can be appended without asking
+        self.roomy = capacity - 8
         self.short_ns = short_ns
-        self._rows: deque[Row] = deque()
+        self.rows: deque[Row] = deque()
         #: Rows lost so far because the ring was full.
         self.dropped = 0
         self._dropping = threading.Lock()
@@ -41,24 +43,25 @@ class Ring:
         self._cpus: dict[int, list[int]] = {}
         self._stacks: dict[tuple[str, str, str, str], list[int]] = {}
         self._tree = Tree()
-        self.append = self._rows.append
+        #: what a hook calls for every task, after it has looked at `roomy`
+        self.append = self.rows.append
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.rows)
 
     def room(self) -> int:
         """How many rows fit until the oldest has to go."""
-        return max(0, self.capacity - len(self._rows))
+        return max(0, self.capacity - len(self.rows))
 
     def emit(self, row: Row) -> None:
         """Add one row."""
-        if len(self._rows) >= self.capacity:
+        if len(self.rows) >= self.capacity:
             self._drop()
         self.append(row)
 
     def _drop(self) -> None:
         try:
-            self._rows.popleft()
+            self.rows.popleft()
         except IndexError:  # it was emptied meanwhile
             return
         with self._dropping:  # only a full ring takes the lock, so that the count is exact
@@ -130,7 +133,7 @@ class Ring:
         """Remove and return what is here, with the sums of short spans or without."""
         rows: list[Row] = []
         try:
-            rows.extend(self._rows.popleft() for _ in range(len(self._rows)))
+            rows.extend(self.rows.popleft() for _ in range(len(self.rows)))
         except IndexError:  # a full ring lost its oldest meanwhile
             pass
         if not sums_too:
@@ -149,7 +152,7 @@ class Ring:
 
     def clear(self) -> None:
         """Forget everything."""
-        self._rows.clear()
+        self.rows.clear()
         self.sums.clear()
         self.shares.clear()
         self._stacks.clear()

@@ -50,7 +50,7 @@ from stageprof_runtime.probes import (
 from stageprof_runtime.relay import DRAIN_S, LINGER_S, Relay, forget
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import Shipper
-from stageprof_runtime.system import monitored, sample
+from stageprof_runtime.system import also_of, monitored, sample
 from stageprof_runtime.tick import Ticks
 
 PROBES = [
@@ -159,7 +159,7 @@ class SchedulerProbe(SchedulerPlugin):
         op, ending = f"{self._session}-end", forgettable(self.end)
         handlers[op] = ending
         undos.append(functools.partial(forget, handlers, op, ending))
-        undos.append(scheduling.here_is_loop())
+        undos += [scheduling.here_is_loop(), also_of(scheduler)]
         probes = [*PROBES, *([gil.install] * self._watch_gil)]
         undos.append(process.join("scheduler", self._ring, probes, self._session))
         self.watches |= {loops.NAME: looker.watch(loops.NAME)} | gil.watches()
@@ -181,17 +181,18 @@ class SchedulerProbe(SchedulerPlugin):
 
     def _note(self, key: Any, start: str, finish: str, details: dict[str, Any]) -> None:
         """Five microseconds a task are allowed here for both calls: no detours."""
-        task = self._scheduler.tasks[key]
+        task, ring = self._scheduler.tasks[key], self._ring
+        emit = ring.append if len(ring.rows) < ring.roomy else ring.emit
         if finish == "processing":
             worker = task.processing_on
             address = worker.address if worker else ""
             run, cause = task.run_id, self._cause
-            self._ring.emit((ASSIGN, run, now_ns(), address, cause, key))
+            emit((ASSIGN, run, now_ns(), address, cause, key))
             self._shipper.counts[1] += 1
             if task.dependencies:
                 self._needs(run, cause, task.dependencies)
             elif cause >= 0:
-                self._ring.emit((DEPEND, run, -1))
+                emit((DEPEND, run, -1))
             return
         t = now_ns()
         self._cause = run = task.run_id
@@ -199,12 +200,12 @@ class SchedulerProbe(SchedulerPlugin):
         self._shipper.counts[2] += 1
         status = 0 if finish == "memory" else status_of(finish, str(details.get("stimulus_id", "")))
         if task.who_wants:
-            self._ring.emit((WANT, run, t, key))
+            emit((WANT, run, t, key))
         worker = details.get("worker")
         if worker and worker not in self._relayed:
             self._estimate(run, t, worker, details.get("startstops") or ())
         nbytes, kind = details.get("nbytes") or 0, details.get("typename") or ""
-        self._ring.emit((FINISH, run, t, status, nbytes, kind))
+        emit((FINISH, run, t, status, nbytes, kind))
 
     def _needs(self, run: int, cause: int, tasks: Any) -> None:
         """Say which runs a run needed; fewer of many, and of all where the ring fills up."""

@@ -6,16 +6,18 @@ process without one (a client with a local scheduler) gets a monitor of its own.
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import dask
 import distributed
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import SAMPLE
+from stageprof_runtime.patch import Undo
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.version import __version__
 
@@ -31,6 +33,10 @@ _NAMES = {
     "host_disk_io.read_bps": "disk.read_bps",
     "host_disk_io.write_bps": "disk.write_bps",
 }
+
+
+#: Dask's own, of servers in this process that are being recorded.
+_monitors: Final[list[Any]] = []
 
 
 def sample(ring: Ring, values: dict[str, float]) -> None:
@@ -84,15 +90,22 @@ def worker_memory(worker: Any) -> dict[str, float]:
     return values
 
 
+def also_of(server: Any) -> Undo:
+    """Have the process's values taken from the monitor of a server in it until undone."""
+    _monitors.append(server.monitor)
+    return functools.partial(_monitors.remove, server.monitor)
+
+
 def own_monitor() -> Callable[[], dict[str, float]]:
-    """Values of this process from a monitor of our own, for processes that have none."""
+    """Values of this process: from a server's monitor while there is one in it, or one of ours."""
     from distributed.system_monitor import SystemMonitor
 
     # Dask's monitor would start gilknocker, whose thread can abort a process that ends.
     monitor = SystemMonitor(maxlen=2, monitor_gil_contention=False)
 
     def values() -> dict[str, float]:
-        recent = monitor.update()
+        # a list that another thread may empty meanwhile
+        recent = next((m.recent() for m in reversed(_monitors)), None) or monitor.update()
         return {ours: recent[theirs] for theirs, ours in _NAMES.items() if theirs in recent}
 
     return values

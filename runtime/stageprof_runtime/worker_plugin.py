@@ -173,7 +173,7 @@ class WorkerProbe(WorkerPlugin):
 
     def transition(self, key: Any, start: Any, finish: Any, **kwargs: Any) -> None:
         """When a task came, had its dependencies, and was given a thread."""
-        if finish in _BEGINS or start in _ENDS:
+        if finish in _BEGINS or (start in _ENDS and key in self._times):
             watch = self._transition
             calls = watch.calls + 1
             if calls % TIMED and not watch.disabled and not watch.sampled:
@@ -206,9 +206,7 @@ class WorkerProbe(WorkerPlugin):
 
     def _ended(self, key: Any) -> None:
         """A run that no probe saw (an executor of its own): from the hook's own stamps."""
-        times = self._times.get(key)
-        if times is not None:
-            execution.finished(EMIT, self._worker, key, times[2], now_ns(), 0, 0)
+        execution.finished(EMIT, self._worker, key, self._times[key][2], now_ns(), 0, 0)
 
     def _hello(self, worker: Any) -> None:
         facts = {

@@ -11,7 +11,7 @@ import pytest
 
 from stageprof_runtime.gil import watch as looking
 from stageprof_runtime.gil.messages import Out
-from stageprof_runtime.gil.watch import LESS, SELDOM, SELDOMMEST_NS
+from stageprof_runtime.gil.watch import LESS, SELDOM, SELDOMMEST_NS, SOME
 
 RATE, SECOND = 100, 1_000_000_000
 OFTEN = SECOND // RATE
@@ -50,6 +50,11 @@ def test_where_threads_wait_it_looks_half_as_often_each_time_it_has_looked_thric
 def test_where_none_waits_and_where_none_holds_it_looks_more_seldom(watch: Any) -> None:
     assert period(watch, 1, held=90, waiting=0) == LESS
     assert period(watch, 1, held=0, waiting=0) == SELDOM
+
+
+def test_where_less_than_half_a_thread_waits_it_looks_half_as_often(watch: Any) -> None:
+    assert period(watch, 1, held=90, waiting=49) == SOME
+    assert period(watch, 1, held=90, waiting=50) == 1
 
 
 def test_no_look_is_so_far_from_the_one_before_that_nothing_is_known_between(watch: Any) -> None:

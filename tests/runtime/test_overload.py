@@ -66,7 +66,7 @@ def _rings(dask_worker: Any) -> tuple[int, int, int]:
     import psutil
 
     (probe,) = [p for name, p in dask_worker.plugins.items() if name.startswith("stageprof")]
-    return len(probe._ring._rows), probe._ring.dropped, psutil.Process().memory_info().rss
+    return len(probe._ring.rows), probe._ring.dropped, psutil.Process().memory_info().rss
 
 
 async def _flood(rate: int, total: int) -> None:

@@ -72,7 +72,8 @@ def _run(emit: Emit, run_task: Callable[..., Any], watch: Watch) -> Callable[...
                 stacks.end(before)
                 finished(emit, execution_state["worker"], key, start, stop, get_ident(), cpu)
                 if type(message) is dict:
-                    frames.made(emit, key, message.get("result"))
+                    if type(result := message.get("result")).__name__ == "DataFrame":
+                        frames.made(emit, key, result)
                     if "actual_exception" in message:
                         failure.failed(emit, key, message["actual_exception"])
             except BaseException as error:

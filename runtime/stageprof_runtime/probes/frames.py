@@ -29,9 +29,7 @@ def install(emit: Emit) -> Undo:
 
 
 def made(emit: Emit, key: object, result: Any) -> None:
-    """A task's function has ended; `result` is None if it failed."""
-    if type(result).__name__ != "DataFrame":
-        return
+    """A task's function has made a data frame."""
     prefix = key_split(key)
     looked = _looked.get(prefix, 0)
     if looked >= FIRST or (looked == 0 and len(_looked) >= PREFIXES):

@@ -9,6 +9,7 @@ after.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -40,11 +41,23 @@ OURS: Final = "stageprof-"
 #: A message that says nothing of its hop is one of a worker's, to or from its scheduler.
 _DUMP: Final = STEP["task.dump"]
 _OTHER: Final = ("worker", _DUMP, "worker", STEP["task.load"])
+#: The same of a message that says only that it carries data: for whom, its coroutine knows.
+_CARRYING: Final = {
+    "data": ("worker", STEP["data.dump"], "worker", STEP["data.load"]),
+    "result": ("worker", STEP["result.dump"], "client", STEP["result.load"]),
+}
 #: Messages looked at in a batch of them before it counts as "of the first kind seen".
 _LOOK = 64
+#: Bytes from which on a message may take long enough to load for its thread's clock to be read,
+#: which is a call of the system: where processors are taken away from threads.
+_HEAVY: Final = 16_384
+#: Of messages of tasks, which tell their bytes only once they are dumped, the clock is read of one
+#: in so many.
+_READ: Final = 8
 
 #: Where a thread is while it dumps for a role, or loads.
 _AT: Final = {role: (role, Stage.SERIALIZATION) for role in ("client", "scheduler", "worker")}
+_LOADING: Final = _AT["worker"]
 
 
 def install(emit: Emit) -> Undo:
@@ -63,19 +76,22 @@ def install(emit: Emit) -> Undo:
 
 
 def _dumps(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    turns = itertools.cycle([True] + [False] * (_READ - 1))
+
     @functools.wraps(dumps)
     def timed(msg: Any, *args: Any, **kwargs: Any) -> Any:
         if watch.disabled:
             return dumps(msg, *args, **kwargs)
         try:
-            role, step = _dump_hop(msg)
+            role, step, _, _ = _hop(msg)
             before = here.dump, here.keys, here.last, inside.at
             here.dump, here.keys, here.last = Dumping(msg, role, step), None, None
             inside.at = _AT[role]
+            cpu = thread_ns() if step != _DUMP or next(turns) else 0
         except BaseException as error:
             caught(error, watch)
             return dumps(msg, *args, **kwargs)
-        start, cpu = now_ns(), thread_ns()
+        start = now_ns()
         try:
             frames = dumps(msg, *args, **kwargs)
         finally:
@@ -83,7 +99,7 @@ def _dumps(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[...,
             here.dump, here.keys, here.last, inside.at = before
         try:
             peer = _peer() if stop - start >= SHORT_NS else ""
-            emit.span(role, step, start, stop, peer, _theirs(msg, frames), cpu)
+            emit.span(role, step, start, stop, peer, _theirs(msg, _nbytes(frames)), cpu)
         except BaseException as error:
             caught(error, watch)
         return frames
@@ -96,21 +112,27 @@ def _loads(emit: Emit, loads: Callable[..., Any], watch: Watch) -> Callable[...,
     def timed(frames: Any, *args: Any, **kwargs: Any) -> Any:
         if watch.disabled:
             return loads(frames, *args, **kwargs)
-        # What it is can be told only afterwards; until then an import is the client's or
-        # whoever's process this is: the emitter falls back to the process's own ring.
-        before = here.load, inside.at
-        here.load, inside.at = True, _AT["worker"]
-        start, cpu = now_ns(), thread_ns()
+        try:
+            nbytes = sum(map(len, frames))
+            # What it is can be told only afterwards; until then an import is the client's or
+            # whoever's process this is: the emitter falls back to the process's own ring.
+            before = here.load, inside.at
+            here.load, inside.at = True, _LOADING
+        except BaseException as error:
+            caught(error, watch)
+            return loads(frames, *args, **kwargs)
+        cpu = thread_ns() if nbytes >= _HEAVY else 0
+        start = now_ns()
         try:
             msg = loads(frames, *args, **kwargs)
         finally:
             stop, carried = now_ns(), here.load
             here.load, inside.at = before
         try:
-            role, step = _load_hop(msg)
+            _, _, role, step = _hop(msg)
             if isinstance(carried, Loading):
                 carried.emit(emit, role, step, msg)
-            emit.span(role, step, start, stop, "", _theirs(msg, frames), cpu)
+            emit.span(role, step, start, stop, "", _theirs(msg, nbytes), cpu)
         except BaseException as error:
             caught(error, watch)
         return msg
@@ -131,27 +153,12 @@ def _graph(emit: Emit, function: Callable[..., Any], role: str, step: str) -> Ca
     return timed
 
 
-def _dump_hop(msg: Any) -> tuple[str, int]:
-    """The role that dumps a message, and at which step."""
+def _hop(msg: Any) -> tuple[str, int, str, int]:
+    """Who dumps a message and at which step, and who loads it; of several in one the first's."""
     if type(msg) is dict:
         if (hop := _HOPS.get(msg.get("op", ""))) is not None:
-            return hop[:2]
-        return "worker", STEP[f"{_what()}.dump"] if "data" in msg else _DUMP
-    return _batch(msg)[:2]
-
-
-def _load_hop(msg: Any) -> tuple[str, int]:
-    """The role that loads a message, and at which step."""
-    if type(msg) is dict:
-        if (hop := _HOPS.get(msg.get("op", ""))) is not None:
-            return hop[2:]
-        what = _what() if "data" in msg else "task"
-        return "client" if what == "result" else "worker", STEP[f"{what}.load"]
-    return _batch(msg)[2:]
-
-
-def _batch(msg: Any) -> tuple[str, int, str, int]:
-    """The hop of several messages in one: that of the first which says."""
+            return hop
+        return _CARRYING[_what()] if "data" in msg else _OTHER
     for part in msg[:_LOOK] if type(msg) in (list, tuple) else ():
         if type(part) is dict and (hop := _HOPS.get(part.get("op", ""))):
             return hop
@@ -168,12 +175,11 @@ def _peer() -> str:
     return current[1] if current else ""
 
 
-def _theirs(msg: Any, frames: Any) -> int:
-    """Bytes in the frames of a message, without what stageprof itself sends in it.
+def _theirs(msg: Any, nbytes: int) -> int:
+    """Of the bytes of a message those that are not stageprof's own, which are sent in it too.
 
     What it sends would hide what the program does: more of it goes to more workers.
     """
-    nbytes = _nbytes(frames)
     if type(msg) is dict:
         return 0 if _is_ours(msg.get("op")) or _is_ours(msg.get("name")) else nbytes
     for part in msg[:_LOOK] if type(msg) in (list, tuple) else ():

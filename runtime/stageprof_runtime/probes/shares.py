@@ -54,7 +54,8 @@ def _pickle(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[...
         stop = now_ns()
         try:
             here.last = x.key
-            share(emit, dump.role, dump.step, x.key, start, stop, len(out) + _nbytes(buffers))
+            nbytes = len(out) + (_nbytes(buffers) if buffers else 0)
+            share(emit, dump.role, dump.step, x.key, start, stop, nbytes)
         except BaseException as error:
             caught(error, watch)
         for buffer in buffers:  # Dask too hands them on when it is done
@@ -73,8 +74,9 @@ def _unpickle(loads: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
         out = loads(x, *args, **kwargs)
         try:
             if id(type(out)) in NODES and (carried := loading()) is not None:
-                nbytes = len(x) + _nbytes(kwargs.get("buffers") or ())
-                carried.tasks.append((out.key, carried.part(start, now_ns(), nbytes)))
+                stop, buffers = now_ns(), kwargs.get("buffers")
+                nbytes = len(x) + (_nbytes(buffers) if buffers else 0)
+                carried.tasks.append((out.key, carried.part(start, stop, nbytes)))
         except BaseException as error:
             caught(error, watch)
         return out
