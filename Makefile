@@ -38,7 +38,10 @@ test: $(VENV)/.dev $(OLDEST)/.smoke browser ## check style, types and imports, t
 	$(VENV)/bin/python -m pytest -m "alone and not nightly"
 
 nightly: $(VENV)/.dev browser others ## run the tests that are too slow for make test
-	$(VENV)/bin/python -m pytest -m nightly --timeout=3600
+	$(VENV)/bin/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --timeout=3600 \
+	    -m "nightly and not alone"
+	@echo "== those that measure time or memory, one by one"
+	$(VENV)/bin/python -m pytest --timeout=3600 -m "nightly and alone"
 
 # The Python of $(VENV) has had all tests; the others get those that depend on Python and pandas.
 others: $(VENV)/.dev ## run the smoke tests on the other Pythons that are installed

@@ -5,9 +5,42 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
+
+import click
+from dask.utils import parse_bytes
 
 from stageprof.recording import Recording
-from stageprof_runtime.errors import DamagedRecording, StageprofError
+from stageprof_runtime.errors import DamagedRecording, StageprofError, UsageError
+
+#: Where a command keeps how much a recording may take, bytes; see `roomy`.
+_ROOM: Final = "stageprof.max_memory"
+
+
+def _allow(context: click.Context, _: click.Parameter, size: str | None) -> None:
+    if size is None:
+        return
+    try:
+        room = parse_bytes(size) if size.strip() else 0
+    except (ValueError, OverflowError):
+        room = 0
+    if room <= 0:
+        raise UsageError(f"--max-memory {size}", expected="a size such as 16GB")
+    context.meta[_ROOM] = room
+
+
+#: The option of commands that read a recording whole.
+roomy: Final = click.option(
+    "--max-memory", metavar="SIZE", expose_value=False, callback=_allow,
+    help="What a recording may take, as 16GB; default by its size.",
+)  # fmt: skip
+
+
+def room() -> int | None:
+    """How much the running command allows a recording, bytes; None: what suits its size."""
+    context = click.get_current_context(silent=True)
+    found: int | None = context.meta.get(_ROOM) if context is not None else None
+    return found
 
 
 def beginning(path: str | os.PathLike[str], size: int) -> bytes | None:
@@ -41,7 +74,7 @@ def reading(path: str) -> Iterator[Recording]:
 
 
 def _opened(path: str) -> Recording:
-    recording = Recording.open(path)
+    recording = Recording.open(path, max_memory=room())
     if not recording.store.places:
         raise DamagedRecording(
             f"{path} holds no event ({recording.store.incomplete_reason or 'complete'})",

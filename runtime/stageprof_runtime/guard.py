@@ -43,6 +43,12 @@ TIMED = 16
 UNUSUAL_NS = 1_000_000
 #: Of a hook over its budget, one call in 10 goes on.
 STRIDE = 10
+#: A wrapper cannot be sampled, and some do most of their work in a run's first second: one is put
+#: away that takes a fifth of the time, and a second at least.
+WRAPPER_BUDGET = 0.2
+WRAPPER_GRACE_NS = 1_000_000_000
+#: Of wrappers without a shield one call in 64 is timed, for the same reason as above.
+SELDOM = 64
 
 #: Hooks of a process whose failure is logged; the recording tells of them all.
 LOGGED = 2
@@ -57,8 +63,11 @@ _telling = threading.Lock()
 class Watch:
     """What is known of one hook: calls, estimated own time, failures, and whether it is off."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, wrapper: bool = False) -> None:
         self.name = name
+        self._budget = WRAPPER_BUDGET if wrapper else BUDGET
+        self._grace_ns = WRAPPER_GRACE_NS if wrapper else GRACE_NS
+        self.wrapper = wrapper
         self.calls = 0
         self.failures = 0
         self.skipped = 0
@@ -100,15 +109,26 @@ class Watch:
         """Add one timed call, and fall back if the budget is gone."""
         self.timed += 1
         self.timed_ns += ns
+        self._judge()
+
+    def _judge(self) -> None:
         now = now_ns()
-        if self.spent_ns < max(GRACE_NS, BUDGET * (now - self.began)):
+        if self.spent_ns < max(self._grace_ns, self._budget * (now - self.began)):
             return
-        if self.sampled:
+        if self.sampled or self.wrapper:
             self.disabled = "over its time budget"
             return
         # Begin anew: what is sampled gets a chance of its own.
         self.sampled = True
         self.began, self.calls, self.skipped, self.timed, self.timed_ns = now, 0, 0, 0, 0
+
+    def took(self, ns: int, calls: int = 1) -> None:
+        """Add what a wrapper took beside what it wraps, in a call that stands for so many."""
+        usual, self.latest_ns = max(self.latest_ns, UNUSUAL_NS), ns
+        self.timed += calls
+        self.timed_ns += max(0, min(ns, usual)) * calls
+        if self.timed_ns >= self._grace_ns:
+            self._judge()
 
 
 class Watches(dict[str, Watch]):

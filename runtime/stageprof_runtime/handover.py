@@ -21,7 +21,7 @@ from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
 from stageprof_runtime.lines import user_line
 from stageprof_runtime.naming import UNKNOWN, Origin, find
-from stageprof_runtime.patch import Undo, replace, together
+from stageprof_runtime.patch import Undo, observe, replace, together
 from stageprof_runtime.probes.layers import MOST, prefix_of
 from stageprof_runtime.probes.objects import Objects, cost
 from stageprof_runtime.probes.training import ENTRIES, Entry
@@ -116,9 +116,8 @@ class Handover:
         Raises:
             ImportError, AttributeError: this version of Dask has other places.
         """
+        observers = (("graph.new", self._objects.graph), ("expr.new", self._objects.expression))
         wrappers = (
-            ("graph.new", self._objects.graph),
-            ("expr.new", self._objects.expression),
             ("graph.new", self._graph),
             ("expr.new", self._expression),
             ("expr.optimize", self._optimize),
@@ -130,6 +129,8 @@ class Handover:
         )
         undo = together(self._undos)
         try:
+            for where, observer in observers:
+                self._undos.append(observe(*place(where), observer))
             for where, make in wrappers:
                 self._undos.append(replace(*place(where), make))
             for module in ENTRIES:

@@ -194,6 +194,11 @@ def uses(probe: Install) -> int:
     return _probes[probe][0] if probe in _probes else 0
 
 
+def is_first(ring: Ring) -> bool:
+    """Whether this is the ring of a session that gets what the process itself has to tell."""
+    return any(first is ring for first in _fallback)
+
+
 def has(role: str) -> bool:
     """Whether this process plays the role in some session."""
     return role in _rings

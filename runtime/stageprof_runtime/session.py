@@ -53,7 +53,7 @@ from stageprof_runtime.probes import (
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.sampler import Sampler
 from stageprof_runtime.shipper import Shipper
-from stageprof_runtime.system import own_monitor, sample
+from stageprof_runtime.system import OwnMonitor, sample
 
 logger = logging.getLogger("stageprof")
 
@@ -109,7 +109,7 @@ class Session:
         #: whether it is ending: no cluster is joined any more
         self._over = False
         self._lane: Any = None
-        self._monitor: Any = None
+        self._monitor: OwnMonitor | None = None
         self.watches = Watches("client")
         #: tasks of ours on clients' loops; the loops keep no reference to them
         self._doing: set[asyncio.Task[Any]] = set()
@@ -190,6 +190,7 @@ class Session:
         probes = [*PROBES, *([gil.install] * self._watching["watch_gil"])]
         probes += [native.install] * self._watching["native"]
         self._leave = process.join("client", self.ring, probes, self.name)
+        self._shipper.first = process.is_first(self.ring)
         self.watches |= {stacks.NAME: looker.watch(stacks.NAME)} | gil.watches()
         clients.followers.append(self)
         sinks[self.name] = self._sink
@@ -198,7 +199,7 @@ class Session:
         self._shipper.cost["objects"] = objects.cost
         self._shipper.every += [self._sample, self._ask_loops]
         self._shipper.start()
-        self._monitor = own_monitor()
+        self._monitor = OwnMonitor()
 
     def _abort(self) -> None:
         """Take everything away, and have clusters left of which nobody could wait for the end."""
@@ -222,8 +223,13 @@ class Session:
             if self._watching["native"]:
                 attempt(self.watches["stop"], native.settle)
         finally:  # that waits, and may be interrupted
-            for step in (self._leave, self._shipper.stop, self._flush):
+            for step in (self._leave, self._shipper.stop, self._flush, self._end_monitor):
                 attempt(self.watches["stop"], step)
+
+    def _end_monitor(self) -> None:
+        if self._monitor is not None:
+            self._monitor.close()
+            self._monitor = None
 
     def _tell_loops(self) -> None:
         for label in rounds.told():
@@ -344,7 +350,7 @@ class Session:
 
     def _sample(self) -> None:
         if self._monitor is not None:
-            sample(self.ring, self._monitor())
+            sample(self.ring, self._monitor.values())
 
     def _ask_loops(self) -> None:
         for client in list(self._joined):

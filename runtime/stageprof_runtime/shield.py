@@ -14,9 +14,41 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from stageprof_runtime.guard import Watch, cancelled, interrupted
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.guard import TIMED, Watch, cancelled, caught, interrupted
 
 Make = Callable[[Any], Any]
+
+
+class _Timed(list[Any]):
+    """How a function ended, as below, whose wrapper is timed; what is not the wrapper's runs in it.
+
+    Args:
+        stands_for: calls of the wrapper that this one stands for.
+    """
+
+    def __init__(self, stands_for: int) -> None:
+        super().__init__()
+        self._stands_for = stands_for
+        #: what was not the wrapper's so far, ns; that and the clock as what runs now began
+        self._theirs = 0
+        self._within: list[tuple[int, int]] = []
+        self._start = now_ns()
+
+    def __enter__(self) -> None:
+        self._within.append((self._theirs, now_ns()))
+
+    def __exit__(self, *_: object) -> None:
+        before, start = self._within.pop()
+        self._theirs = before + now_ns() - start
+
+    def tell(self, watch: Watch) -> None:
+        """The call is over."""
+        try:
+            watch.took(now_ns() - self._start - self._theirs, self._stands_for)
+        except BaseException as error:
+            caught(error, watch)
+
 
 #: How the wrapped function of the innermost shielded call ended: nothing, or [result, error].
 #: It is empty again when the call is over, or it would keep the user's data alive.
@@ -40,6 +72,9 @@ def theirs(function: Callable[..., Any], *args: Any) -> Any:
     """Call something of the user's from a wrapper: what it raises is handed on as theirs."""
     ended = _ended.get()
     try:
+        if isinstance(ended, _Timed):
+            with ended:
+                return function(*args)
         return function(*args)
     except BaseException as error:
         if ended is not None:
@@ -53,27 +88,14 @@ def _shield(function: Any, make: Make, watch: Watch) -> Any:
 
 
 def _synchronous(function: Any, make: Make, watch: Watch) -> Any:
-    @functools.wraps(function)
-    def seen(*args: Any, **kwargs: Any) -> Any:
-        ended = _ended.get()
-        try:
-            result = function(*args, **kwargs)
-        except BaseException as error:
-            if ended is not None:
-                ended[:] = None, error
-            raise
-        if ended is not None:
-            ended[:] = result, None
-        return result
-
-    ours = make(seen)
+    ours = make(_seen(function))
 
     @functools.wraps(function)
     def shielded(*args: Any, **kwargs: Any) -> Any:
         if watch.disabled:
             return function(*args, **kwargs)
         before = _ended.get()
-        ended: list[Any] = []
+        ended = _opened(watch)
         _ended.set(ended)
         try:
             return ours(*args, **kwargs)
@@ -84,6 +106,8 @@ def _synchronous(function: Any, make: Make, watch: Watch) -> Any:
             outcome = ended.copy()
         finally:
             _ended.set(before)
+            if isinstance(ended, _Timed):
+                ended.tell(watch)
             ended.clear()
         return _hand_on(outcome) if outcome else function(*args, **kwargs)
 
@@ -92,28 +116,14 @@ def _synchronous(function: Any, make: Make, watch: Watch) -> Any:
 
 def _asynchronous(function: Any, make: Make, watch: Watch) -> Any:
     """The same for a coroutine function: awaited where the other is called."""
-
-    @functools.wraps(function)
-    async def seen(*args: Any, **kwargs: Any) -> Any:
-        ended = _ended.get()
-        try:
-            result = await function(*args, **kwargs)
-        except BaseException as error:
-            if ended is not None:
-                ended[:] = None, error
-            raise
-        if ended is not None:
-            ended[:] = result, None
-        return result
-
-    ours = make(seen)
+    ours = make(_seen_async(function))
 
     @functools.wraps(function)
     async def shielded(*args: Any, **kwargs: Any) -> Any:
         if watch.disabled:
             return await function(*args, **kwargs)
         before = _ended.get()
-        ended: list[Any] = []
+        ended = _opened(watch)
         _ended.set(ended)
         try:
             return await ours(*args, **kwargs)
@@ -124,10 +134,66 @@ def _asynchronous(function: Any, make: Make, watch: Watch) -> Any:
             outcome = ended.copy()
         finally:
             _ended.set(before)
+            if isinstance(ended, _Timed):
+                ended.tell(watch)
             ended.clear()
         return _hand_on(outcome) if outcome else await function(*args, **kwargs)
 
     return shielded
+
+
+def _opened(watch: Watch) -> list[Any]:
+    """What a call notes its end in: the first ones are timed, then one in so many."""
+    watch.calls = calls = watch.calls + 1
+    if calls < TIMED:
+        return _Timed(1)
+    return [] if calls % TIMED else _Timed(TIMED)
+
+
+def _seen(function: Any) -> Any:
+    """The function, which notes how it ended."""
+
+    @functools.wraps(function)
+    def seen(*args: Any, **kwargs: Any) -> Any:
+        ended = _ended.get()
+        try:
+            if isinstance(ended, _Timed):
+                with ended:
+                    result = function(*args, **kwargs)
+            else:
+                result = function(*args, **kwargs)
+        except BaseException as error:
+            if ended is not None:
+                ended[:] = None, error
+            raise
+        if ended is not None:
+            ended[:] = result, None
+        return result
+
+    return seen
+
+
+def _seen_async(function: Any) -> Any:
+    """The coroutine function, which notes how it ended."""
+
+    @functools.wraps(function)
+    async def seen(*args: Any, **kwargs: Any) -> Any:
+        ended = _ended.get()
+        try:
+            if isinstance(ended, _Timed):
+                with ended:
+                    result = await function(*args, **kwargs)
+            else:
+                result = await function(*args, **kwargs)
+        except BaseException as error:
+            if ended is not None:
+                ended[:] = None, error
+            raise
+        if ended is not None:
+            ended[:] = result, None
+        return result
+
+    return seen
 
 
 def _theirs(error: BaseException, ended: list[Any]) -> bool:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from stageprof_runtime import process
+from stageprof_runtime import patch, process
 from stageprof_runtime.batch import pack
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.context import phase
@@ -53,6 +53,8 @@ class Shipper:
         self.ready: Callable[[], bool] = lambda: True
         #: after how many rounds what is there goes, however little it is
         self.rounds: Callable[[], int] = lambda: ROUNDS
+        #: whether it tells what the process as a whole has taken, see `process.is_first`
+        self.first = False
         self._send = send
         self._watch = Watch(f"{place.role}.ship")
         self._seq = self._waited = 0
@@ -126,6 +128,8 @@ class Shipper:
         seq, self._seq = self._seq, self._seq + 1
         watches = [watch for watch in list(self.watches.values()) if watch.calls]
         cost = {watch.name: [watch.calls, watch.spent_ns] for watch in watches} | self.cost
+        if self.first:
+            cost["wrappers"] = patch.cost()
         now = self._phase = phase.get(self.place.role, 0)
         drops, counts = self._drops(), self.counts
         try:

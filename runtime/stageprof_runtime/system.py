@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import os
 import platform
-from collections.abc import Callable
 from typing import Any, Final
 
 import dask
@@ -19,6 +18,7 @@ from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import SAMPLE
 from stageprof_runtime.patch import Undo
 from stageprof_runtime.ring import Ring
+from stageprof_runtime.usage import Usage
 from stageprof_runtime.version import __version__
 
 #: Seconds between two samples.
@@ -96,19 +96,29 @@ def also_of(server: Any) -> Undo:
     return functools.partial(_monitors.remove, server.monitor)
 
 
-def own_monitor() -> Callable[[], dict[str, float]]:
-    """Values of this process: from a server's monitor while there is one in it, or one of ours."""
-    from distributed.system_monitor import SystemMonitor
+class OwnMonitor:
+    """Values of this process: from a server's monitor while there is one in it, or read by us."""
 
-    # Dask's monitor would start gilknocker, whose thread can abort a process that ends.
-    monitor = SystemMonitor(maxlen=2, monitor_gil_contention=False)
+    def __init__(self) -> None:
+        self._own: Any = None
+        try:
+            self._own = Usage()
+        except OSError:
+            from distributed.system_monitor import SystemMonitor
 
-    def values() -> dict[str, float]:
+            # Dask's monitor would start gilknocker, whose thread can abort a process that ends.
+            self._own = SystemMonitor(maxlen=2, monitor_gil_contention=False)
+
+    def values(self) -> dict[str, float]:
+        """The latest; see `_NAMES`."""
         # a list that another thread may empty meanwhile
-        recent = next((m.recent() for m in reversed(_monitors)), None) or monitor.update()
+        recent = next((m.recent() for m in reversed(_monitors)), None) or self._own.update()
         return {ours: recent[theirs] for theirs, ours in _NAMES.items() if theirs in recent}
 
-    return values
+    def close(self) -> None:
+        """Keep no file open."""
+        if isinstance(self._own, Usage):
+            self._own.close()
 
 
 def surroundings() -> dict[str, Any]:

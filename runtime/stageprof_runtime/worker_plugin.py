@@ -151,6 +151,7 @@ class WorkerProbe(WorkerPlugin):
         probes: list[Install] = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
         probes += [gil.install] * self._watch_gil + [native.install] * self._native
         undos.append(process.join("worker", ring, probes, self._session, place.name))
+        shipper.first = process.is_first(ring)
         ticks = Ticks(worker.loop.asyncio_loop, ring, self.watches["ticks"])
         undos.append(ticks.start(tick(worker)))
         self.watches |= {stacks.NAME: looker.watch(stacks.NAME)} | gil.watches()

@@ -10,7 +10,7 @@ import click
 
 from stageprof import app as pages
 from stageprof.attach import warning
-from stageprof.reading import reading
+from stageprof.reading import reading, roomy
 from stageprof_runtime.errors import NotARecording, UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where; default a free one.")
 @click.option("--browser/--no-browser", default=True, help="Open the default browser.")
 @click.option("--insecure", is_flag=True, help="Do not warn of a connection that is not tls://.")
+@roomy
 def app(*, targets: tuple[str, ...], port: int, browser: bool, insecure: bool) -> None:
     """Show recordings in the browser; only this machine can open it.
 

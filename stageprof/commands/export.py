@@ -10,7 +10,7 @@ from stageprof.chosen import chosen
 from stageprof.commands.written import wrote
 from stageprof.export import FORMATS, parquet
 from stageprof.export.target import placed
-from stageprof.reading import reading
+from stageprof.reading import reading, roomy
 from stageprof.redacted import REDACTED, redacted, redaction
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import UsageError
@@ -21,6 +21,7 @@ from stageprof_runtime.errors import UsageError
 @click.option("--to", "form", type=click.Choice(list(FORMATS)), help="The format.")
 @click.option("-o", "--output", metavar="OUT", help="The file or folder; default FILE's name.")
 @click.option("--force", is_flag=True, help="Replace an export that is there.")
+@roomy
 @redaction
 def export(
     *, files: tuple[str, ...], form: str | None, output: str | None, force: bool, redact: bool

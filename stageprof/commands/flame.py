@@ -8,7 +8,7 @@ import click
 
 from stageprof.commands.written import wrote
 from stageprof.export.target import Format, exported
-from stageprof.reading import reading
+from stageprof.reading import reading, roomy
 
 
 @click.command()
@@ -20,6 +20,7 @@ from stageprof.reading import reading
 @click.option("--prefix", metavar="PREFIX", help="Of tasks of one prefix only.")
 @click.option("--worker", metavar="WORKER", help="Of one worker only: its address or name.")
 @click.option("--force", is_flag=True, help="Replace a page that is there.")
+@roomy
 def flame(
     *,
     file: str,

@@ -9,7 +9,7 @@ import click
 from stageprof.app import written
 from stageprof.commands.written import wrote
 from stageprof.export.target import placed
-from stageprof.reading import reading
+from stageprof.reading import reading, roomy
 from stageprof.redacted import redacted, redaction
 
 
@@ -17,6 +17,7 @@ from stageprof.redacted import redacted, redaction
 @click.argument("file")
 @click.option("-o", "--output", metavar="OUT", help="The page; default FILE's name with .html.")
 @click.option("--force", is_flag=True, help="Replace a report that is there.")
+@roomy
 @redaction
 def report(*, file: str, output: str | None, force: bool, redact: bool) -> None:
     """Write all pages of the app as one file that works from disk."""

@@ -9,7 +9,7 @@ import click
 from stageprof.configuration import settings_for
 from stageprof.options import ruled
 from stageprof.progress import Progress
-from stageprof.reading import reading
+from stageprof.reading import reading, roomy
 from stageprof.recording import Recording
 from stageprof.renderers import document, findings, markdown, terminal
 from stageprof_collectors.findings.settings import Settings
@@ -23,6 +23,7 @@ from stageprof_runtime.errors import UsageError
 @click.option("--findings", "in_full", is_flag=True, help="Every finding in full, with its fix.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; docs/json.md.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="For issues and CI comments.")
+@roomy
 @ruled
 def show(
     *, file: str, in_full: bool, as_json: bool, as_markdown: bool, rules: tuple[str, ...]

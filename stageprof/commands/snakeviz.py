@@ -8,7 +8,7 @@ import click
 
 from stageprof.commands.written import wrote
 from stageprof.export.target import Format, exported
-from stageprof.reading import reading
+from stageprof.reading import reading, roomy
 from stageprof_collectors.profiles.stats import counted, stats
 
 
@@ -17,6 +17,7 @@ from stageprof_collectors.profiles.stats import counted, stats
 @click.option("--stage", metavar="STAGE", help="Of one stage only: construction, execution, ...")
 @click.option("-o", "--output", metavar="OUT", help="The page; default FILE's name and the stage.")
 @click.option("--force", is_flag=True, help="Replace a page that is there.")
+@roomy
 def snakeviz(*, file: str, stage: str | None, output: str | None, force: bool) -> None:
     """Write the page that snakeviz would show: one file, without a server.
 

@@ -315,3 +315,13 @@ def test_when_the_scheduler_is_killed_the_recording_is_readable(tmp_path: Path) 
     assert recording.coverage()["complete"]
     assert len(recording.tasks()) >= 100
     assert recording.coverage()["problems"] != []
+
+
+def test_what_wrappers_take_beside_what_they_wrap_is_told_as_a_cost_of_ours(
+    client: Client, tmp_path: Path
+) -> None:
+    with stageprof.profile(tmp_path / "r.stageprof", client=client) as prof:
+        client.gather(client.map(inc, range(300), pure=False))
+    cost = prof.recording.coverage()["overhead"]["wrappers"]
+    assert cost["calls"] > 2 * 300
+    assert 0 < cost["seconds"] < prof.recording.wall

@@ -51,6 +51,8 @@ def _packing(
         stop = now_ns()
         try:
             told(emit, inside.at[0] or "worker", start, stop)
+            watch.calls += 1
+            watch.took(now_ns() - stop)
         except BaseException as error:
             caught(error, watch)
         return result

@@ -16,7 +16,7 @@ from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place, run_id
 from stageprof_runtime.context import inside
 from stageprof_runtime.event import RUN
-from stageprof_runtime.guard import Watch, caught
+from stageprof_runtime.guard import SELDOM, Watch, caught
 from stageprof_runtime.patch import Emit, Undo, observe, replace, replace_item, together
 from stageprof_runtime.probes import failure, frames, stacks
 from stageprof_runtime.stage import STEP, Stage
@@ -55,6 +55,8 @@ def _run(emit: Emit, run_task: Callable[..., Any], watch: Watch) -> Callable[...
     def timed(task: Any, data: Any, execution_state: Any, key: Any, *rest: Any) -> Any:
         if watch.disabled:
             return run_task(task, data, execution_state, key, *rest)
+        watch.calls = calls = watch.calls + 1
+        entered = 0 if calls % SELDOM else now_ns()
         at, inside.at = inside.at, _EXECUTING
         before = message = None
         try:
@@ -76,6 +78,8 @@ def _run(emit: Emit, run_task: Callable[..., Any], watch: Watch) -> Callable[...
                         frames.made(emit, key, result)
                     if "actual_exception" in message:
                         failure.failed(emit, key, message["actual_exception"])
+                if entered:
+                    watch.took(start - entered + now_ns() - stop, SELDOM)
             except BaseException as error:
                 caught(error, watch)
 

@@ -7,6 +7,7 @@ row. Expressions that an optimizer makes inherit the line of the expression it r
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 from collections.abc import Callable, Iterable
@@ -14,11 +15,13 @@ from types import FrameType
 from typing import Any
 
 from stageprof_runtime import process
+from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
 from stageprof_runtime.event import LINE
+from stageprof_runtime.guard import SELDOM, Watch, caught
 from stageprof_runtime.lines import DASK, kind, user_line
-from stageprof_runtime.patch import Emit, Undo, replace, together
+from stageprof_runtime.patch import Emit, Undo, observe, together
 from stageprof_runtime.ring import Ring
 
 #: Names kept apart from their prefix; beyond this the prefix's line stands for them.
@@ -61,15 +64,17 @@ class Lines:
 
     def made(self, name: object, line: Line) -> None:
         """A layer, expression or key of this name was made at this line."""
-        if not line[0] or not isinstance(name, str) or self.known(name):
+        if not isinstance(name, str) or name in self._first or name in self._name or not line[0]:
             return
         prefix = prefix_of(name)
-        known = self._prefix.setdefault(prefix, line)
-        if known is line:
+        known = self._prefix.get(prefix)
+        if known is None:
+            known = self._prefix[prefix] = line
             self._emit.row("client", (LINE, prefix, *line, 1))
-        if known == line and len(self._first) < MOST:
-            self._first.add(name)
-        elif known != line and len(self._name) < MOST:
+        if known == line:
+            if len(self._first) < MOST:
+                self._first.add(name)
+        elif len(self._name) < MOST:
             self._name[name] = line
             self._emit.row("client", (LINE, name, *line, 0))
 
@@ -141,58 +146,80 @@ def install(emit: Emit) -> Undo:
     return together(
         [
             _shared.clear,
-            replace(*place("graph.new"), lambda f: _graph(lines, f)),
-            replace(*place("expr.new"), lambda f: _expr(lines, f)),
+            observe(*place("graph.new"), functools.partial(_graph, lines)),
+            observe(*place("expr.new"), functools.partial(_expr, lines)),
         ]
     )
 
 
-def _graph(lines: Lines, raw: Any) -> Any:
+def _graph(lines: Lines, raw: Any, watch: Watch) -> Any:
+    """`HighLevelGraph.from_collections`, which each `delayed` call makes its layer with."""
     from_collections = raw.__func__
 
+    @functools.wraps(from_collections)
     def noted(cls: type, name: str, *args: Any, **kwargs: Any) -> Any:
-        if not inside.optimizing:
-            line = user_line(sys._getframe(1))
-            lines.made(name, line)
-            layer = args[0] if args else None
-            for other in _other_names(name, layer):
-                lines.made(other, line)
-            for other in _unnamed(name, layer):
-                if not lines.of(other)[0]:
-                    lines.made(other, line)
+        if not inside.optimizing and not watch.disabled:
+            watch.calls = calls = watch.calls + 1
+            entered = 0 if calls % SELDOM else now_ns()
+            try:
+                _made(lines, name, args[0] if args else None, user_line(sys._getframe(1)))
+                if entered:
+                    watch.took(now_ns() - entered, SELDOM)
+            except BaseException as error:
+                caught(error, watch)
         return from_collections(cls, name, *args, **kwargs)
 
     return classmethod(noted)
 
 
-def _other_names(name: str, layer: object) -> set[str]:
+def _made(lines: Lines, name: str, layer: object, line: Line) -> None:
+    """A layer was made, and with it names that are in its keys only."""
+    lines.made(name, line)
+    if type(layer) is not dict:
+        return
+    if len(layer) >= LOOK_FROM:
+        for other in _other_names(name, layer):
+            lines.made(other, line)
+    if name.isdigit():
+        for other in _unnamed(layer):
+            if not lines.of(other)[0]:
+                lines.made(other, line)
+
+
+def _other_names(name: str, layer: dict[Any, Any]) -> set[str]:
     """Names in a layer's keys that are not the layer's own: a reduction holds its parts too."""
-    if type(layer) is not dict or len(layer) < LOOK_FROM:
-        return set()
     first = itertools.islice(layer, LOOK)
     last = itertools.islice(reversed(layer), LOOK)
     keys = [key[0] for key in itertools.chain(first, last) if type(key) is tuple and key]
     return {key for key in keys if type(key) is str and key != name}
 
 
-def _unnamed(name: str, layer: object) -> set[str]:
+def _unnamed(layer: dict[Any, Any]) -> set[str]:
     """Names in a collection's own plain graph, which Dask wraps as a layer named by a number."""
-    if type(layer) is not dict or not name.isdigit():
-        return set()
     keys = [key[0] if type(key) is tuple and key else key for key in itertools.islice(layer, LOOK)]
     return {key for key in keys if type(key) is str}
 
 
-def _expr(lines: Lines, raw: Any) -> Any:
+def _expr(lines: Lines, raw: Any, watch: Watch) -> Any:
     new: Callable[..., Any] = raw.__func__ if isinstance(raw, staticmethod) else raw
 
+    @functools.wraps(new)
     def made(cls: type, *args: Any, **kwargs: Any) -> Any:
         expr = new(cls, *args, **kwargs)
-        name = expr._name
-        if not lines.known(name):
-            frame = sys._getframe(1)
-            line = _origin(lines, frame) if inside.optimizing else user_line(frame)
-            lines.made(name, line)
+        if watch.disabled:
+            return expr
+        watch.calls = calls = watch.calls + 1
+        entered = 0 if calls % SELDOM else now_ns()
+        try:
+            name = expr._name
+            if not lines.known(name):
+                frame = sys._getframe(1)
+                line = _origin(lines, frame) if inside.optimizing else user_line(frame)
+                lines.made(name, line)
+            if entered:
+                watch.took(now_ns() - entered, SELDOM)
+        except BaseException as error:
+            caught(error, watch)
         return expr
 
     return staticmethod(made)

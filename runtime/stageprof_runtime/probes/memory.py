@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import mmap
-import os
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from stageprof_runtime.compat import place, run_id
 from stageprof_runtime.event import MEMORY
 from stageprof_runtime.guard import Watch
 from stageprof_runtime.patch import Emit, Undo, observe, together
+from stageprof_runtime.procfile import ProcFile
 from stageprof_runtime.shield import shield
 from stageprof_runtime.system import managed
 
@@ -37,8 +37,7 @@ class Meter:
 
     def __init__(self, clock: Callable[[], int] = now_ns) -> None:
         self._clock = clock
-        self._file = _statm()
-        self._same = _which(self._file)
+        self._file = ProcFile("/proc/self/statm")
         #: when the process may be measured again
         self.due = 0
         self._told = 0
@@ -62,35 +61,12 @@ class Meter:
 
     def bytes(self) -> int:
         """Bytes of the process."""
-        if self._file < 0 or _which(self._file) != self._same:
-            return int(psutil.Process().memory_info().rss)
-        return int(os.pread(self._file, 64, 0).split()[1]) * mmap.PAGESIZE
+        words = self._file.read().split()
+        return int(words[1]) * mmap.PAGESIZE if words else int(psutil.Process().memory_info().rss)
 
     def close(self) -> None:
         """Measure no more."""
-        file, self._file = self._file, -1
-        if file >= 0 and _which(file) == self._same:
-            os.close(file)
-
-
-def _which(file: int) -> tuple[int, int] | None:
-    """What tells an open file from others: a task may close all files, and open its own."""
-    try:
-        found = os.fstat(file)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _statm() -> int:
-    """A file that says how large this process is; -1 where there is none.
-
-    psutil reads the same on Linux, but opens it each time: 40 microseconds between two tasks.
-    """
-    try:
-        return os.open("/proc/self/statm", os.O_RDONLY)
-    except OSError:
-        return -1
+        self._file.close()
 
 
 def install(emit: Emit) -> Undo:

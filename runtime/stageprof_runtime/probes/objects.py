@@ -22,7 +22,7 @@ from stageprof_runtime.context import inside
 from stageprof_runtime.event import MARK
 from stageprof_runtime.examination import Taken, shares, suspicious
 from stageprof_runtime.grouping import Group, matters, quick_types
-from stageprof_runtime.guard import Watch
+from stageprof_runtime.guard import Watch, caught
 from stageprof_runtime.holding import Held, Walk
 from stageprof_runtime.kinds import CUSTOM, STRUCTURE, kind_of
 from stageprof_runtime.names import Known, Names, Sight
@@ -68,8 +68,8 @@ def install(emit: Emit) -> Undo:
     objects = Objects(emit)
     return together(
         [
-            replace(*place("graph.new"), objects.graph),
-            replace(*place("expr.new"), objects.expression),
+            observe(*place("graph.new"), objects.graph),
+            observe(*place("expr.new"), objects.expression),
             replace(*place("client.submit"), objects.hand_over),
             observe(*place("protocol.pickle"), objects.dumps),
             replace(*place("processes.get_async"), objects.hand_over_locally),
@@ -110,34 +110,48 @@ class Objects:
 
     # -- where layers and expressions are made ----------------------------------------------
 
-    def graph(self, raw: Any) -> Any:
+    def graph(self, raw: Any, watch: Watch) -> Any:
         """`HighLevelGraph.from_collections`, whose layer is looked at."""
         from_collections = raw.__func__
 
+        @functools.wraps(from_collections)
         def noted(cls: type, name: str, *args: Any, **kwargs: Any) -> Any:
-            if not inside.optimizing and args:
-                self._see(_tasks(args[0], TASKS), str(name), sys._getframe(1))
+            if not inside.optimizing and args and not watch.disabled:
+                try:
+                    if not self._pauses():
+                        self._see(_tasks(args[0], TASKS), str(name), sys._getframe(1))
+                except BaseException as error:
+                    caught(error, watch)
             return from_collections(cls, name, *args, **kwargs)
 
         return classmethod(noted)
 
-    def expression(self, raw: Any) -> Any:
+    def expression(self, raw: Any, watch: Watch) -> Any:
         """`Expr.__new__`, whose operands are looked at."""
         new: Callable[..., Any] = raw.__func__ if isinstance(raw, staticmethod) else raw
 
+        @functools.wraps(new)
         def made(cls: type, *args: Any, **kwargs: Any) -> Any:
             expr = new(cls, *args, **kwargs)
-            if not inside.optimizing:
-                self._see(expr, "", sys._getframe(1))
+            if not inside.optimizing and not watch.disabled:
+                try:
+                    if not self._pauses():
+                        self._see(expr, "", sys._getframe(1))
+                except BaseException as error:
+                    caught(error, watch)
             return expr
 
         return staticmethod(made)
 
+    def _pauses(self) -> bool:
+        """Whether a layer or expression passes unseen, as nearly all of a loop's do."""
+        if self._pause <= 0:
+            return False
+        self._pause -= 1
+        self._unseen += 1
+        return True
+
     def _see(self, x: object, layer: str, frame: FrameType) -> None:
-        if self._pause > 0:
-            self._pause -= 1
-            self._unseen += 1
-            return
         # Reading the thread's own clock takes as long as seeing a small layer does.
         clock = thread_ns if _size(x) > SMALL else now_ns
         start, left = clock(), self._budget.left(now_ns(), NAMING)

@@ -16,7 +16,7 @@ from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import within
 from stageprof_runtime.event import ASSIGN, FINISH, STATUS
-from stageprof_runtime.guard import Watch, attempt, caught
+from stageprof_runtime.guard import SELDOM, Watch, attempt, caught
 from stageprof_runtime.operations import operations, optimized
 from stageprof_runtime.patch import Emit, Undo, observe, replace, together
 from stageprof_runtime.stage import STEP, stage_of
@@ -129,12 +129,16 @@ def _transitions(emit: Emit, function: Callable[..., Any], watch: Watch) -> Call
     def timed(*args: Any, **kwargs: Any) -> Any:
         if watch.disabled:
             return function(*args, **kwargs)
+        watch.calls = calls = watch.calls + 1
         start = now_ns()
         try:
             return function(*args, **kwargs)
         finally:
+            stop = now_ns()
             try:
-                emit.span("scheduler", step, start, now_ns())
+                emit.span("scheduler", step, start, stop)
+                if not calls % SELDOM:
+                    watch.took(now_ns() - stop, SELDOM)
             except BaseException as error:
                 caught(error, watch)
 

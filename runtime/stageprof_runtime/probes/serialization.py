@@ -17,7 +17,7 @@ from stageprof_runtime.carried import Dumping, Loading, here
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import exchange, inside, within
-from stageprof_runtime.guard import Watch, caught
+from stageprof_runtime.guard import SELDOM, Watch, caught
 from stageprof_runtime.patch import Emit, Undo, observe, replace, together
 from stageprof_runtime.ring import SHORT_NS
 from stageprof_runtime.stage import STEP, Stage
@@ -82,6 +82,8 @@ def _dumps(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[...,
     def timed(msg: Any, *args: Any, **kwargs: Any) -> Any:
         if watch.disabled:
             return dumps(msg, *args, **kwargs)
+        watch.calls = calls = watch.calls + 1
+        entered = 0 if calls % SELDOM else now_ns()
         try:
             role, step, _, _ = _hop(msg)
             before = here.dump, here.keys, here.last, inside.at
@@ -100,6 +102,8 @@ def _dumps(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[...,
         try:
             peer = _peer() if stop - start >= SHORT_NS else ""
             emit.span(role, step, start, stop, peer, _theirs(msg, _nbytes(frames)), cpu)
+            if entered:
+                watch.took(start - entered + now_ns() - stop, SELDOM)
         except BaseException as error:
             caught(error, watch)
         return frames
@@ -112,6 +116,8 @@ def _loads(emit: Emit, loads: Callable[..., Any], watch: Watch) -> Callable[...,
     def timed(frames: Any, *args: Any, **kwargs: Any) -> Any:
         if watch.disabled:
             return loads(frames, *args, **kwargs)
+        watch.calls = calls = watch.calls + 1
+        entered = 0 if calls % SELDOM else now_ns()
         try:
             nbytes = sum(map(len, frames))
             # What it is can be told only afterwards; until then an import is the client's or
@@ -133,6 +139,8 @@ def _loads(emit: Emit, loads: Callable[..., Any], watch: Watch) -> Callable[...,
             if isinstance(carried, Loading):
                 carried.emit(emit, role, step, msg)
             emit.span(role, step, start, stop, "", _theirs(msg, nbytes), cpu)
+            if entered:
+                watch.took(start - entered + now_ns() - stop, SELDOM)
         except BaseException as error:
             caught(error, watch)
         return msg

@@ -20,7 +20,7 @@ from typing import Any
 from stageprof_runtime.carried import Dumping, Part, here, loading, share
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import TASK_KINDS, place
-from stageprof_runtime.guard import Watch, caught
+from stageprof_runtime.guard import SELDOM, Watch, caught
 from stageprof_runtime.patch import Emit, Undo, observe, replace, together
 from stageprof_runtime.probes.scheduling import role
 from stageprof_runtime.stage import STEP
@@ -56,6 +56,9 @@ def _pickle(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[...
             here.last = x.key
             nbytes = len(out) + (_nbytes(buffers) if buffers else 0)
             share(emit, dump.role, dump.step, x.key, start, stop, nbytes)
+            watch.calls = calls = watch.calls + 1
+            if not calls % SELDOM:
+                watch.took(now_ns() - stop, SELDOM)
         except BaseException as error:
             caught(error, watch)
         for buffer in buffers:  # Dask too hands them on when it is done
@@ -72,11 +75,15 @@ def _unpickle(loads: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
             return loads(x, *args, **kwargs)
         start = now_ns()
         out = loads(x, *args, **kwargs)
+        stop = now_ns()
         try:
             if id(type(out)) in NODES and (carried := loading()) is not None:
-                stop, buffers = now_ns(), kwargs.get("buffers")
+                buffers = kwargs.get("buffers")
                 nbytes = len(x) + (_nbytes(buffers) if buffers else 0)
                 carried.tasks.append((out.key, carried.part(start, stop, nbytes)))
+                watch.calls = calls = watch.calls + 1
+                if not calls % SELDOM:
+                    watch.took(now_ns() - stop, SELDOM)
         except BaseException as error:
             caught(error, watch)
         return out
@@ -92,7 +99,10 @@ def _dump_data(emit: Emit, dump: Callable[..., Any], watch: Watch) -> Callable[.
         start = now_ns()
         header, frames = dump(x, *args, **kwargs)
         try:
-            _dumped(emit, here.dump, x, start, now_ns(), frames)
+            stop = now_ns()
+            _dumped(emit, here.dump, x, start, stop, frames)
+            watch.calls += 1
+            watch.took(now_ns() - stop)
         except BaseException as error:
             caught(error, watch)
         return header, frames
@@ -124,6 +134,8 @@ def _load_data(load: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
             stop, here.load = now_ns(), carried
             try:
                 carried.values.append(Part(start, stop, _nbytes(frames), before))
+                watch.calls += 1
+                watch.took(now_ns() - stop)
             except BaseException as error:
                 caught(error, watch)
 
