@@ -38,8 +38,7 @@ test: $(VENV)/.dev $(OLDEST)/.smoke browser ## check style, types and imports, t
 	$(VENV)/bin/python -m pytest -m "alone and not nightly"
 
 nightly: $(VENV)/.dev browser others ## run the tests that are too slow for make test
-	$(VENV)/bin/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --timeout=3600 \
-	    -m "nightly and not alone"
+	$(VENV)/bin/python -m pytest -q $(BESIDE) --timeout=3600 -m "nightly and not alone"
 	@echo "== those that measure time or memory, one by one"
 	$(VENV)/bin/python -m pytest --timeout=3600 -m "nightly and alone"
 

@@ -1,8 +1,8 @@
 """Looking at the region's thread from outside: what of construction nothing else can see.
 
 Dask offers no hook for collection methods, tokenizing and meta inference, so a thread of ours
-looks at the stack of the region's thread every `PERIOD_S` and says, from Dask's frames on it,
-which step it is in; frames of the user's alone are `outside` and give no span.
+looks at the stack of the region's thread every `PERIOD_S` at first and says, from Dask's frames on
+it, which step it is in; frames of the user's alone are `outside` and give no span.
 
 The stacks that it sees are told, too, by step (`event.FLAME`); each stands for half the time to the
 look before it and half the time to the one after.
@@ -39,6 +39,9 @@ from stageprof_runtime.tree import Spot, spots
 
 #: Seconds between two looks.
 PERIOD_S = 0.02
+#: After so many, which are 5 s of a thread that does not wait, half as often, and after as many
+#: more half of that: what began so long ago is told as well by fewer.
+OFTEN: Final = 250
 #: A gap this many periods long means that the thread held the GIL in one C call: the call just
 #: returned when we could look, so the gap belongs to what is seen now.
 LATE = 2.0
@@ -191,6 +194,7 @@ class Sampler:
         #: nanoseconds of a processor that looking took, and looks taken
         self.cost_ns = 0
         self.looks = 0
+        self._period_s = PERIOD_S
         self._worker = threading.Thread(target=self._run, name="stageprof-sampler", daemon=True)
 
     @classmethod
@@ -212,10 +216,11 @@ class Sampler:
 
     def _run(self) -> None:
         asked = now_ns()
-        while not self._stop.wait(PERIOD_S) and not self.watch.disabled:
+        while not self._stop.wait(self._period_s) and not self.watch.disabled:
             start, used = now_ns(), thread_ns()
-            attempt(self.watch, self._once, start, (start - asked) / 1e9 - PERIOD_S)
+            attempt(self.watch, self._once, start, (start - asked) / 1e9 - self._period_s)
             self.looks += 1
+            self._period_s = PERIOD_S * (1 << min(self.looks // OFTEN, 2))
             self.cost_ns += thread_ns() - used
             if self._thread in waiting:
                 self._rest()
@@ -272,7 +277,7 @@ class Sampler:
         self._stood, self._stood_ns = stood, mine
 
     def _late(self, t: int) -> bool:
-        return t - self._last > LATE * PERIOD_S * 1e9
+        return t - self._last > LATE * self._period_s * 1e9
 
     def see(self, state: tuple[int, str], t: int) -> None:
         """The thread was seen in a state at `t`; a change closes the span before it."""

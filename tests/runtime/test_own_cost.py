@@ -11,6 +11,7 @@ import msgpack
 import pytest
 
 from clusters import soon
+from stageprof_runtime import sampler as sampler_module
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.context import waiting
 from stageprof_runtime.event import SAMPLE, Place
@@ -60,6 +61,22 @@ def test_the_sampler_counts_what_it_used() -> None:
     sampler.stop()
     assert sampler.looks >= 1
     assert sampler.cost_ns < WAITS_S * 1e9 / 2
+
+
+def test_the_sampler_looks_half_as_often_after_five_seconds_and_again_after_fifteen() -> None:
+    pauses: list[float] = []
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append(round((timeout or 0) / sampler_module.PERIOD_S))
+            return len(pauses) > 2 * sampler_module.OFTEN
+
+    sampler = Sampler(Ring(), thread=-1)
+    sampler._stop = Stop()
+    sampler._once = lambda *_: None  # type: ignore[method-assign]
+    sampler._run()
+    often = sampler_module.OFTEN
+    assert pauses == [1] * often + [2] * often + [4]
 
 
 def test_the_shipper_counts_what_it_used() -> None:
