@@ -47,6 +47,8 @@ STRIDE = 10
 #: away that takes a fifth of the time, and a second at least.
 WRAPPER_BUDGET = 0.2
 WRAPPER_GRACE_NS = 1_000_000_000
+#: As `UNUSUAL_NS`: most take some microseconds, and some of their calls wait for a processor.
+WRAPPER_UNUSUAL_NS = 50_000
 #: Of wrappers without a shield one call in 64 is timed, for the same reason as above.
 SELDOM = 64
 
@@ -124,7 +126,7 @@ class Watch:
 
     def took(self, ns: int, calls: int = 1) -> None:
         """Add what a wrapper took beside what it wraps, in a call that stands for so many."""
-        usual, self.latest_ns = max(self.latest_ns, UNUSUAL_NS), ns
+        usual, self.latest_ns = max(self.latest_ns, WRAPPER_UNUSUAL_NS), ns
         self.timed += calls
         self.timed_ns += max(0, min(ns, usual)) * calls
         if self.timed_ns >= self._grace_ns:
