@@ -23,17 +23,18 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     nobody = os.open(os.devnull, os.O_WRONLY)
     monkeypatch.setattr(looking, "Out", lambda _: Out(nobody))
     target: Any = SimpleNamespace(pid=0)
-    spy: Any = SimpleNamespace(refused="", told="")
+    spy: Any = SimpleNamespace(refused="", told="", start=lambda: None)
     yield looking.Watch(target, spy, RATE)
     os.close(nobody)
 
 
-def period(watch: Any, seconds: float, *, held: int, waiting: int) -> float:
+def period(watch: Any, seconds: float, *, held: int, waiting: int, tasks: bool = True) -> float:
     """Its period after 100 looks in the half second that ends so long after it began."""
     watch._told = watch._began + round((seconds - 0.5) * SECOND)
     watch._now = watch._began + round(seconds * SECOND)
     states = watch._states
     states.looks, states.held, states.waiting = 100, held, waiting
+    watch._tasks = tasks
     watch.tell()
     return float(watch._period / OFTEN)
 
@@ -55,6 +56,12 @@ def test_where_none_waits_and_where_none_holds_it_looks_more_seldom(watch: Any) 
 def test_where_less_than_half_a_thread_waits_it_looks_half_as_often(watch: Any) -> None:
     assert period(watch, 1, held=90, waiting=49) == SOME
     assert period(watch, 1, held=90, waiting=50) == 1
+
+
+def test_where_only_an_event_loop_waits_for_the_one_task_it_looks_half_as_often(
+    watch: Any,
+) -> None:
+    assert period(watch, 1, held=90, waiting=90, tasks=False) == SOME
 
 
 def test_no_look_is_so_far_from_the_one_before_that_nothing_is_known_between(watch: Any) -> None:

@@ -2,8 +2,8 @@
 
 It runs by itself, with the modules that it is made of as its input (see `program`), and imports the
 standard library only. About `rate` times a second (half of it while less than half a thread waits
-on average, a quarter while none does, an eighth while the GIL is free; after three seconds half of
-these, and so on: see `LONG_NS`) it reads from
+on average, or no two run tasks; a quarter while none waits, an eighth while the GIL is free; after
+three seconds half of these, and so on: see `LONG_NS`) it reads from
 the other's memory which thread has the GIL, and from the kernel which threads wait within the GIL's
 own lock. It stops nobody and takes no lock of the other's. Both have the same monotonic clock. What
 it saw leaves by standard output (see `messages`); on standard input come lines ``thread-id
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from typing import Final
 
 #: While hardly any look finds the GIL taken one of so many is enough; and of so many while hardly
-#: any finds a thread that waits; while fewer wait than `WORTH`; and at first. A look takes 0.2 ms
-#: where others fill the caches.
+#: any finds a thread that waits; while fewer wait than `WORTH`, or no two run tasks; and at first.
+#: A look takes 0.2 ms where others fill the caches.
 SELDOM, LESS, SOME, FIRST = 8, 4, 2, 2
 HARDLY: Final = 0.05
 #: So many threads seen to wait by looks that are rarer make them frequent at once.
@@ -164,11 +164,12 @@ class Watch:
         # A message that came early came for what was seen last, which says nothing of the rest.
         whole = self._now - self._told >= EVERY_NS
         many = states.waiting >= WORTH * states.looks
-        if self._tasks and whole and many:
+        several = self._tasks and many  # else it is an event loop that waits, beside one task
+        if several and whole:
             self._spy.start()
         idle = states.held <= HARDLY * states.looks
         self._rare = states.waiting <= HARDLY * states.looks
-        of = SELDOM if idle else LESS if self._rare else 1 if many else SOME
+        of = SELDOM if idle else LESS if self._rare else 1 if several else SOME
         of <<= sum(self._now - self._began > long for long in LONG_NS)
         self._period = min(self._often * of, SELDOMMEST_NS)
         states.rows, states.looks, states.held, states.waiting = [], 0, 0, 0
