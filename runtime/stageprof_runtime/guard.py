@@ -47,7 +47,8 @@ STRIDE = 10
 #: away that takes a fifth of the time, and a second at least.
 WRAPPER_BUDGET = 0.2
 WRAPPER_GRACE_NS = 1_000_000_000
-#: As `UNUSUAL_NS`: most take some microseconds, and some of their calls wait for a processor.
+#: As `UNUSUAL_NS`, where two calls before it took no longer: most take some microseconds, and some
+#: wait for a processor.
 WRAPPER_UNUSUAL_NS = 50_000
 #: Of wrappers without a shield one call in 64 is timed, for the same reason as above.
 SELDOM = 64
@@ -65,8 +66,12 @@ _telling = threading.Lock()
 class Watch:
     """What is known of one hook: calls, estimated own time, failures, and whether it is off."""
 
-    def __init__(self, name: str, *, wrapper: bool = False) -> None:
+    def __init__(self, name: str, *, wrapper: bool = False, limited: bool = True) -> None:
         self.name = name
+        #: whether what a wrapper takes counts as its own; it has another budget, or waits, if not
+        self.limited = limited
+        #: what the latest calls took that `took` was told of, ns
+        self._latest: tuple[int, int] = (0, 0)
         self._budget = WRAPPER_BUDGET if wrapper else BUDGET
         self._grace_ns = WRAPPER_GRACE_NS if wrapper else GRACE_NS
         self.wrapper = wrapper
@@ -125,8 +130,13 @@ class Watch:
         self.began, self.calls, self.skipped, self.timed, self.timed_ns = now, 0, 0, 0, 0
 
     def took(self, ns: int, calls: int = 1) -> None:
-        """Add what a wrapper took beside what it wraps, in a call that stands for so many."""
-        usual, self.latest_ns = max(self.latest_ns, WRAPPER_UNUSUAL_NS), ns
+        """Add what a wrapper took beside what it wraps, in a call that stands for so many.
+
+        No call counts for more than those before it took, see `WRAPPER_UNUSUAL_NS`.
+        """
+        if not self.limited:
+            return
+        usual, self._latest = max(WRAPPER_UNUSUAL_NS, min(self._latest)), (self._latest[1], ns)
         self.timed += calls
         self.timed_ns += max(0, min(ns, usual)) * calls
         if self.timed_ns >= self._grace_ns:

@@ -132,7 +132,7 @@ class Handover:
             for where, observer in observers:
                 self._undos.append(observe(*place(where), observer))
             for where, make in wrappers:
-                self._undos.append(replace(*place(where), make))
+                self._undos.append(replace(*place(where), make, limited=False))
             for module in ENTRIES:
                 self._trainings(module)
         except BaseException:

@@ -67,10 +67,10 @@ wrapped: Final[dict[str, Watch]] = {}
 _titles: Final[set[str]] = set()
 
 
-def cost() -> list[int]:
-    """Calls of what is wrapped in this process, and what wrappers took beside it, ns."""
-    watches = [watch for watch in tuple(wrapped.values()) if watch.wrapper]
-    return [sum(watch.calls for watch in watches), sum(watch.spent_ns for watch in watches)]
+def costs() -> dict[Watch, tuple[int, int]]:
+    """Calls of each wrapper in this process, and what they took beside what is wrapped, ns."""
+    watches = [watch for watch in tuple(wrapped.values()) if watch.wrapper and watch.limited]
+    return {watch: (watch.calls, watch.spent_ns) for watch in watches}
 
 
 class _Layer:
@@ -89,25 +89,28 @@ _layers: Final[dict[int, _Layer]] = {}
 _journal: list[Undo] | None = None
 
 
-def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> Undo:
+def replace(owner: Any, name: str, make: Callable[[Any], Any], *, limited: bool = True) -> Undo:
     """Set `owner.name` to `make(what stands there)`; the undo puts the very same object back.
 
     What stands in the owner's `__dict__` is kept raw, so that class methods, static methods and
     cached properties return as they were. Replacements of ours may be undone in any order. If
     somebody else replaced the attribute after us, the undo leaves theirs alone, and ours does
-    nothing any more. What `make` made is behind a shield: its failures harm nobody.
+    nothing any more. What `make` made is behind a shield: its failures harm nobody. It may take a
+    fifth of the time unless it is not `limited`: where it has another budget, or awaits things.
     """
-    return observe(owner, name, lambda raw, watch: shield(raw, make, watch))
+    return observe(owner, name, lambda raw, watch: shield(raw, make, watch), limited=limited)
 
 
-def observe(owner: Any, name: str, make: Callable[[Any, Watch], Any]) -> Undo:
+def observe(
+    owner: Any, name: str, make: Callable[[Any, Watch], Any], *, limited: bool = True
+) -> Undo:
     """The same without a shield, which costs more than what is done behind it for each task.
 
     What `make` makes of a function guards its own work; see `caught`.
     """
     raw = vars(owner).get(name, _MISSING)
     title = f"{getattr(owner, '__qualname__', None) or owner.__name__}.{name}"
-    watch = _watched(title)
+    watch = _watched(title, limited=limited)
     ours = make(getattr(owner, name) if raw is _MISSING else raw, watch)
 
     def write(value: Any) -> None:
@@ -136,14 +139,14 @@ def observe_item(mapping: dict[Any, Any], key: object, make: Callable[[Any, Watc
     return _undo(_Layer(ours, old), lambda: mapping.get(key), write, watch)
 
 
-def _watched(title: str) -> Watch:
+def _watched(title: str, *, limited: bool = True) -> Watch:
     """A watch of its own for each wrapper, also where two stand in the same place."""
     name, number = title, 1
     while name in _titles:
         number += 1
         name = f"{title} ({number})"
     _titles.add(name)
-    watch = wrapped[name] = Watch(name, wrapper=True)
+    watch = wrapped[name] = Watch(name, wrapper=True, limited=limited)
     return watch
 
 

@@ -7,10 +7,10 @@ five milliseconds to get it back. psutil opens, reads and closes each of several
 from __future__ import annotations
 
 import os
-from typing import Final
 
-#: Bytes that are read: a line for each disk or network interface.
-_MOST: Final = 1 << 16
+#: The kernel gives whole lines up to this many bytes at a time: of a part of less than half of it
+#: no line was left out. And no more parts than this.
+_PAGE, _PARTS = 4096, 64
 
 
 class ProcFile:
@@ -24,7 +24,15 @@ class ProcFile:
         """What it holds now; nothing where there is no such file, or it was closed by somebody."""
         if self._file < 0 or _which(self._file) != self._same:
             return b""
-        return os.pread(self._file, _MOST, 0)
+        parts: list[bytes] = []
+        at = 0
+        while len(parts) < _PARTS:
+            part = os.pread(self._file, _PAGE, at)
+            parts.append(part)
+            at += len(part)
+            if len(part) < _PAGE // 2:
+                break
+        return b"".join(parts)
 
     def close(self) -> None:
         """Read no more."""

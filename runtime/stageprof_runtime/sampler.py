@@ -27,7 +27,7 @@ from stageprof_runtime.context import waiting
 from stageprof_runtime.event import SAMPLED, SPAN
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.lines import DASK, USER, kind
-from stageprof_runtime.looker import for_bytecode
+from stageprof_runtime.looker import GOLDEN, for_bytecode
 from stageprof_runtime.probes.layers import line_of_rewriting
 from stageprof_runtime.probes.stacks import running
 from stageprof_runtime.ring import Ring
@@ -39,8 +39,8 @@ from stageprof_runtime.tree import Spot, spots
 
 #: Seconds between two looks.
 PERIOD_S = 0.02
-#: After so many, which are 5 s of a thread that does not wait, half as often, and after as many
-#: more half of that: what began so long ago is told as well by fewer.
+#: After so many since it waited in Dask last, which are 5 s, half as often, and after as many more
+#: half of that: what began so long ago is told as well by fewer.
 OFTEN: Final = 250
 #: A gap this many periods long means that the thread held the GIL in one C call: the call just
 #: returned when we could look, so the gap belongs to what is seen now.
@@ -215,22 +215,29 @@ class Sampler:
             self._worker.join()
 
     def _run(self) -> None:
-        asked = now_ns()
+        asked, awake = now_ns(), 0
         while not self._stop.wait(self._period_s) and not self.watch.disabled:
             start, used = now_ns(), thread_ns()
             attempt(self.watch, self._once, start, (start - asked) / 1e9 - self._period_s)
             self.looks += 1
-            self._period_s = PERIOD_S * (1 << min(self.looks // OFTEN, 2))
+            awake += 1
+            self._period_s = PERIOD_S * (1 << min(awake // OFTEN, 2))
             self.cost_ns += thread_ns() - used
             if self._thread in waiting:
                 self._rest()
+                awake = 0
             asked = now_ns()
         attempt(self.watch, self._end, now_ns())
 
     def _rest(self) -> None:
-        """The thread waits in Dask, mostly for much longer than our period."""
+        """The thread waits in Dask, mostly for much longer than our period.
+
+        The first look after it comes at any part of a period, or what a loop does between its waits
+        would be seen always or never.
+        """
         waiting.until(self._stop.is_set, self._thread)
         self._last = now_ns()
+        self._period_s = PERIOD_S * (self.looks * GOLDEN % 1)
 
     def _once(self, t: int, late_s: float) -> None:
         state, stood = self._look(t, waited=for_bytecode(late_s, 1))
@@ -277,7 +284,7 @@ class Sampler:
         self._stood, self._stood_ns = stood, mine
 
     def _late(self, t: int) -> bool:
-        return t - self._last > LATE * self._period_s * 1e9
+        return t - self._last > LATE * max(self._period_s, PERIOD_S) * 1e9
 
     def see(self, state: tuple[int, str], t: int) -> None:
         """The thread was seen in a state at `t`; a change closes the span before it."""

@@ -162,7 +162,7 @@ class SchedulerProbe(SchedulerPlugin):
         undos += [scheduling.here_is_loop(), also_of(scheduler)]
         probes = [*PROBES, *([gil.install] * self._watch_gil)]
         undos.append(process.join("scheduler", self._ring, probes, self._session))
-        self._shipper.first = process.is_first(self._ring)
+        self._shipper.lead()
         self.watches |= {loops.NAME: looker.watch(loops.NAME)} | gil.watches()
         undos.append(replace_item(streams, "update-graph", self._update_graph))
 

@@ -190,7 +190,7 @@ class Session:
         probes = [*PROBES, *([gil.install] * self._watching["watch_gil"])]
         probes += [native.install] * self._watching["native"]
         self._leave = process.join("client", self.ring, probes, self.name)
-        self._shipper.first = process.is_first(self.ring)
+        self._shipper.lead()
         self.watches |= {stacks.NAME: looker.watch(stacks.NAME)} | gil.watches()
         clients.followers.append(self)
         sinks[self.name] = self._sink

@@ -53,8 +53,8 @@ class Shipper:
         self.ready: Callable[[], bool] = lambda: True
         #: after how many rounds what is there goes, however little it is
         self.rounds: Callable[[], int] = lambda: ROUNDS
-        #: whether it tells what the process as a whole has taken, see `process.is_first`
-        self.first = False
+        #: what wrappers had taken when it was told to tell of them; None if another one does
+        self._wrappers: dict[Watch, tuple[int, int]] | None = None
         self._send = send
         self._watch = Watch(f"{place.role}.ship")
         self._seq = self._waited = 0
@@ -128,8 +128,8 @@ class Shipper:
         seq, self._seq = self._seq, self._seq + 1
         watches = [watch for watch in list(self.watches.values()) if watch.calls]
         cost = {watch.name: [watch.calls, watch.spent_ns] for watch in watches} | self.cost
-        if self.first:
-            cost["wrappers"] = patch.cost()
+        if self._wrappers is not None:
+            cost["wrappers"] = self._more(self._wrappers)
         now = self._phase = phase.get(self.place.role, 0)
         drops, counts = self._drops(), self.counts
         try:
@@ -139,6 +139,20 @@ class Shipper:
         except Exception as error:
             self.lost(f"not packable: {type(error).__name__}", len(rows))
             return None
+
+    def lead(self) -> None:
+        """Tell, from now on, what the process's wrappers take, if its session hears of that here."""
+        if process.is_first(self.ring):
+            self._wrappers = patch.costs()
+
+    def _more(self, before: dict[Watch, tuple[int, int]]) -> list[int]:
+        """Calls of wrappers, and ns that they took, since then."""
+        more = [0, 0]
+        for watch, (calls, ns) in patch.costs().items():
+            known = before.get(watch, (0, 0))
+            more[0] += calls - known[0]
+            more[1] += max(0, ns - known[1])
+        return more
 
     def lost(self, reason: str, rows: int) -> None:
         """Count rows that will not arrive."""

@@ -96,6 +96,10 @@ def also_of(server: Any) -> Undo:
     return functools.partial(_monitors.remove, server.monitor)
 
 
+if hasattr(os, "register_at_fork"):  # a child has none of its parent's servers
+    os.register_at_fork(after_in_child=_monitors.clear)
+
+
 class OwnMonitor:
     """Values of this process: from a server's monitor while there is one in it, or read by us."""
 

@@ -11,28 +11,29 @@ import contextlib
 import mmap
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final, NamedTuple
+
+import psutil
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.procfile import ProcFile
 
 #: Bytes of what the kernel counts a disk's traffic in, whatever the disk's own sectors are.
 SECTOR: Final = 512
-#: Columns of a line of /proc/net/dev behind the interface's name, and of /proc/diskstats.
-_RECEIVED, _SENT = 0, 8
+#: Columns of a line of /proc/net/dev, whose first is the interface's name, and of /proc/diskstats.
+_RECEIVED, _SENT = 1, 9
 _DISK, _READ, _WRITTEN = 2, 5, 9
 
 
 class Counted(NamedTuple):
-    """What has been counted so far: of a processor, ns, and bytes."""
+    """What has been counted so far: of a processor, ns; of each interface and disk, bytes."""
 
     t: int
     cpu: int
-    received: int
-    sent: int
-    read: int
-    written: int
+    #: name -> received and sent, or read and written
+    net: dict[bytes, tuple[int, int]]
+    disks: dict[bytes, tuple[int, int]]
 
 
 class Usage:
@@ -60,12 +61,14 @@ class Usage:
         self._before = now
         seconds = max(now.t - before.t, 1) / 1e9
         memory = self._files[0].read().split()
-        found = {"cpu": (now.cpu - before.cpu) / 1e7 / seconds}
-        if len(memory) > 1:
-            found["memory"] = float(int(memory[1]) * mmap.PAGESIZE)
-        names = ("net_io.read", "net_io.write", "disk_io.read", "disk_io.write")
-        for name, last, new in zip(names, before[2:], now[2:], strict=True):
-            found[f"host_{name}_bps"] = max(0, new - last) / seconds
+        # somebody has closed the file; psutil opens one of its own
+        pages = int(memory[1]) if len(memory) > 1 else 0
+        rss = pages * mmap.PAGESIZE if pages else psutil.Process().memory_info().rss
+        found = {"cpu": (now.cpu - before.cpu) / 1e7 / seconds, "memory": float(rss)}
+        for name, old, new in (("net", before.net, now.net), ("disk", before.disks, now.disks)):
+            for i, way in enumerate(("read", "write")):
+                more = sum(max(0, new[n][i] - old[n][i]) for n in new.keys() & old.keys())
+                found[f"host_{name}_io.{way}_bps"] = more / seconds
         return found
 
     def close(self) -> None:
@@ -74,30 +77,16 @@ class Usage:
             file.close()
 
     def _count(self) -> Counted:
-        net = list(_lines(self._files[1].read().replace(b":", b" "), _SENT + 2))
-        devices = _lines(self._files[2].read(), _WRITTEN + 1)
-        disks = [line for line in devices if line[_DISK] in self._disks]
-        return Counted(
-            self._clock(),
-            self._cpu(),
-            _sum(net, _RECEIVED + 1),
-            _sum(net, _SENT + 1),
-            _sum(disks, _READ) * SECTOR,
-            _sum(disks, _WRITTEN) * SECTOR,
-        )
+        net = _columns(self._files[1].read().replace(b":", b" "), 0, _RECEIVED, _SENT)
+        disks = _columns(self._files[2].read(), _DISK, _READ, _WRITTEN)
+        sizes = {n: (a * SECTOR, b * SECTOR) for n, (a, b) in disks.items() if n in self._disks}
+        return Counted(self._clock(), self._cpu(), net, sizes)
 
 
-def _lines(text: bytes, columns: int) -> Iterator[list[bytes]]:
-    """The words of each line that has so many."""
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) >= columns:
-            yield words
-
-
-def _sum(lines: list[list[bytes]], column: int) -> int:
-    total = 0
-    for words in lines:
-        with contextlib.suppress(ValueError):  # it is a heading
-            total += int(words[column])
-    return total
+def _columns(text: bytes, name: int, first: int, second: int) -> dict[bytes, tuple[int, int]]:
+    """Two columns of numbers of each line, by the one that names it; headings are passed over."""
+    found = {}
+    for words in map(bytes.split, text.splitlines()):
+        with contextlib.suppress(ValueError, IndexError):
+            found[words[name]] = int(words[first]), int(words[second])
+    return found

@@ -151,7 +151,7 @@ class WorkerProbe(WorkerPlugin):
         probes: list[Install] = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
         probes += [gil.install] * self._watch_gil + [native.install] * self._native
         undos.append(process.join("worker", ring, probes, self._session, place.name))
-        shipper.first = process.is_first(ring)
+        shipper.lead()
         ticks = Ticks(worker.loop.asyncio_loop, ring, self.watches["ticks"])
         undos.append(ticks.start(tick(worker)))
         self.watches |= {stacks.NAME: looker.watch(stacks.NAME)} | gil.watches()
@@ -207,7 +207,9 @@ class WorkerProbe(WorkerPlugin):
 
     def _ended(self, key: Any) -> None:
         """A run that no probe saw (an executor of its own): from the hook's own stamps."""
-        execution.finished(EMIT, self._worker, key, self._times[key][2], now_ns(), 0, 0)
+        times = self._times.get(key)  # the task's own thread may have taken it just now
+        if times is not None:
+            execution.finished(EMIT, self._worker, key, times[2], now_ns(), 0, 0)
 
     def _hello(self, worker: Any) -> None:
         facts = {

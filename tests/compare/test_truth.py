@@ -36,6 +36,7 @@ def client() -> Iterator[Client]:
 
 
 @pytest.mark.nightly
+@pytest.mark.alone
 @pytest.mark.cluster
 def test_planted_delays_are_found_and_blamed_on_stage_layer_and_line(client: Client) -> None:
     """All sides are recorded in turn, so that the machine's mood is alike for them."""

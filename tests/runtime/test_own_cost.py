@@ -79,6 +79,30 @@ def test_the_sampler_looks_half_as_often_after_five_seconds_and_again_after_fift
     assert pauses == [1] * often + [2] * often + [4]
 
 
+def test_after_a_wait_the_sampler_looks_often_again_and_first_at_any_part_of_a_period(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or what a loop does between its waits would be seen always, or never."""
+    pauses: list[float] = []
+    often = sampler_module.OFTEN
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append((timeout or 0) / sampler_module.PERIOD_S)
+            if len(pauses) == 2 * often:
+                waiting.add(-1)
+            return len(pauses) > 2 * often + 20
+
+    monkeypatch.setattr(waiting, "until", lambda _, thread: waiting.discard(thread))
+    sampler = Sampler(Ring(), thread=-1)
+    sampler._stop = Stop()
+    sampler._once = lambda *_: None  # type: ignore[method-assign]
+    sampler._run()
+    assert pauses[2 * often - 1] == 2
+    assert 0 < pauses[2 * often] < 1
+    assert set(pauses[2 * often + 1 :]) == {1}
+
+
 def test_the_shipper_counts_what_it_used() -> None:
     sent = threading.Semaphore(0)
 

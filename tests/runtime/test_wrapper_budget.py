@@ -13,11 +13,13 @@ from dask._task_spec import Task
 from distributed.protocol import ToPickle
 
 from stageprof_runtime import guard, process, shield
+from stageprof_runtime.event import Place
 from stageprof_runtime.guard import SELDOM, TIMED, WRAPPER_GRACE_NS
-from stageprof_runtime.patch import replace, wrapped
+from stageprof_runtime.patch import costs, replace, wrapped
 from stageprof_runtime.probes import scheduling, serialization, shares
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shield import theirs
+from stageprof_runtime.shipper import Shipper
 
 MS = 1_000_000
 #: What a wrapper that is too slow takes in a call.
@@ -106,15 +108,58 @@ def test_what_the_function_takes_is_not_the_wrappers(clock: Clock) -> None:
     made.undo()
 
 
-def test_one_call_that_waited_long_says_nothing_of_the_others(clock: Clock) -> None:
+@pytest.mark.parametrize("before", [0, 1, SELDOM - 1])
+def test_one_call_that_waited_long_says_nothing_of_the_others(before: int, clock: Clock) -> None:
+    """Nor do two: also where they are the first that are timed, and stand for many."""
     made = Wrapped(clock, ours=0, theirs=MS)
-    made.call(1)
+    made.call(before)
     made._ours = 60_000 * MS
-    made.call(1)
+    made.call(2)
     made._ours = 0
     made.call(100)
-    assert made.seen == 102
+    assert made.seen == before + 102
     made.undo()
+
+
+@pytest.mark.parametrize("calls", [1, SELDOM])
+def test_a_single_sample_never_puts_a_wrapper_away(calls: int, clock: Clock) -> None:
+    watch = guard.Watch("w", wrapper=True)
+    watch.calls = calls
+    clock.take(20 * MS)
+    watch.took(17_000 * MS, calls)
+    assert not watch.disabled
+
+
+def test_one_that_has_another_budget_or_awaits_things_is_never_put_away(clock: Clock) -> None:
+    def make(function: Callable[[], int]) -> Callable[[], int]:
+        def timed() -> int:
+            clock.take(SLOW)
+            return function()
+
+        return timed
+
+    owner: Any = SimpleNamespace(__name__="owner", function=lambda: 7)
+    undo = replace(owner, "function", make, limited=False)
+    assert {owner.function() for _ in range(1_000)} == {7}
+    assert not wrapped["owner.function"].disabled
+    assert wrapped["owner.function"] not in costs()
+    undo()
+
+
+def test_a_session_is_told_what_wrappers_took_since_it_began(clock: Clock) -> None:
+    made = Wrapped(clock, ours=MS, theirs=99 * MS)
+    made.call(1_000)
+    shipper = Shipper(Place("client", "h", 1, "c", 0), Ring(), lambda _: None)
+    leave = process.join("client", shipper.ring, [])
+    try:
+        shipper.lead()
+        made.call(160)
+        calls, ns = shipper._more(shipper._wrappers or {})
+        assert calls == 160
+        assert ns == pytest.approx(160 * MS, rel=0.2)
+    finally:
+        leave()
+        made.undo()
 
 
 def test_what_is_the_users_in_a_wrapper_is_theirs(clock: Clock) -> None:
@@ -179,7 +224,7 @@ def test_what_is_called_for_every_message_has_a_budget_too(
 
     monkeypatch.setattr(module, name, slow)
     leave = process.join("worker", Ring(), [serialization.install, shares.install])
-    calls = ENOUGH + SELDOM
+    calls = ENOUGH + 4 * SELDOM
     message = [{"op": "compute-task", "run_spec": ToPickle(Task("x", int, 1))}]
     try:
         for _ in range(calls):

@@ -126,7 +126,7 @@ class Frames(Iterator[Frame]):
         if self.raw_bytes + raw_length > self.max_memory:
             raise ValueError(
                 f"more than {self.max_memory:,} bytes decompressed; if you trust it, allow more "
-                "with --max-memory, or max_memory in Python"
+                "with --max-memory (or max_memory in Python)"
             )
 
     def _check_order(self, found: Frame) -> None:

@@ -28,8 +28,8 @@ def install(emit: Emit) -> Undo:
     """Tell the followers of every client that starts or closes from now on."""
     return together(
         [
-            replace(*place("client.start"), _started),
-            replace(*place("client.close"), _closing),
+            replace(*place("client.start"), _started, limited=False),
+            replace(*place("client.close"), _closing, limited=False),
         ]
     )
 

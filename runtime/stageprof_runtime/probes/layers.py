@@ -67,9 +67,8 @@ class Lines:
         if not isinstance(name, str) or name in self._first or name in self._name or not line[0]:
             return
         prefix = prefix_of(name)
-        known = self._prefix.get(prefix)
-        if known is None:
-            known = self._prefix[prefix] = line
+        known = self._prefix.setdefault(prefix, line)  # two threads may make it at once
+        if known is line:
             self._emit.row("client", (LINE, prefix, *line, 1))
         if known == line:
             if len(self._first) < MOST:

@@ -70,9 +70,9 @@ def install(emit: Emit) -> Undo:
         [
             observe(*place("graph.new"), objects.graph),
             observe(*place("expr.new"), objects.expression),
-            replace(*place("client.submit"), objects.hand_over),
+            replace(*place("client.submit"), objects.hand_over, limited=False),
             observe(*place("protocol.pickle"), objects.dumps),
-            replace(*place("processes.get_async"), objects.hand_over_locally),
+            replace(*place("processes.get_async"), objects.hand_over_locally, limited=False),
             objects.names.clear,
         ]
     )
