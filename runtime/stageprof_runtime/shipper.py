@@ -141,7 +141,7 @@ class Shipper:
             return None
 
     def lead(self) -> None:
-        """Tell, from now on, what the process's wrappers take, if its session hears of that here."""
+        """Tell, from now on, what the process's wrappers take, if this is who tells of it."""
         if process.is_first(self.ring):
             self._wrappers = patch.costs()
 
