@@ -9,7 +9,6 @@ after.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -48,12 +47,6 @@ _CARRYING: Final = {
 }
 #: Messages looked at in a batch of them before it counts as "of the first kind seen".
 _LOOK = 64
-#: Bytes from which on a message may take long enough to load for its thread's clock to be read,
-#: which is a call of the system: where processors are taken away from threads.
-_HEAVY: Final = 16_384
-#: Of messages of tasks, which tell their bytes only once they are dumped, the clock is read of one
-#: in so many.
-_READ: Final = 8
 
 #: Where a thread is while it dumps for a role, or loads.
 _AT: Final = {role: (role, Stage.SERIALIZATION) for role in ("client", "scheduler", "worker")}
@@ -76,8 +69,6 @@ def install(emit: Emit) -> Undo:
 
 
 def _dumps(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
-    turns = itertools.cycle([True] + [False] * (_READ - 1))
-
     @functools.wraps(dumps)
     def timed(msg: Any, *args: Any, **kwargs: Any) -> Any:
         if watch.disabled:
@@ -89,11 +80,10 @@ def _dumps(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[...,
             before = here.dump, here.keys, here.last, inside.at
             here.dump, here.keys, here.last = Dumping(msg, role, step), None, None
             inside.at = _AT[role]
-            cpu = thread_ns() if step != _DUMP or next(turns) else 0
         except BaseException as error:
             caught(error, watch)
             return dumps(msg, *args, **kwargs)
-        start = now_ns()
+        start, cpu = now_ns(), thread_ns()
         try:
             frames = dumps(msg, *args, **kwargs)
         finally:
@@ -127,8 +117,7 @@ def _loads(emit: Emit, loads: Callable[..., Any], watch: Watch) -> Callable[...,
         except BaseException as error:
             caught(error, watch)
             return loads(frames, *args, **kwargs)
-        cpu = thread_ns() if nbytes >= _HEAVY else 0
-        start = now_ns()
+        start, cpu = now_ns(), thread_ns()
         try:
             msg = loads(frames, *args, **kwargs)
         finally:
