@@ -107,9 +107,7 @@ def share(emit: Emit, role: str, step: int, key: Any, start: int, stop: int, n: 
     if ns >= SHORT_NS:
         emit.share(role, step, long_name(key)[:LONGEST], 1, ns, n, stop)
     else:
-        # most keys are tuples of a name and numbers, and this is done for every task
-        simple = type(key) is tuple and key and type(key[0]) is str
-        emit.share(role, step, (key[0] if simple else short_name(key))[:LONGEST], 1, ns, n)
+        emit.share(role, step, short_name(key)[:LONGEST], 1, ns, n)
 
 
 def long_name(key: Any) -> str:

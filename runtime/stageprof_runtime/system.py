@@ -104,7 +104,7 @@ class OwnMonitor:
     """Values of this process: from a server's monitor while there is one in it, or read by us."""
 
     def __init__(self) -> None:
-        self._own: Any = None
+        self._own: Any
         try:
             self._own = Usage()
         except OSError:

@@ -1,8 +1,8 @@
 """What this process takes, and what its host reads and writes, with few system calls.
 
-For processes that have no monitor of Dask's. Such a monitor, made beside a thread in pure Python,
-waited for the GIL for 60 to 130 ms and used 12 to 18 ms of a processor, twice a second; this takes
-a fifth of that (see `procfile`). The numbers are psutil's: bytes of whole disks, of all interfaces.
+For processes that have no monitor of Dask's. To read one of those beside a thread that gives the GIL
+up often took a quarter of a second and more; this takes a tenth of that (`benchmarks/building.py`;
+see `procfile`). The numbers are psutil's: bytes of whole disks, of all interfaces.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 It runs by itself, with the modules that it is made of as its input (see `program`), and imports the
 standard library only. About `rate` times a second (half of it while less than half a thread waits
 on average, or no two run tasks; a quarter while none waits, an eighth while the GIL is free; after
-three seconds half of these, and so on: see `LONG_NS`) it reads from
-the other's memory which thread has the GIL, and from the kernel which threads wait within the GIL's
-own lock. It stops nobody and takes no lock of the other's. Both have the same monotonic clock. What
-it saw leaves by standard output (see `messages`); on standard input come lines ``thread-id
-identifier wanted`` of the threads to look at, and `TASKS` once two threads run tasks. From then on
-py-spy says where the holders are while threads wait. Where C frames are wanted `NATIVE` comes while
-tasks run: then another py-spy looks at those, which does stop the process.
+three seconds half of these, and so on: see `LONG_NS`) it reads from the other's memory which thread
+has the GIL, and from the kernel which threads wait within the GIL's own lock. It stops nobody and
+takes no lock of the other's. Both have the same monotonic clock. What it saw leaves by standard
+output (see `messages`); on standard input come lines ``thread-id identifier wanted`` of the threads
+to look at, and `TASKS` once two threads run tasks. From then on py-spy says where the holders are
+while threads wait. Where C frames are wanted `NATIVE` comes while tasks run: then another py-spy
+looks at those, which does stop the process.
 
 It ends when it is told so, its input does or its parent has gone, and py-spy ends with it.
 """

@@ -50,7 +50,6 @@ _LOOK = 64
 
 #: Where a thread is while it dumps for a role, or loads.
 _AT: Final = {role: (role, Stage.SERIALIZATION) for role in ("client", "scheduler", "worker")}
-_LOADING: Final = _AT["worker"]
 
 
 def install(emit: Emit) -> Undo:
@@ -109,11 +108,11 @@ def _loads(emit: Emit, loads: Callable[..., Any], watch: Watch) -> Callable[...,
         watch.calls = calls = watch.calls + 1
         entered = 0 if calls % SELDOM else now_ns()
         try:
-            nbytes = _lengths(frames)
+            nbytes = _nbytes(frames)
             # What it is can be told only afterwards; until then an import is the client's or
             # whoever's process this is: the emitter falls back to the process's own ring.
             before = here.load, inside.at
-            here.load, inside.at = True, _LOADING
+            here.load, inside.at = True, _AT["worker"]
         except BaseException as error:
             caught(error, watch)
             return loads(frames, *args, **kwargs)
@@ -188,14 +187,6 @@ def _theirs(msg: Any, nbytes: int) -> int:
 
 def _is_ours(name: Any) -> bool:
     return type(name) is str and name.startswith(OURS)
-
-
-def _lengths(frames: Any) -> int:
-    """The same of what came from the network, which is bytes, in fewer steps."""
-    try:
-        return sum(map(len, frames))
-    except TypeError:
-        return 0
 
 
 def _nbytes(frames: Any) -> int:

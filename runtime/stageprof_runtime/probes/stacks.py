@@ -11,7 +11,6 @@ not seen.
 from __future__ import annotations
 
 import sys
-import threading
 from threading import get_ident
 from types import FrameType
 from typing import Any, Final
@@ -35,14 +34,6 @@ running: Final[dict[int, tuple[str, Any]]] = {}
 #: thread -> its processor clock, of those that run a task or have
 _clocks: Final[dict[int, int]] = {}
 _COMPUTE: Final = STEP["compute"]
-
-
-class _Own(threading.local):
-    #: this thread's, once it was asked for
-    clock: int | None = None
-
-
-_own = _Own()
 #: The sleep of the thread that looks, while no task runs.
 _nap: Final = Nap()
 
@@ -52,10 +43,7 @@ def begin(role: str, key: object) -> tuple[str, Any] | None:
     thread = get_ident()
     before = running.get(thread)
     running[thread] = (role, key)
-    clock = _own.clock
-    if clock is None:
-        clock = _own.clock = clock_of(thread)
-    _clocks[thread] = clock
+    _clocks[thread] = clock_of(thread)
     if _nap.on:
         _nap.end()
     return before
@@ -71,8 +59,6 @@ def end(before: tuple[str, Any] | None) -> None:
 
 def install(emit: Emit) -> Undo:
     """Look at tasks from now on."""
-    global _own  # noqa: PLW0603 (a forked child's thread has another clock than its parent's)
-    _own = _Own()
     looker = Looker(NAME, Tasks(emit).look, lambda: bool(running), _nap)
     looker.start()
 
