@@ -1,8 +1,8 @@
 """What this process takes, and what its host reads and writes, with few system calls.
 
-For processes that have no monitor of Dask's. To read one of those beside a thread that gives the GIL
-up often took a quarter of a second and more; this takes a tenth of that (`benchmarks/building.py`;
-see `procfile`). The numbers are psutil's: bytes of whole disks, of all interfaces.
+For processes that have no monitor of Dask's. To read one of those beside a thread that gives the
+GIL up often took a quarter of a second and more; this takes a tenth of that (see `procfile`, and
+`benchmarks/building.py`). The numbers are psutil's: bytes of whole disks, of all interfaces.
 """
 
 from __future__ import annotations
