@@ -20,9 +20,9 @@ from stageprof_runtime.collection import Facts, facts_of
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
 from stageprof_runtime.lines import user_line
+from stageprof_runtime.made import MOST, prefix_of
 from stageprof_runtime.naming import UNKNOWN, Origin, find
 from stageprof_runtime.patch import Undo, observe, replace, together
-from stageprof_runtime.probes.layers import MOST, prefix_of
 from stageprof_runtime.probes.objects import Objects, cost
 from stageprof_runtime.probes.training import ENTRIES, Entry
 from stageprof_runtime.scopes import Stack

@@ -126,6 +126,7 @@ def test_github_keeps_a_baseline_and_compares_with_it(checkout: Checkout) -> Non
     assert "160" in summary
 
 
+@pytest.mark.alone
 @pytest.mark.nightly
 def test_a_pull_request_that_changes_nothing_or_has_no_baseline_is_fine(
     checkout: Checkout,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import stageprof
-from stageprof_runtime import process
+from stageprof_runtime import made, process
 from stageprof_runtime.event import LINE, MARK
 from stageprof_runtime.patch import Emit, Undo
 from stageprof_runtime.probes import layers
@@ -78,7 +78,7 @@ def test_only_the_ring_that_joins_is_told_and_no_more_than_it_holds() -> None:
     """The names that were made before; prefixes last, for they say most."""
     outer, inner = Ring(), Ring(capacity=100)
     leave = process.join("client", outer, [layers.install], "a")
-    lines = layers.shared(process.EMIT)
+    lines = made.shared(process.EMIT)
     for i in range(80):
         lines.made(f"other-{i}", (f"etl{i % 2}.py", 1))
     for i in range(10):

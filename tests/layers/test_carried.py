@@ -17,8 +17,9 @@ from distributed.protocol.serialize import Serialize, ToPickle
 from stageprof_runtime import process
 from stageprof_runtime.carried import long_name, short_name
 from stageprof_runtime.event import SHARE
+from stageprof_runtime.made import Lines, prefix_of
 from stageprof_runtime.probes import serialization, shares
-from stageprof_runtime.probes.layers import Lines, _rewritten, prefix_of
+from stageprof_runtime.probes.layers import _rewritten
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.stage import step_name
 

@@ -12,9 +12,9 @@ from distributed import Client
 from planted import identity, ignore
 from stageprof_collectors.storage.store import Store
 from stageprof_collectors.tables.lines import Lines
+from stageprof_runtime import made
 from stageprof_runtime.batch import Row, pack
 from stageprof_runtime.event import LINE, Place
-from stageprof_runtime.probes import layers
 from truth import record
 
 Program = Callable[[Client], Any]
@@ -96,7 +96,7 @@ class Noted:
 
 def test_keys_that_one_call_made_are_one_row_however_many_they_are() -> None:
     noted: Any = Noted()
-    lines = layers.Lines(noted)
+    lines = made.Lines(noted)
     token = "3f2b8f1e-0c1d-4c8e-9a55-0123456789ab"
 
     lines.together((f"inc-{i:032x}" for i in range(100_000)), ("etl.py", 5))

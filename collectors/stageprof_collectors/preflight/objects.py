@@ -15,7 +15,7 @@ from stageprof_collectors.preflight.plan import Plan
 from stageprof_collectors.preflight.rates import OBJECT_S, Interval
 from stageprof_collectors.rules import complex_object, embedded_object
 from stageprof_runtime.handover import CLUSTER
-from stageprof_runtime.probes.layers import prefix_of
+from stageprof_runtime.made import prefix_of
 from stageprof_runtime.stage import Stage
 
 

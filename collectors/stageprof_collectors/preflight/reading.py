@@ -17,8 +17,8 @@ from dask.blockwise import optimize_blockwise
 from stageprof_collectors.preflight.plan import Frame, Layer, Plan, Watch, plain
 from stageprof_collectors.tables.site import Collection
 from stageprof_runtime.kinds import attributes
+from stageprof_runtime.made import prefix_of
 from stageprof_runtime.parts import EXPRESSION, GRAPH, part_of
-from stageprof_runtime.probes.layers import prefix_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,8 +1,7 @@
 """Where layers and expressions come from: the user's line at which each name was made.
 
-Most prefixes are made at one line only, so a prefix is stored once with its first line, and only
-names that were made elsewhere are stored one by one: 100,000 `delayed` calls in a loop are one
-row. Expressions that an optimizer makes inherit the line of the expression it rewrites.
+Names are kept in `made`. Expressions that an optimizer makes inherit the line of the expression
+that it rewrites.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -18,25 +17,15 @@ from stageprof_runtime import process
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
-from stageprof_runtime.event import LINE
 from stageprof_runtime.guard import SELDOM, Watch, caught
 from stageprof_runtime.lines import DASK, kind, user_line
+from stageprof_runtime.made import Line, Lines, forget, known, shared
 from stageprof_runtime.patch import Emit, Undo, observe, together
-from stageprof_runtime.ring import Ring
-
-#: Names kept apart from their prefix; beyond this the prefix's line stands for them.
-MOST = 100_000
 
 #: Keys looked at, from either end of a layer, for names beside the layer's own; a layer of one
 #: key (each `delayed` call makes one) is named after it.
 LOOK, LOOK_FROM = 1000, 2
 
-Line = tuple[str, int]
-
-#: Dashes in a UUID and before it.
-_UUID_DASHES = 5
-#: The length of a UUID and the dash before it.
-_UUID = 37
 #: Methods by which an expression takes part in being rewritten; a user's own class has them too.
 _REWRITES = frozenset(
     {
@@ -52,99 +41,13 @@ _WRITES_THROUGH = sys.version_info >= (3, 13)
 _NEAR = 64
 
 
-class Lines:
-    """Which line made which name, and what of it has been emitted."""
-
-    def __init__(self, emit: Emit) -> None:
-        self._emit = emit
-        self._prefix: dict[str, Line] = {}
-        self._name: dict[str, Line] = {}
-        #: names made at their prefix's line
-        self._first: set[str] = set()
-
-    def made(self, name: object, line: Line) -> None:
-        """A layer, expression or key of this name was made at this line."""
-        if not isinstance(name, str) or name in self._first or name in self._name or not line[0]:
-            return
-        prefix = prefix_of(name)
-        known = self._prefix.setdefault(prefix, line)  # two threads may make it at once
-        if known is line:
-            self._emit.row("client", (LINE, prefix, *line, 1))
-        if known == line:
-            if len(self._first) < MOST:
-                self._first.add(name)
-        elif len(self._name) < MOST:
-            self._name[name] = line
-            self._emit.row("client", (LINE, name, *line, 0))
-
-    def together(self, keys: Iterable[object], line: Line) -> None:
-        """Keys that were handed over together: what they have in common stands for them.
-
-        Where tasks of their name were made at another line they are told one by one, unless they
-        have a token in common.
-        """
-        for key in keys:
-            name = common(key)
-            if name and self._prefix.get(prefix_of(name)) != line:
-                self.made(name, line)
-
-    def tell(self, ring: Ring) -> None:
-        """Tell a session that has just begun: all prefixes, and of the names the last that fit.
-
-        Half of its ring is left for what happens until the first batch goes.
-        """
-        prefixes, names = tuple(self._prefix.items()), tuple(self._name.items())
-        room = max(0, ring.room() // 2 - len(prefixes))
-        for known, prefix in ((names[-room:] if room else (), 0), (prefixes, 1)):
-            for name, line in known:
-                ring.emit((LINE, name, *line, prefix))
-
-    def known(self, name: str) -> bool:
-        """Whether it is made again of the same parts: by persisting, rebuilding, rewriting."""
-        return name in self._first or name in self._name
-
-    def of(self, name: str) -> Line:
-        """The line that made a name; ("", 0) if unknown."""
-        known = self._name.get(name)
-        return known or self._prefix.get(prefix_of(name), ("", 0))
-
-
-#: The lines of this process while any probe notes them: what one has emitted another need not.
-_shared: list[Lines] = []
-
-
-def shared(emit: Emit) -> Lines:
-    """The lines that all probes of this process note together."""
-    if not _shared:
-        _shared.append(Lines(emit))
-    return _shared[0]
-
-
-def prefix_of(name: str) -> str:
-    """A name without its token: 32 hexadecimal digits, a UUID, or what follows the last dash."""
-    if name[-33:-32] == "-":
-        return name[:-33] or name
-    if name[-37:-36] == "-" and name.count("-", len(name) - 37) == _UUID_DASHES:
-        return name[:-37] or name
-    return name.rpartition("-")[0] or name
-
-
-def common(key: object) -> str:
-    """What a key shares with those made in one call: it may only number them; "" if no name."""
-    name = key[0] if type(key) is tuple and key else key
-    if type(name) is not str:
-        return ""
-    stem, _, number = name.rpartition("-")
-    return stem if number.isdigit() and len(prefix_of(stem)) == len(stem) - _UUID else name
-
-
 def install(emit: Emit) -> Undo:
     """Note the user's line of every layer and expression made from now on."""
     lines = shared(emit)
     process.again[install] = lines.tell
     return together(
         [
-            _shared.clear,
+            forget,
             observe(*place("graph.new"), functools.partial(_graph, lines)),
             observe(*place("expr.new"), functools.partial(_expr, lines)),
         ]
@@ -161,7 +64,8 @@ def _graph(lines: Lines, raw: Any, watch: Watch) -> Any:
             watch.calls = calls = watch.calls + 1
             entered = 0 if calls % SELDOM else now_ns()
             try:
-                _made(lines, name, args[0] if args else None, user_line(sys._getframe(1)))
+                if not lines.again(name):
+                    _made(lines, name, args[0] if args else None, sys._getframe(1))
                 if entered:
                     watch.took(now_ns() - entered, SELDOM)
             except BaseException as error:
@@ -171,11 +75,16 @@ def _graph(lines: Lines, raw: Any, watch: Watch) -> Any:
     return classmethod(noted)
 
 
-def _made(lines: Lines, name: str, layer: object, line: Line) -> None:
+def _made(lines: Lines, name: str, layer: object, frame: FrameType) -> None:
     """A layer was made, and with it names that are in its keys only."""
-    lines.made(name, line)
+    line = user_line(frame)
     if type(layer) is not dict:
+        lines.made(name, line)
         return
+    if len(layer) < LOOK_FROM and type(name) is str:
+        lines.made_from(name, frame, line)
+    else:
+        lines.made(name, line)
     if len(layer) >= LOOK_FROM:
         for other in _other_names(name, layer):
             lines.made(other, line)
@@ -246,9 +155,10 @@ def line_of_rewriting(frame: FrameType | None) -> Line:
 
     A graph that is only wrapped as an expression is made of many lines' layers: it has none.
     """
-    if not _shared:
+    lines = known()
+    if lines is None:
         return "", 0
-    line, name = _nearest(_shared[0], frame)
+    line, name = _nearest(lines, frame)
     return ("", 0) if any(wrapper in name for wrapper in _WRAPPERS) else line
 
 

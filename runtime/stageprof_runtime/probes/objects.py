@@ -116,10 +116,11 @@ class Objects:
 
         @functools.wraps(from_collections)
         def noted(cls: type, name: str, *args: Any, **kwargs: Any) -> Any:
-            if not inside.optimizing and args and not watch.disabled:
+            if self._pause > 0:
+                self._pass()
+            elif not inside.optimizing and args and not watch.disabled:
                 try:
-                    if not self._pauses():
-                        self._see(_tasks(args[0], TASKS), str(name), sys._getframe(1))
+                    self._see(_tasks(args[0], TASKS), str(name), sys._getframe(1))
                 except BaseException as error:
                     caught(error, watch)
             return from_collections(cls, name, *args, **kwargs)
@@ -133,23 +134,22 @@ class Objects:
         @functools.wraps(new)
         def made(cls: type, *args: Any, **kwargs: Any) -> Any:
             expr = new(cls, *args, **kwargs)
-            if not inside.optimizing and not watch.disabled:
+            if self._pause > 0:
+                self._pass()
+            elif not inside.optimizing and not watch.disabled:
                 try:
-                    if not self._pauses():
-                        self._see(expr, "", sys._getframe(1))
+                    self._see(expr, "", sys._getframe(1))
                 except BaseException as error:
                     caught(error, watch)
             return expr
 
         return staticmethod(made)
 
-    def _pauses(self) -> bool:
-        """Whether a layer or expression passes unseen, as nearly all of a loop's do."""
-        if self._pause <= 0:
-            return False
-        self._pause -= 1
-        self._unseen += 1
-        return True
+    def _pass(self) -> None:
+        """A layer or expression passes unseen, as nearly all of a loop's do."""
+        if not inside.optimizing:
+            self._pause -= 1
+            self._unseen += 1
 
     def _see(self, x: object, layer: str, frame: FrameType) -> None:
         # Reading the thread's own clock takes as long as seeing a small layer does.

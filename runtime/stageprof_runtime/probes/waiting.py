@@ -23,8 +23,8 @@ from stageprof_runtime.context import lane_number
 from stageprof_runtime.context import waiting as waiting_threads
 from stageprof_runtime.event import ARRIVE, BLOCK, SUBMIT
 from stageprof_runtime.lines import user_line
+from stageprof_runtime.made import Lines, shared
 from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
-from stageprof_runtime.probes.layers import Lines, shared
 from stageprof_runtime.rounds import handed
 from stageprof_runtime.stage import STEP
 
