@@ -43,7 +43,7 @@ def rechunked(client: Client) -> float:
 
 def calmed(client: Client) -> None:
     """No more chaos: all workers go, those with a timer still running among them."""
-    with suppress(OSError):  # a worker that dies just now
+    with suppress(OSError, KeyError):  # a worker that dies, or comes, just now
         client.unregister_worker_plugin("chaos")
     assert client.cluster is not None
     client.cluster.scale(0)
