@@ -128,9 +128,14 @@ def _assigned(file: str) -> dict[str, int]:
     return {} if code is None else {s.name: s.line for s in stores(code)}
 
 
-@functools.lru_cache(100)
 def module_code(file: str) -> CodeType | None:
-    """The code of a source file; None if there is none or it cannot be compiled."""
+    """The code of a source file as it is now; None if there is none or it cannot be compiled."""
+    linecache.checkcache(file)  # a notebook's user edits modules between two recordings
+    return _compiled(file, hash(tuple(linecache.getlines(file))))
+
+
+@functools.lru_cache(100)
+def _compiled(file: str, _text: int) -> CodeType | None:
     lines = linecache.getlines(file)
     if not lines or len(lines) > LONGEST:
         return None

@@ -84,6 +84,8 @@ class Watch:
         self.sampled = False
         self.disabled = ""
         self.began = now_ns()
+        #: when what it watches was taken away; 0 until then
+        self.ended = 0
 
     @property
     def spent_ns(self) -> int:

@@ -23,7 +23,7 @@ from stageprof_runtime.lines import user_line
 from stageprof_runtime.made import MOST, prefix_of
 from stageprof_runtime.naming import UNKNOWN, Origin, find
 from stageprof_runtime.patch import Undo, observe, replace, together
-from stageprof_runtime.probes.objects import Objects, cost
+from stageprof_runtime.probes.objects import Objects
 from stageprof_runtime.probes.training import ENTRIES, Entry
 from stageprof_runtime.scopes import Stack
 from stageprof_runtime.shield import theirs
@@ -91,7 +91,9 @@ class Handover:
     def __init__(self, take: Take) -> None:
         self._take = take
         self._here = _Thread()
-        self._objects = Objects(_Silent())
+        #: [looks, ns] of looking at objects
+        self._looking = [0, 0]
+        self._objects = Objects(_Silent(), self._looking)
         self._lines: dict[str, tuple[str, int]] = {}
         self._noting = 0
         self._undos: list[Undo] = []
@@ -108,7 +110,7 @@ class Handover:
     @property
     def spent_ns(self) -> int:
         """What it took, while things were made, to note their lines and names."""
-        return self._noting + cost[1]
+        return self._noting + self._looking[1]
 
     def install(self) -> Undo:
         """Watch until undone.

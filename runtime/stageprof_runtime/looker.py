@@ -70,6 +70,7 @@ class Looker:
     def stop(self) -> None:
         """Look no more; returns when the thread is gone."""
         self._over.set()
+        self._watch.ended = now_ns()
         self._nap.end()
         if self._thread.is_alive():
             self._thread.join()

@@ -22,6 +22,8 @@ from typing import Final, NamedTuple
 ROWS: Final = frozenset({"iterrows", "itertuples"})
 #: Bytes of bytecode above which a function is not looked through: some 2 ms for 10,000.
 MOST: Final = 20_000
+#: Functions that are kept: cells of a notebook are new ones each time.
+KEPT: Final = 5_000
 
 _COMPREHENSIONS: Final = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
@@ -71,6 +73,8 @@ def loops_of(code: CodeType) -> Loops:
     """The loops of a function; kept, as it is asked for at every look."""
     known = _known.get(code)
     if known is None:
+        if len(_known) >= KEPT:
+            _known.clear()
         known = _known[code] = _read(code) if len(code.co_code) <= MOST else NONE
     return known
 

@@ -72,7 +72,8 @@ class Lines:
     def made_from(self, name: str, frame: FrameType, line: Line) -> None:
         """The same as `made`, by a function whose frame this is: others of its stem may follow."""
         self.made(name, line)
-        if name in self._first and (stem := stem_of(name))[:-1] == prefix_of(name):
+        prefix, stem = prefix_of(name), stem_of(name)
+        if self._prefix.get(prefix) == line and stem[:-1] == prefix:
             self._sites[stem] = _site(frame)
 
     def made(self, name: object, line: Line) -> None:
@@ -122,14 +123,14 @@ class Lines:
         return known or self._prefix.get(prefix_of(name), ("", 0))
 
 
-#: The lines of this process while any probe notes them: what one has emitted another need not.
+#: The lines of this process, once for each probe that notes them: what one has emitted another
+#: need not.
 _shared: list[Lines] = []
 
 
 def shared(emit: Emit) -> Lines:
-    """The lines that all probes of this process note together."""
-    if not _shared:
-        _shared.append(Lines(emit))
+    """The lines that all probes of this process note together, until each has called `forget`."""
+    _shared.append(_shared[0] if _shared else Lines(emit))
     return _shared[0]
 
 
@@ -139,8 +140,8 @@ def known() -> Lines | None:
 
 
 def forget() -> None:
-    """Nothing is noted any more."""
-    _shared.clear()
+    """One probe notes them no more."""
+    _shared.pop()
 
 
 def stem_of(name: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 from stageprof_runtime.batch import Row
+from stageprof_runtime.clock import now_ns
 from stageprof_runtime.guard import Watch
 from stageprof_runtime.shield import shield
 from stageprof_runtime.tree import Spot
@@ -157,6 +158,7 @@ def _undo(
 
     def undo() -> None:
         layer.over = True
+        watch.ended = now_ns()
         _titles.discard(watch.name)
         top = read()
         if top is not layer.ours:

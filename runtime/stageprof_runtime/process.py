@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from stageprof_runtime.batch import Row
 from stageprof_runtime.event import NATIVE
-from stageprof_runtime.guard import interrupted, logged
+from stageprof_runtime.guard import interrupted, logged, untold
 from stageprof_runtime.patch import Install, Undo, journal
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.tree import Spot
@@ -126,8 +126,10 @@ def join(
     joined = session or ring, role, name, ring
     undoing = ExitStack()
     with _lock, undoing:  # a user's Ctrl-C may come at any time: nothing stays then
-        if not _joined:
+        if not _joined:  # what recordings before had to tell is theirs
             logged.clear()
+            untold.clear()
+            failed.clear()
         undoing.callback(_part, joined)
         _joined.append(joined)
         _sort()

@@ -36,6 +36,7 @@ def told() -> Iterator[str]:
     """For each line that handed over several graphs "verdict file:line"."""
     for (file, line), number in handed.most_common(LINES):
         if number >= LEAST and file:
+            linecache.checkcache(file)  # a notebook's user edits modules between two recordings
             yield f"{verdict(''.join(linecache.getlines(file)), line)} {file}:{line}"
 
 

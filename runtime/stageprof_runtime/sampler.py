@@ -35,7 +35,7 @@ from stageprof_runtime.stage import OUTSIDE, STEP
 from stageprof_runtime.standstill import uncollected
 from stageprof_runtime.stem import Stem, frames_of
 from stageprof_runtime.stopped import clock_of, idle, used_ns, work
-from stageprof_runtime.tree import Spot, spots
+from stageprof_runtime.tree import CODES, Spot, spots
 
 #: Seconds between two looks.
 PERIOD_S = 0.02
@@ -79,6 +79,8 @@ def _seen(code: CodeType) -> int:
     """A step, or `_DASK`, `_USER` or `_NONE`, for one frame's code."""
     known = _codes.get(id(code))
     if known is None:
+        if len(_codes) >= CODES:
+            _codes.clear()
         known = _codes[id(code)] = _judge(code), code
     return known[0]
 

@@ -55,6 +55,8 @@ class Shipper:
         self.rounds: Callable[[], int] = lambda: ROUNDS
         #: what wrappers had taken when it was told to tell of them; None if another one does
         self._wrappers: dict[Watch, tuple[int, int]] | None = None
+        #: hook -> what it had done when it was met first
+        self._before: dict[Watch, tuple[int, int]] = {}
         self._send = send
         self._watch = Watch(f"{place.role}.ship")
         self._seq = self._waited = 0
@@ -127,7 +129,7 @@ class Shipper:
     def _pack(self, rows: list[Any]) -> bytes | None:
         seq, self._seq = self._seq, self._seq + 1
         watches = [watch for watch in list(self.watches.values()) if watch.calls]
-        cost = {watch.name: [watch.calls, watch.spent_ns] for watch in watches} | self.cost
+        cost = {watch.name: self._since(watch) for watch in watches} | self.cost
         if self._wrappers is not None:
             cost["wrappers"] = self._more(self._wrappers)
         now = self._phase = phase.get(self.place.role, 0)
@@ -139,6 +141,13 @@ class Shipper:
         except Exception as error:
             self.lost(f"not packable: {type(error).__name__}", len(rows))
             return None
+
+    def _since(self, watch: Watch) -> list[int]:
+        """Calls of a hook, and ns that it took, in this session: others may have begun before."""
+        now = watch.calls, watch.spent_ns
+        older = watch.began < self.place.life
+        before = self._before.setdefault(watch, now if older else (0, 0))
+        return [max(0, n - b) for n, b in zip(now, before, strict=True)]
 
     def lead(self) -> None:
         """Tell, from now on, what the process's wrappers take, if this is who tells of it."""
@@ -166,7 +175,8 @@ class Shipper:
 
     def _report_hooks(self, rows: list[Any]) -> None:
         """Say once, as marks, which hooks are disabled or sampled and which probes are missing."""
-        watches = [*list(self.watches.values()), *list(wrapped.values())]
+        there = [w for w in list(wrapped.values()) if not 0 < w.ended < self.place.life]
+        watches = [*list(self.watches.values()), *there]
         news = {w.name: w.disabled or "sampled" for w in watches if w.disabled or w.sampled}
         for name, why in (news | process.failed).items():
             if why == UNDONE:

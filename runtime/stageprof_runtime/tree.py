@@ -95,7 +95,7 @@ def _remember(code: CodeType) -> int:
         _codes.clear()
     file = code.co_filename
     spot = spot_of(code.co_qualname, file, code.co_firstlineno)
-    if is_ours(file):
+    if is_ours(file) and spot != _spots.get(_OTHERS):  # those that are not kept apart are anybody's
         _ours.add(spot)
     plain = kind(file) != USER and spot not in _ours
     known = _codes[id(code)] = spot if plain else -1 - spot

@@ -78,7 +78,8 @@ def test_only_the_ring_that_joins_is_told_and_no_more_than_it_holds() -> None:
     """The names that were made before; prefixes last, for they say most."""
     outer, inner = Ring(), Ring(capacity=100)
     leave = process.join("client", outer, [layers.install], "a")
-    lines = made.shared(process.EMIT)
+    lines = made.known()
+    assert lines is not None
     for i in range(80):
         lines.made(f"other-{i}", (f"etl{i % 2}.py", 1))
     for i in range(10):

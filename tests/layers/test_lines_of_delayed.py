@@ -9,10 +9,12 @@ from typing import Any
 
 import dask
 import pytest
+from dask.highlevelgraph import HighLevelGraph
 
 from planted import identity
-from stageprof_runtime import lines
-from stageprof_runtime.probes import layers
+from stageprof_runtime import lines, made, process
+from stageprof_runtime.probes import layers, waiting
+from stageprof_runtime.ring import Ring
 from truth import record
 
 Program = Callable[[], list[Any]]
@@ -64,6 +66,17 @@ def made_twice() -> list[Any]:
     return made + again
 
 
+def made_again_then_others() -> list[Any]:
+    made = [pure(i) for i in range(30)]
+    again = [pure(i) for i in range(20, 60)]
+    return made + again
+
+
+def named_by_what_is_no_text() -> list[Any]:
+    made = [one(i, dask_key_name=("chunk", i)) for i in range(30)]
+    return [other(each, 3) for each in made]
+
+
 def through_another() -> list[Any]:
     def through(i: int) -> Any:
         return one(i)
@@ -94,6 +107,7 @@ def with_keys() -> list[Any]:
         (of_one_function, {3: 30, 5: 10}),
         (pure_and_not, {3: 30, 4: 30}),
         (made_twice, {1: 30}),
+        (made_again_then_others, {1: 30, 2: 30}),
         (through_another, {2: 15, 4: 15}),
         (deeper_and_deeper, {2: 30}),
         (with_keys, {3: 30, 4: 30}),
@@ -120,3 +134,27 @@ def test_lines_of_a_loop_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) ->
     record(lambda: made.extend(in_turn()))
     assert len(made) == 30
     assert len(looked) == 2
+
+
+def test_layers_without_a_name_of_text_are_no_failures() -> None:
+    """Numbers name what optimizers of Dask's make, and users give tuples as keys."""
+
+    def program() -> None:
+        for i in range(20):
+            named: Any = i
+            HighLevelGraph.from_collections(named, {f"inc-{i}": i})
+        dask.compute(*named_by_what_is_no_text(), scheduler="sync")
+
+    recording = record(program)
+    assert recording.coverage()["dropped"] == {}
+    assert recording.coverage()["disabled"] == []
+
+
+def test_lines_are_forgotten_when_the_last_probe_that_notes_them_goes() -> None:
+    """On a worker only futures of tasks have lines; the next recording must be told of them."""
+    leave = process.join("worker", Ring(), [waiting.install])
+    leave_too = process.join("client", Ring(), [layers.install, waiting.install])
+    leave_too()
+    assert made.known() is not None
+    leave()
+    assert made.known() is None

@@ -494,6 +494,21 @@ def test_a_hook_that_keeps_failing_is_disabled_and_the_recording_says_so(
     assert 1 <= len(told) <= 2  # one for each worker
 
 
+def test_a_hook_that_was_disabled_is_on_again_in_the_next_recording(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tasks = [delayed(inc)(i) for i in range(20)]
+    with monkeypatch.context() as patched:
+        plant(patched, local._Loop, "_assigned", [RuntimeError])
+        with stageprof.profile() as prof:
+            dask.compute(*tasks, scheduler="threads")
+    assert any("local.submit" in text for text in prof.recording.coverage()["disabled"])
+    with stageprof.profile() as prof:
+        dask.compute(*tasks, scheduler="threads")
+    assert prof.recording.coverage()["disabled"] == []
+    assert len(prof.recording.tasks()) == 20
+
+
 def test_a_users_interrupt_is_theirs_even_when_it_hits_our_code(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -64,8 +64,10 @@ def _graph(lines: Lines, raw: Any, watch: Watch) -> Any:
             watch.calls = calls = watch.calls + 1
             entered = 0 if calls % SELDOM else now_ns()
             try:
-                if not lines.again(name):
-                    _made(lines, name, args[0] if args else None, sys._getframe(1))
+                layer = args[0] if args else None
+                single = type(layer) is dict and len(layer) < LOOK_FROM and type(name) is str
+                if not single or not lines.again(name):
+                    _made(lines, name, layer, sys._getframe(1))
                 if entered:
                     watch.took(now_ns() - entered, SELDOM)
             except BaseException as error:
@@ -75,8 +77,8 @@ def _graph(lines: Lines, raw: Any, watch: Watch) -> Any:
     return classmethod(noted)
 
 
-def _made(lines: Lines, name: str, layer: object, frame: FrameType) -> None:
-    """A layer was made, and with it names that are in its keys only."""
+def _made(lines: Lines, name: object, layer: object, frame: FrameType) -> None:
+    """A layer was made, and with it names that are in its keys only; some are named by a number."""
     line = user_line(frame)
     if type(layer) is not dict:
         lines.made(name, line)
@@ -88,13 +90,13 @@ def _made(lines: Lines, name: str, layer: object, frame: FrameType) -> None:
     if len(layer) >= LOOK_FROM:
         for other in _other_names(name, layer):
             lines.made(other, line)
-    if name.isdigit():
+    if type(name) in (str, int) and str(name).isdigit():
         for other in _unnamed(layer):
             if not lines.of(other)[0]:
                 lines.made(other, line)
 
 
-def _other_names(name: str, layer: dict[Any, Any]) -> set[str]:
+def _other_names(name: object, layer: dict[Any, Any]) -> set[str]:
     """Names in a layer's keys that are not the layer's own: a reduction holds its parts too."""
     first = itertools.islice(layer, LOOK)
     last = itertools.islice(reversed(layer), LOOK)

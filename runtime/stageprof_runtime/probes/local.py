@@ -63,6 +63,9 @@ LONG_NS, WAITED = 5_000_000, 0.5
 #: Of the time that runs waited this part may go into weighing what they brought.
 WEIGHING: Final = 0.01
 
+#: What the hook around each task is called in the coverage.
+_SUBMIT: Final = "local.submit"
+
 #: (start, stop, thread, cpu, pid, failed, [(step, start, stop), ...]) of one task
 Times = tuple[int, int, int, int, int, bool, list[tuple[int, int, int]]]
 
@@ -70,6 +73,7 @@ Times = tuple[int, int, int, int, int, bool, list[tuple[int, int, int]]]
 def install(emit: Emit) -> Undo:
     """Observe what the local schedulers run from now on."""
     counts[:] = [0, 0, 0]
+    wrapped[_SUBMIT] = Watch(_SUBMIT)  # a recording before may have had it put away
     names = ("local.get_async", "threads.get_async", "processes.get_async")
     undos = [replace(*place(name), lambda f: _get_async(emit, f)) for name in names]
     undos.append(replace(*place("local.state"), _state))
@@ -83,7 +87,7 @@ class _Loop:
     def __init__(self, emit: Emit, submit: Callable[..., Future[Any]]) -> None:
         self.emit = emit
         self._submit = submit
-        self._watch = wrapped.setdefault("local.submit", Watch("local.submit"))
+        self._watch = wrapped[_SUBMIT]
         self.graph = next(_graphs)
         self.cause = -1 - self.graph
         self.dumps: Callable[..., Any] = identity
@@ -104,9 +108,13 @@ class _Loop:
         """Submit tasks as the scheduler asks, timed; their future holds only its own result."""
         if self._threads and self.dumps is identity:
             runs = [next(_runs) for _ in tasks]
-            attempt(self._watch, self._assigned, runs, tasks)
+            self._note(self._assigned, runs, tasks)
             return self._submit(self._run, batch, tasks, runs)
         return self._submit_elsewhere(batch, tasks)
+
+    def _note(self, doing: Callable[..., None], *args: Any) -> None:
+        if not self._watch.disabled:
+            attempt(self._watch, doing, *args)
 
     def _run(self, batch: Any, tasks: list[Any], runs: list[int]) -> list[Any]:
         """Run tasks one by one on a thread of this process, and say so."""
@@ -115,7 +123,7 @@ class _Loop:
         try:
             results.extend(self._timed(batch, task, times) for task in tasks)
         finally:
-            attempt(self._watch, self._ran, runs[: len(times)], times, results)
+            self._note(self._ran, runs[: len(times)], times, results)
         return results
 
     def _timed(self, batch: Any, task: Any, times: list[tuple[int, int, int, bool]]) -> Any:
@@ -171,7 +179,7 @@ class _Loop:
         plain = [(key, info, self.dumps, self.loads, *rest) for key, info, _, _, *rest in tasks]
         keys = [task[0] for task in tasks]
         runs = [next(_runs) for _ in tasks]
-        attempt(self._watch, self._assigned, runs, plain)
+        self._note(self._assigned, runs, plain)
         out: Future[Any] = Future()
         fut = self._submit(timed_batch, batch, plain, os.getpid())
         fut.add_done_callback(lambda f: self._returned(f, out, runs, keys))

@@ -65,7 +65,8 @@ class _Here(threading.local):
 
 def install(emit: Emit) -> Undo:
     """Tell of the objects in every graph that is handed over from now on."""
-    objects = Objects(emit)
+    cost[:] = [0, 0]
+    objects = Objects(emit, cost)
     return together(
         [
             observe(*place("graph.new"), objects.graph),
@@ -81,28 +82,29 @@ def install(emit: Emit) -> Undo:
 class Budget:
     """How long looking may still take."""
 
-    def __init__(self) -> None:
-        cost[:] = [0, 0]
+    def __init__(self, spent: list[int]) -> None:
+        #: [looks, ns], so far
+        self.spent = spent
         self._began = now_ns()
 
     def left(self, now: int, part: float = 1.0) -> int:
         """Nanoseconds that looking may still take, if this part may be used; maybe below 0."""
-        return int(part * max(FLOOR_NS, SHARE * (now - self._began))) - cost[1]
+        return int(part * max(FLOOR_NS, SHARE * (now - self._began))) - self.spent[1]
 
     def spend(self, ns: int) -> None:
         """Looking took this long."""
-        cost[0] += 1
-        cost[1] += ns
+        self.spent[0] += 1
+        self.spent[1] += ns
 
 
 class Objects:
     """What is known of the objects in graphs, and the wrappers through which it is learnt."""
 
-    def __init__(self, emit: Emit) -> None:
+    def __init__(self, emit: Emit, spent: list[int]) -> None:
         self.names = Names()
         self._emit = emit
         self._here = _Here()
-        self._budget = Budget()
+        self._budget = Budget(spent)
         self._note_ns = _cost_of_a_note()
         self._unseen = 0
         #: layers to let pass before the clock is read again

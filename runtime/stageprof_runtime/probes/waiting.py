@@ -17,14 +17,16 @@ from dataclasses import dataclass
 from threading import get_ident
 from typing import Any, Final
 
+from stageprof_runtime import process
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import client_handlers, place
 from stageprof_runtime.context import lane_number
 from stageprof_runtime.context import waiting as waiting_threads
 from stageprof_runtime.event import ARRIVE, BLOCK, SUBMIT
 from stageprof_runtime.lines import user_line
-from stageprof_runtime.made import Lines, shared
+from stageprof_runtime.made import Lines, forget, shared
 from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
+from stageprof_runtime.probes import layers
 from stageprof_runtime.rounds import handed
 from stageprof_runtime.stage import STEP
 
@@ -66,8 +68,11 @@ _arrived: dict[object, int] = {}
 def install(emit: Emit) -> Undo:
     """Time what blocks a client's caller, synchronous and asynchronous, and hand-overs."""
     lines = shared(emit)
+    if not process.uses(layers.install):  # a worker, on which only tasks make graphs
+        process.again[install] = lines.tell
     return together(
         [
+            forget,
             replace(*place("client.sync"), lambda f: _sync(emit, f)),
             replace(*place("client.next"), lambda f: _next(emit, f)),
             replace(*place("client.gather_remote"), _gather_remote),
