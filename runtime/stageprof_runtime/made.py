@@ -8,7 +8,8 @@ row.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import NamedTuple
 
@@ -132,6 +133,16 @@ def shared(emit: Emit) -> Lines:
     """The lines that all probes of this process note together, until each has called `forget`."""
     _shared.append(_shared[0] if _shared else Lines(emit))
     return _shared[0]
+
+
+@contextmanager
+def noting(emit: Emit) -> Iterator[Lines]:
+    """The same for a probe that is being installed: if that fails, it notes none."""
+    try:
+        yield shared(emit)
+    except BaseException:
+        forget()
+        raise
 
 
 def known() -> Lines | None:

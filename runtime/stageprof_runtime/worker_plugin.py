@@ -44,6 +44,7 @@ from stageprof_runtime.probes import (
     native,
     serialization,
     shares,
+    sources,
     spill,
     stacks,
     tracebacks,
@@ -71,6 +72,7 @@ PROBES = [
     memory.install,
     garbage.install,
     tracebacks.install,
+    sources.install,
 ]
 
 #: Batches that may wait to be sent; with more, rows stay in the ring, which is bounded.

@@ -19,7 +19,7 @@ from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
 from stageprof_runtime.guard import SELDOM, Watch, caught
 from stageprof_runtime.lines import DASK, kind, user_line
-from stageprof_runtime.made import Line, Lines, forget, known, shared
+from stageprof_runtime.made import Line, Lines, forget, known, noting
 from stageprof_runtime.patch import Emit, Undo, observe, together
 
 #: Keys looked at, from either end of a layer, for names beside the layer's own; a layer of one
@@ -43,15 +43,15 @@ _NEAR = 64
 
 def install(emit: Emit) -> Undo:
     """Note the user's line of every layer and expression made from now on."""
-    lines = shared(emit)
-    process.again[install] = lines.tell
-    return together(
-        [
-            forget,
-            observe(*place("graph.new"), functools.partial(_graph, lines)),
-            observe(*place("expr.new"), functools.partial(_expr, lines)),
-        ]
-    )
+    with noting(emit) as lines:
+        process.again[install] = lines.tell
+        return together(
+            [
+                forget,
+                observe(*place("graph.new"), functools.partial(_graph, lines)),
+                observe(*place("expr.new"), functools.partial(_expr, lines)),
+            ]
+        )
 
 
 def _graph(lines: Lines, raw: Any, watch: Watch) -> Any:

@@ -24,7 +24,7 @@ from stageprof_runtime.context import lane_number
 from stageprof_runtime.context import waiting as waiting_threads
 from stageprof_runtime.event import ARRIVE, BLOCK, SUBMIT
 from stageprof_runtime.lines import user_line
-from stageprof_runtime.made import Lines, forget, shared
+from stageprof_runtime.made import Lines, forget, noting
 from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
 from stageprof_runtime.probes import layers
 from stageprof_runtime.rounds import handed
@@ -67,26 +67,26 @@ _arrived: dict[object, int] = {}
 
 def install(emit: Emit) -> Undo:
     """Time what blocks a client's caller, synchronous and asynchronous, and hand-overs."""
-    lines = shared(emit)
-    if not process.uses(layers.install):  # a worker, on which only tasks make graphs
-        process.again[install] = lines.tell
-    return together(
-        [
-            forget,
-            replace(*place("client.sync"), lambda f: _sync(emit, f)),
-            replace(*place("client.next"), lambda f: _next(emit, f)),
-            replace(*place("client.gather_remote"), _gather_remote),
-            replace(*place("client.gather"), lambda f: _awaited(emit, f, "gather")),
-            replace(*place("client.wait"), lambda f: _awaited(emit, f, "wait")),
-            replace(*place("client.result"), lambda f: _awaited(emit, f, "result")),
-            replace(*place("client.anext"), lambda f: _awaited(emit, f, "next")),
-            replace(*place("client.submit"), lambda f: _submit(emit, lines, f)),
-            replace(*place("client.send"), lambda f: _send(emit, f)),
-            replace(*place("actor.result"), lambda f: _actor_result(emit, f)),
-            _arrived.clear,
-            handed.clear,
-        ]
-    )
+    with noting(emit) as lines:
+        if not process.uses(layers.install):  # a worker, on which only tasks make graphs
+            process.again[install] = lines.tell
+        return together(
+            [
+                forget,
+                replace(*place("client.sync"), lambda f: _sync(emit, f)),
+                replace(*place("client.next"), lambda f: _next(emit, f)),
+                replace(*place("client.gather_remote"), _gather_remote),
+                replace(*place("client.gather"), lambda f: _awaited(emit, f, "gather")),
+                replace(*place("client.wait"), lambda f: _awaited(emit, f, "wait")),
+                replace(*place("client.result"), lambda f: _awaited(emit, f, "result")),
+                replace(*place("client.anext"), lambda f: _awaited(emit, f, "next")),
+                replace(*place("client.submit"), lambda f: _submit(emit, lines, f)),
+                replace(*place("client.send"), lambda f: _send(emit, f)),
+                replace(*place("actor.result"), lambda f: _actor_result(emit, f)),
+                _arrived.clear,
+                handed.clear,
+            ]
+        )
 
 
 @dataclass(frozen=True)

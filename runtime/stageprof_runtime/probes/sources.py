@@ -1,0 +1,61 @@
+"""Where functions that came by value were written: their code says so again.
+
+Functions of a script, and those defined within others, are pickled by value. From 3.1.3 on
+cloudpickle leaves out their file, so that tracebacks, stacks and what py-spy sees on a worker name
+`<dynamic-code>`. Their globals still say the file, but for those of a notebook, which have none:
+the code is given it as they are made. To pickle them again leaves it out again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import CodeType
+from typing import Any, Final
+
+from stageprof_runtime.compat import place
+from stageprof_runtime.guard import Watch, caught
+from stageprof_runtime.patch import Emit, Undo, observe
+
+#: What cloudpickle calls the file.
+DYNAMIC: Final = "<dynamic-code>"
+#: Codes that are kept: a task's function is made anew for each task.
+KEPT: Final = 1_000
+
+_known: dict[tuple[CodeType, str], CodeType] = {}
+
+
+def install(emit: Emit) -> Undo:
+    """Say the file in what is made from now on."""
+    return observe(*place("pickle.function"), _made)
+
+
+def _made(make: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    @functools.wraps(make)  # it is pickled by its name
+    def made(code: Any, scope: Any, *args: Any) -> Any:
+        try:
+            if code.co_filename == DYNAMIC and not watch.disabled:
+                code = _written(code, scope.get("__file__"))
+        except BaseException as error:
+            caught(error, watch)
+        return make(code, scope, *args)
+
+    return made
+
+
+def _written(code: CodeType, file: object) -> CodeType:
+    """The same code, which says its file if that is known."""
+    if type(file) is not str or not file:
+        return code
+    known = _known.get((code, file))
+    if known is None:
+        if len(_known) >= KEPT:
+            _known.clear()
+        known = _known[code, file] = written_in(code, file)
+    return known
+
+
+def written_in(code: CodeType, file: str) -> CodeType:
+    """A copy of code, and of all code inside it, that names another file."""
+    inside = (written_in(c, file) if type(c) is CodeType else c for c in code.co_consts)
+    return code.replace(co_filename=file, co_consts=tuple(inside))

@@ -1,0 +1,66 @@
+"""Functions that are pickled by value say on a worker where they were written."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+import pytest
+
+import clusters
+import stageprof
+from stageprof_runtime import process
+from stageprof_runtime.compat import cloudpickle
+from stageprof_runtime.probes import sources
+
+
+def by_value() -> Callable[[], tuple[list[str], bytes]]:
+    """A function within another, with one within."""
+
+    def task() -> tuple[list[str], bytes]:
+        def inner() -> str:
+            return sys._getframe().f_code.co_filename
+
+        return [sys._getframe().f_code.co_filename, inner()], cloudpickle.dumps(inner)
+
+    return task
+
+
+@pytest.mark.cluster
+def test_code_of_a_recorded_worker_names_its_file_and_is_pickled_as_ever() -> None:
+    with clusters.separate(1) as client:
+        _, bare = client.submit(by_value(), pure=False).result()
+        with stageprof.profile() as prof:
+            files, recorded = client.submit(by_value(), pure=False).result()
+    assert files == [__file__, __file__]
+    # Where the file is pickled, it differs with it: before cloudpickle 3.1.3 it was there anyway.
+    assert bare == recorded
+    assert prof.recording.coverage()["disabled"] == []
+
+
+def dynamic(scope: dict[str, Any]) -> CodeType:
+    """The code of a function as cloudpickle makes it, with what it has of its globals."""
+    code = sources.written_in(by_value().__code__, sources.DYNAMIC)
+    leave = process.share(sources.install)
+    try:
+        made: CodeType = cloudpickle.cloudpickle._make_function(
+            code, scope, None, None, None
+        ).__code__
+    finally:
+        leave()
+    found: CodeType = made.__code__
+    return found
+
+
+def test_code_within_code_is_of_the_same_file() -> None:
+    made = dynamic({"__file__": "etl.py"})
+    assert made.co_filename == "etl.py"
+    assert {c.co_filename for c in made.co_consts if isinstance(c, CodeType)} == {"etl.py"}
+    assert dynamic({"__file__": "etl.py"}) is made
+
+
+@pytest.mark.parametrize("scope", [{}, {"__file__": None}, {"__file__": 7}])
+def test_what_has_no_file_is_left_alone(scope: dict[str, Any]) -> None:
+    assert dynamic(scope).co_filename == sources.DYNAMIC
