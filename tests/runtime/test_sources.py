@@ -45,9 +45,7 @@ def dynamic(scope: dict[str, Any]) -> CodeType:
     code = sources.written_in(by_value().__code__, sources.DYNAMIC)
     leave = process.share(sources.install)
     try:
-        made: CodeType = cloudpickle.cloudpickle._make_function(
-            code, scope, None, None, None
-        ).__code__
+        made = cloudpickle.cloudpickle._make_function(code, scope, None, None, None)
     finally:
         leave()
     found: CodeType = made.__code__
