@@ -61,6 +61,7 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "protocol.compressions": ("distributed.protocol.compression", "", "compressions"),
     "protocol.pickle": ("distributed.protocol.pickle", "", "dumps"),
     "protocol.unpickle": ("distributed.protocol.pickle", "", "loads"),
+    "pickle.code": ("cloudpickle.cloudpickle", "Pickler", "_dispatch_table"),
     "pickle.function": ("cloudpickle.cloudpickle", "", "_make_function"),
     "protocol.dump_data": ("distributed.protocol.core", "", "serialize_and_split"),
     "protocol.load_data": ("distributed.protocol.core", "", "merge_and_deserialize"),

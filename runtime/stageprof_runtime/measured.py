@@ -42,6 +42,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "shares.install": ("whose the bytes in messages are",),
     "shares.install_optimizers": ("whose lowlevel is",),
     "sources.install": ("files of functions that came by value",),
+    "sources.install_cells": ("cells of functions that came by value",),
     "spill.install": ("spill.write", "spill.read"),
     "stacks.install": ("lines of tasks",),
     "tracebacks.install": ("tracebacks without our frames",),

@@ -133,7 +133,7 @@ def observe_item(mapping: dict[Any, Any], key: object, make: Callable[[Any, Watc
     """The same without a shield."""
     if key not in mapping:
         return lambda: None
-    watch = _watched(f"handler {key}")
+    watch = _watched(f"handler {getattr(key, '__name__', key)}")
     old = mapping[key]
     ours = mapping[key] = make(old, watch)
     write = functools.partial(mapping.__setitem__, key)

@@ -46,6 +46,7 @@ from stageprof_runtime.probes import (
     scheduling,
     serialization,
     shares,
+    sources,
 )
 from stageprof_runtime.relay import DRAIN_S, LINGER_S, Relay, forget
 from stageprof_runtime.ring import Ring
@@ -63,6 +64,7 @@ PROBES = [
     imports.install,
     garbage.install,
     loops.install,
+    sources.install_cells,
 ]
 #: [number, tasks, keys wanted] of the graph that the running coroutine is taking in, by session
 _graph: ContextVar[dict[str, list[int]]] = ContextVar("stageprof_graph", default={})  # noqa: B039

@@ -44,6 +44,7 @@ from stageprof_runtime.probes import (
     scheduling,
     serialization,
     shares,
+    sources,
     stacks,
     tracebacks,
     training,
@@ -77,6 +78,7 @@ PROBES = [
     objects.install,
     garbage.install,
     tracebacks.install,
+    sources.install_cells,
 ]
 #: Seconds that joining a cluster may take before the run goes on without it.
 PATIENCE_S = 15.0

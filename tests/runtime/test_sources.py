@@ -62,3 +62,27 @@ def test_code_within_code_is_of_the_same_file() -> None:
 @pytest.mark.parametrize("scope", [{}, {"__file__": None}, {"__file__": 7}])
 def test_what_has_no_file_is_left_alone(scope: dict[str, Any]) -> None:
     assert dynamic(scope).co_filename == sources.DYNAMIC
+
+
+CELL = """
+def double(x):
+    import sys
+    return sys._getframe().f_code.co_filename, 2 * x
+"""
+
+
+@pytest.mark.cluster
+def test_code_of_a_notebook_names_its_cell_and_its_tasks_are_called_as_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(sys.modules["__main__"], "__file__")
+    file, scope = "/tmp/ipykernel_41/2903.py", {"__name__": "__main__"}
+    exec(compile(CELL, file, "exec"), scope)
+    double: Any = scope["double"]
+    with clusters.separate(1) as client:
+        bare = client.submit(double, 1).key
+        with stageprof.profile() as prof:
+            future = client.submit(double, 2)
+            assert future.result() == (file, 4)
+            assert client.submit(double, 1).key == bare
+    assert prof.recording.coverage()["disabled"] == []

@@ -2,23 +2,33 @@
 
 Functions of a script, and those defined within others, are pickled by value. From 3.1.3 on
 cloudpickle leaves out their file, so that tracebacks, stacks and what py-spy sees on a worker name
-`<dynamic-code>`. Their globals still say the file, but for those of a notebook, which have none:
-the code is given it as they are made. To pickle them again leaves it out again.
+`<dynamic-code>`. Their globals still say the file: the code is given it as they are made. To pickle
+them again leaves it out again.
+
+The cells of a notebook have no file in their globals. Their code keeps it in graphs that are handed
+over, and in the tasks that a scheduler makes of them. What names a task by what it is made of is
+not touched: keys are what they are anyway.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from types import CodeType
 from typing import Any, Final
 
 from stageprof_runtime.compat import place
+from stageprof_runtime.context import inside
 from stageprof_runtime.guard import Watch, caught
-from stageprof_runtime.patch import Emit, Undo, observe
+from stageprof_runtime.patch import Emit, Undo, observe, observe_item
+from stageprof_runtime.stage import Stage
 
 #: What cloudpickle calls the file.
 DYNAMIC: Final = "<dynamic-code>"
+#: Where a thread is while it dumps a graph to hand it over, and its tasks to send them on.
+_HANDING_OVER: Final = ("client", Stage.SERIALIZATION)
+_SENDING: Final = ("scheduler", Stage.SERIALIZATION)
 #: Codes that are kept: a task's function is made anew for each task.
 KEPT: Final = 1_000
 
@@ -59,3 +69,33 @@ def written_in(code: CodeType, file: str) -> CodeType:
     """A copy of code, and of all code inside it, that names another file."""
     inside = (written_in(c, file) if type(c) is CodeType else c for c in code.co_consts)
     return code.replace(co_filename=file, co_consts=tuple(inside))
+
+
+def install_cells(emit: Emit) -> Undo:
+    """Keep the file of cells in what is handed over or sent on from now on."""
+    pickler, table = place("pickle.code")
+    return observe_item(getattr(pickler, table), CodeType, _reduced)
+
+
+def _reduced(reduce: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    @functools.wraps(reduce)
+    def reduced(code: CodeType) -> Any:
+        made = reduce(code)
+        try:
+            at = inside.at
+            if not watch.disabled and (at == _SENDING or (at == _HANDING_OVER and _in_notebook())):
+                kind, parts = made
+                return kind, tuple(code.co_filename if _left_out(x) else x for x in parts)
+        except BaseException as error:
+            caught(error, watch)
+        return made
+
+    return reduced
+
+
+def _in_notebook() -> bool:
+    return not hasattr(sys.modules.get("__main__"), "__file__")
+
+
+def _left_out(part: object) -> bool:
+    return type(part) is str and part == DYNAMIC
