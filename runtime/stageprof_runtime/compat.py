@@ -61,7 +61,6 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "protocol.compressions": ("distributed.protocol.compression", "", "compressions"),
     "protocol.pickle": ("distributed.protocol.pickle", "", "dumps"),
     "protocol.unpickle": ("distributed.protocol.pickle", "", "loads"),
-    "pickle.code": ("cloudpickle.cloudpickle", "Pickler", "_dispatch_table"),
     "pickle.function": ("cloudpickle.cloudpickle", "", "_make_function"),
     "protocol.dump_data": ("distributed.protocol.core", "", "serialize_and_split"),
     "protocol.load_data": ("distributed.protocol.core", "", "merge_and_deserialize"),
@@ -211,6 +210,12 @@ def unwritten(stream: Any) -> int:
     """
     buffer = getattr(getattr(stream.comm, "stream", None), "_write_buffer", None)
     return 0 if buffer is None else len(buffer)
+
+
+def reducers(pickler: Any) -> dict[Any, Any]:
+    """What a pickler of cloudpickle's makes of objects of each type."""
+    table: dict[Any, Any] = pickler._dispatch_table
+    return table
 
 
 def wanted(client: Any) -> dict[Any, Any]:

@@ -75,7 +75,7 @@ def double(x):
 def test_code_of_a_notebook_names_its_cell_and_its_tasks_are_called_as_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delattr(sys.modules["__main__"], "__file__")
+    monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)
     file, scope = "/tmp/ipykernel_41/2903.py", {"__name__": "__main__"}
     exec(compile(CELL, file, "exec"), scope)
     double: Any = scope["double"]

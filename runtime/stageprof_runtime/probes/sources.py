@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, Final
 
-from stageprof_runtime.compat import place
+from stageprof_runtime.compat import cloudpickle, place, reducers
 from stageprof_runtime.context import inside
 from stageprof_runtime.guard import Watch, caught
 from stageprof_runtime.patch import Emit, Undo, observe, observe_item
@@ -73,8 +73,7 @@ def written_in(code: CodeType, file: str) -> CodeType:
 
 def install_cells(emit: Emit) -> Undo:
     """Keep the file of cells in what is handed over or sent on from now on."""
-    pickler, table = place("pickle.code")
-    return observe_item(getattr(pickler, table), CodeType, _reduced)
+    return observe_item(reducers(cloudpickle.Pickler), CodeType, _reduced)
 
 
 def _reduced(reduce: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
