@@ -48,6 +48,7 @@ from stageprof_runtime.probes import (
     scheduling,
     serialization,
     shares,
+    sources,
     spill,
     stacks,
     waiting,
@@ -84,6 +85,7 @@ EVERYWHERE = [
     (layers, "user_line"),
     (layers, "_origin"),
     (made.Lines, "made"),
+    (made.Lines, "again"),
     (optimization, "within"),
     (scheduling, "role"),
     (imports, "_emit"),
@@ -133,6 +135,8 @@ CLUSTER = [
     (waiting, "_keys"),
     (waiting, "_is_client"),
     (spill, "within"),
+    (sources, "_written"),
+    (sources, "_left_out"),
 ]
 LOCAL = [
     (local, "_hand_over"),
