@@ -131,12 +131,11 @@ def _assigned(file: str) -> dict[str, int]:
 def module_code(file: str) -> CodeType | None:
     """The code of a source file as it is now; None if there is none or it cannot be compiled."""
     linecache.checkcache(file)  # a notebook's user edits modules between two recordings
-    return _compiled(file, hash(tuple(linecache.getlines(file))))
+    return _compiled(file, tuple(linecache.getlines(file)))
 
 
 @functools.lru_cache(100)
-def _compiled(file: str, _text: int) -> CodeType | None:
-    lines = linecache.getlines(file)
+def _compiled(file: str, lines: tuple[str, ...]) -> CodeType | None:
     if not lines or len(lines) > LONGEST:
         return None
     try:

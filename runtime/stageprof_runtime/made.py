@@ -55,9 +55,7 @@ class Lines:
         So does a loop of `delayed` calls; to find the user's line anew for each takes three times
         as long.
         """
-        # As `stem_of` does, in one call less.
-        long = name[-_MD5 : 1 - _MD5] != "-"
-        site = self._sites.get(name[: 1 - _UUID] if long else name[: 1 - _MD5])
+        site = self._sites.get(stem_of(name))
         if site is None:
             return False
         try:

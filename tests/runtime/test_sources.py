@@ -35,7 +35,6 @@ def test_code_of_a_recorded_worker_names_its_file_and_is_pickled_as_ever() -> No
         with stageprof.profile() as prof:
             files, recorded = client.submit(by_value(), pure=False).result()
     assert files == [__file__, __file__]
-    # Where the file is pickled, it differs with it: before cloudpickle 3.1.3 it was there anyway.
     assert bare == recorded
     assert prof.recording.coverage()["disabled"] == []
 
