@@ -68,10 +68,9 @@ wrapped: Final[dict[str, Watch]] = {}
 _titles: Final[set[str]] = set()
 
 
-def costs() -> dict[Watch, tuple[int, int]]:
-    """Calls of each wrapper in this process, and what they took beside what is wrapped, ns."""
-    watches = [watch for watch in tuple(wrapped.values()) if watch.wrapper and watch.limited]
-    return {watch: (watch.calls, watch.spent_ns) for watch in watches}
+def wrappers() -> list[Watch]:
+    """Those in this process whose own time is known, beside that of what is wrapped."""
+    return [watch for watch in tuple(wrapped.values()) if watch.wrapper and watch.limited]
 
 
 class _Layer:

@@ -53,8 +53,8 @@ class Shipper:
         self.ready: Callable[[], bool] = lambda: True
         #: after how many rounds what is there goes, however little it is
         self.rounds: Callable[[], int] = lambda: ROUNDS
-        #: what wrappers had taken when it was told to tell of them; None if another one does
-        self._wrappers: dict[Watch, tuple[int, int]] | None = None
+        #: whether it tells what the process's wrappers take; else another one does
+        self._leads = False
         #: hook -> what it had done when it was met first
         self._before: dict[Watch, tuple[int, int]] = {}
         self._send = send
@@ -130,8 +130,8 @@ class Shipper:
         seq, self._seq = self._seq, self._seq + 1
         watches = [watch for watch in list(self.watches.values()) if watch.calls]
         cost = {watch.name: self._since(watch) for watch in watches} | self.cost
-        if self._wrappers is not None:
-            cost["wrappers"] = self._more(self._wrappers)
+        if self._leads:
+            cost["wrappers"] = self._of_wrappers()
         now = self._phase = phase.get(self.place.role, 0)
         drops, counts = self._drops(), self.counts
         try:
@@ -152,16 +152,12 @@ class Shipper:
     def lead(self) -> None:
         """Tell, from now on, what the process's wrappers take, if this is who tells of it."""
         if process.is_first(self.ring):
-            self._wrappers = patch.costs()
+            self._leads = True
+            self._of_wrappers()  # what they have done so far is not ours
 
-    def _more(self, before: dict[Watch, tuple[int, int]]) -> list[int]:
-        """Calls of wrappers, and ns that they took, since then."""
-        more = [0, 0]
-        for watch, (calls, ns) in patch.costs().items():
-            known = before.get(watch, (0, 0))
-            more[0] += calls - known[0]
-            more[1] += max(0, ns - known[1])
-        return more
+    def _of_wrappers(self) -> list[int]:
+        each = [self._since(watch) for watch in patch.wrappers()]
+        return [sum(calls for calls, _ in each), sum(ns for _, ns in each)]
 
     def lost(self, reason: str, rows: int) -> None:
         """Count rows that will not arrive."""

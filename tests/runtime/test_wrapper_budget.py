@@ -15,7 +15,7 @@ from distributed.protocol import ToPickle
 from stageprof_runtime import guard, process, shield
 from stageprof_runtime.event import Place
 from stageprof_runtime.guard import SELDOM, TIMED, WRAPPER_GRACE_NS
-from stageprof_runtime.patch import costs, replace, wrapped
+from stageprof_runtime.patch import replace, wrapped, wrappers
 from stageprof_runtime.probes import scheduling, serialization, shares
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shield import theirs
@@ -142,19 +142,20 @@ def test_one_that_has_another_budget_or_awaits_things_is_never_put_away(clock: C
     undo = replace(owner, "function", make, limited=False)
     assert {owner.function() for _ in range(1_000)} == {7}
     assert not wrapped["owner.function"].disabled
-    assert wrapped["owner.function"] not in costs()
+    assert wrapped["owner.function"] not in wrappers()
     undo()
 
 
 def test_a_session_is_told_what_wrappers_took_since_it_began(clock: Clock) -> None:
     made = Wrapped(clock, ours=MS, theirs=99 * MS)
     made.call(1_000)
-    shipper = Shipper(Place("client", "h", 1, "c", 0), Ring(), lambda _: None)
+    later = 1 << 62  # than all that other tests have left, which is of another clock
+    shipper = Shipper(Place("client", "h", 1, "c", later), Ring(), lambda _: None)
     leave = process.join("client", shipper.ring, [])
     try:
         shipper.lead()
         made.call(160)
-        calls, ns = shipper._more(shipper._wrappers or {})
+        calls, ns = shipper._of_wrappers()
         assert calls == 160
         assert ns == pytest.approx(160 * MS, rel=0.2)
     finally:
