@@ -7,6 +7,7 @@ compute; that is looked at, and the program ends there, or (`everything`) goes o
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 import threading
@@ -26,10 +27,13 @@ from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.preflight.checkup import LIMIT_S, Checkup, Looking
 from stageprof_collectors.preflight.rates import measured
 from stageprof_collectors.summary import Summary
+from stageprof_collectors.text import safe
 from stageprof_runtime.errors import StageprofError, UsageError
 from stageprof_runtime.handover import CLUSTER, THREADS, Given, Handover
 from stageprof_runtime.kinds import package_of
 from stageprof_runtime.parts import EXPRESSION, part_of
+
+logger = logging.getLogger("stageprof")
 
 #: Expressions up to which a collection is optimized to be looked at: some 5 ms each.
 OPTIMIZED: Final = 200
@@ -155,6 +159,10 @@ def _usable(path: str) -> Recording:
     """The recording at a path, of which it is known that costs can be read off it."""
     with reading(path) as recording:
         measured(recording, THREADS)
+    if not recording.complete:
+        why = recording.store.incomplete_reason
+        said = safe(f"{path} is not whole ({why}); costs are of what is there", limit=2000)
+        logger.warning("stageprof: %s", said)
     return recording
 
 

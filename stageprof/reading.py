@@ -55,14 +55,18 @@ def beginning(path: str | os.PathLike[str], size: int) -> bytes | None:
 
 
 @contextmanager
-def reading(path: str) -> Iterator[Recording]:
+def reading(path: str, allowed: int | None = None) -> Iterator[Recording]:
     """The recording at `path`; what cannot be made sense of while it is used is damage.
+
+    Args:
+        path: of the recording.
+        allowed: how much it may take, bytes; None: what the running command allows.
 
     Raises:
         StageprofError: the file cannot be read, or its tables contradict each other.
     """
     try:
-        yield _opened(path)
+        yield _opened(path, room() if allowed is None else allowed)
     except (StageprofError, OSError):
         raise
     except Exception as error:  # a file may come from anybody and claim anything
@@ -73,8 +77,8 @@ def reading(path: str) -> Iterator[Recording]:
         ) from error
 
 
-def _opened(path: str) -> Recording:
-    recording = Recording.open(path, max_memory=room())
+def _opened(path: str, allowed: int | None) -> Recording:
+    recording = Recording.open(path, max_memory=allowed)
     if not recording.store.places:
         raise DamagedRecording(
             f"{path} holds no event ({recording.store.incomplete_reason or 'complete'})",

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from stageprof.reading import reading
+from stageprof.reading import reading, room
 from stageprof_collectors.comparison.measured import Measured, measure
 from stageprof_collectors.findings.quantity import count
 from stageprof_collectors.findings.settings import Settings
@@ -105,7 +106,8 @@ def _measured(
 
     seen = {source: _seen(os.path.abspath(source)) for source in sources}  # noqa: PTH100 (as open does)
     files = {source: file for source, file in seen.items() if file is not None}
-    futures = client.map(_there, list(files.values()), settings=settings, pure=False, key=_KEY)
+    there = partial(_there, settings=settings, allowed=room())
+    futures = client.map(there, list(files.values()), pure=False, key=_KEY)
     of = dict(zip(futures, files, strict=True))
     found: dict[str, Measured] = {}
     try:
@@ -138,9 +140,9 @@ def _seen(path: str) -> File | None:
     return File(path, status.st_size, status.st_mtime_ns)
 
 
-def _there(file: File, settings: Settings) -> Measured | None:
+def _there(file: File, settings: Settings, allowed: int | None) -> Measured | None:
     """On a worker: measure the file, if it is the same one."""
     if _seen(file.path) != file:
         return None
-    with reading(file.path) as recording:
+    with reading(file.path, allowed) as recording:
         return measure(recording, settings)

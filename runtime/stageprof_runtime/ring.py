@@ -143,12 +143,13 @@ class Ring:
         stacks, self._stacks = self._stacks, {}
         cpus, self._cpus = self._cpus, {}
         t = now_ns()
-        rows.extend((SUM, t, step, *total) for step, total in sums.items())
-        rows.extend((SHARE, t, *which, *total) for which, total in shares.items())
-        rows.extend((STACK, t, *which, *total) for which, total in stacks.items())
-        rows.extend((CPU, t, step, *total) for step, total in cpus.items())
+        rows += _summed(t, sums, shares, stacks, cpus)
         rows.extend(self._tree.take(t))
         return rows
+
+    def sums_so_far(self) -> list[Row]:
+        """What `take` would give now of sums, but for looks at stacks; they stay."""
+        return _summed(now_ns(), self.sums, self.shares, self._stacks, self._cpus)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -158,3 +159,17 @@ class Ring:
         self._stacks.clear()
         self._cpus.clear()
         self._tree = Tree()  # a forked child may find the lock of the old one taken for ever
+
+
+def _summed(
+    t: int,
+    sums: dict[int, list[int]],
+    shares: dict[tuple[int, str], list[int]],
+    stacks: dict[tuple[str, str, str, str], list[int]],
+    cpus: dict[int, list[int]],
+) -> list[Row]:
+    """Sums as rows; other threads may be adding to them."""
+    rows: list[Row] = [(SUM, t, step, *total) for step, total in tuple(sums.items())]
+    rows += [(SHARE, t, *which, *total) for which, total in tuple(shares.items())]
+    rows += [(STACK, t, *which, *total) for which, total in tuple(stacks.items())]
+    return rows + [(CPU, t, step, *total) for step, total in tuple(cpus.items())]

@@ -4,7 +4,8 @@ Hooks append and return; packing happens here, and what a batch is handed to is 
 out. A message costs its sender, the scheduler and its receiver about a millisecond together, so a
 few rows wait for more, and where few come this thread wakes more seldom. Every half second what is
 there goes, the process is sampled and its server's loop asked for its lag and for a round trip to
-the next clock.
+the next clock. What waits on a worker is kept ten times a second where a kill does not reach it
+(see `tail`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stageprof_runtime import patch, process
-from stageprof_runtime.batch import pack
+from stageprof_runtime.batch import Row, pack
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.context import phase
 from stageprof_runtime.event import MARK, Place
@@ -22,6 +23,7 @@ from stageprof_runtime.guard import Watch, attempt, failures
 from stageprof_runtime.patch import UNDONE, wrapped
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.system import EVERY_S
+from stageprof_runtime.tail import Tail
 
 #: Seconds between two batches.
 PERIOD_S = 0.1
@@ -53,12 +55,21 @@ class Shipper:
         self.ready: Callable[[], bool] = lambda: True
         #: after how many rounds what is there goes, however little it is
         self.rounds: Callable[[], int] = lambda: ROUNDS
+        #: what the last batch told of drops and cost
+        self._last: tuple[dict[str, int], dict[str, list[int]]] = ({}, {})
+        #: what is not sent yet, where a kill does not reach; None: who would take it from there?
+        self.tail: Tail | None = None
+        #: whether more rows are about to come
+        self.busy: Callable[[], bool] = lambda: False
+        #: rows that were taken from the ring and kept there
+        self._held: list[Row] = []
         #: whether it tells what the process's wrappers take; else another one does
         self._leads = False
         #: hook -> what it had done when it was met first
         self._before: dict[Watch, tuple[int, int]] = {}
         self._send = send
         self._watch = Watch(f"{place.role}.ship")
+        self._tailing = Watch(f"{place.role}.tail")
         self._seq = self._waited = 0
         #: how many rounds the next one lasts; rows that were there after the last
         self._lasts, self._left = 1, 0
@@ -86,10 +97,13 @@ class Shipper:
 
     def _batches(self, *, every: bool) -> list[bytes]:
         with self._packing:
-            rows = self.ring.take(sums_too=every)
+            held, self._held = self._held, []
+            rows = held + self.ring.take(sums_too=every)
             self._report_hooks(rows)
             parts = [rows[i : i + ROWS] for i in range(0, len(rows), ROWS)]
-            return [batch for part in parts or [[]][:every] if (batch := self._pack(part))]
+            batches = [batch for part in parts or [[]][:every] if (batch := self._pack(part))]
+            self._keep_sent(batches)
+            return batches
 
     def _run(self) -> None:
         while not self._stop.wait(PERIOD_S * self._lasts):
@@ -102,7 +116,7 @@ class Shipper:
     def _round(self) -> None:
         self._waited += self._lasts
         every, worth = self._waited >= self.rounds(), self._worth()
-        few = not worth and len(self.ring) - self._left < FEW
+        few = not worth and self._waiting() - self._left < FEW
         if every:
             self._waited = 0
             for job in self.every:
@@ -110,8 +124,27 @@ class Shipper:
         if (every or worth) and self.ready():
             for batch in self._batches(every=every):
                 self._send(batch)
-        self._left = len(self.ring)
-        self._lasts = self._longer() if few else 1
+        else:
+            self._keep()
+        self._left = self._waiting()
+        self._lasts = self._longer() if few and not (self.tail and self.busy()) else 1
+
+    def _waiting(self) -> int:
+        return len(self._held) + len(self.ring)
+
+    def _keep(self) -> None:
+        """Keep what is new where a kill does not reach it; beyond what is sent at once, none."""
+        if self.tail is None or self._tailing.disabled:
+            return
+        with self._packing:
+            if len(self._held) < ENOUGH and (rows := self.ring.take(sums_too=False)):
+                self._held += rows
+                attempt(self._tailing, self.tail.keep, rows, self.ring.sums_so_far())
+
+    def _keep_sent(self, batches: list[bytes]) -> None:
+        if self.tail is not None and batches and not self._tailing.disabled:
+            told = self._seq, *self._last, self._phase, self.counts
+            attempt(self._tailing, self.tail.sent, batches, *told)
 
     def _longer(self) -> int:
         """How many rounds the next lasts where few rows come."""
@@ -124,7 +157,7 @@ class Shipper:
         Which is that the place is there, and that a long step has begun or ended.
         """
         first, step = self._seq == 0, phase.get(self.place.role, 0)
-        return first or len(self.ring) >= ENOUGH or step != self._phase
+        return first or self._waiting() >= ENOUGH or step != self._phase
 
     def _pack(self, rows: list[Any]) -> bytes | None:
         seq, self._seq = self._seq, self._seq + 1
@@ -134,6 +167,7 @@ class Shipper:
             cost["wrappers"] = self._of_wrappers()
         now = self._phase = phase.get(self.place.role, 0)
         drops, counts = self._drops(), self.counts
+        self._last = drops, cost
         try:
             return pack(
                 self.place, seq, now_ns(), rows, drops=drops, cost=cost, now=now, counts=counts
@@ -172,7 +206,7 @@ class Shipper:
     def _report_hooks(self, rows: list[Any]) -> None:
         """Say once, as marks, which hooks are disabled or sampled and which probes are missing."""
         there = [w for w in list(wrapped.values()) if not 0 < w.ended < self.place.life]
-        watches = [*list(self.watches.values()), *there]
+        watches = [*list(self.watches.values()), self._tailing, *there]
         news = {w.name: w.disabled or "sampled" for w in watches if w.disabled or w.sampled}
         for name, why in (news | process.failed).items():
             if why == UNDONE:

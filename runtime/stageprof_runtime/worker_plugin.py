@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import socket
-from collections import deque
 from threading import get_ident
 from typing import Any
 
@@ -17,7 +16,7 @@ import psutil
 from dask.system import cpu_count
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from stageprof_runtime import looker, process
+from stageprof_runtime import looker, process, tail
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import (
     address,
@@ -25,11 +24,11 @@ from stageprof_runtime.compat import (
     forgettable,
     heartbeat_s,
     tick,
-    unwritten,
-    waiting_in,
 )
 from stageprof_runtime.event import MARK, SAMPLE, Place
 from stageprof_runtime.guard import TIMED, Watches, attempt, guard, hook, quietly
+from stageprof_runtime.inbox import sinks
+from stageprof_runtime.outbox import Outbox
 from stageprof_runtime.patch import Install, Undo, together
 from stageprof_runtime.pings import FIRST, UNANSWERED, Pings
 from stageprof_runtime.probes import (
@@ -51,10 +50,10 @@ from stageprof_runtime.probes import (
     waiting,
 )
 from stageprof_runtime.process import EMIT
-from stageprof_runtime.relay import UNTAKEN
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import PERIOD_S, ROUNDS, Shipper
 from stageprof_runtime.system import memory_limits, monitored, sample, worker_memory
+from stageprof_runtime.tail import Tail
 from stageprof_runtime.tick import Ticks
 
 #: What runs on a worker; the client's probes too, for tasks that launch tasks.
@@ -75,8 +74,6 @@ PROBES = [
     sources.install,
 ]
 
-#: Batches that may wait to be sent; with more, rows stay in the ring, which is bounded.
-BACKLOG = 20
 #: Times in a row that a scheduler knows nothing of the session until its word of the end is not
 #: waited for any more.
 SURE = 3
@@ -109,10 +106,6 @@ class WorkerProbe(WorkerPlugin):
         self._session = session
         self._op = f"{session}-batch"
         self._undo: Undo = lambda: None
-        #: batches sent through the stream; those that wait for the loop to send them
-        self._sent = 0
-        self._outbox: deque[bytes] = deque()
-        self._drained = False
         self._times = execution.pending
         self.watches = Watches("worker")
         self._transition = self.watches["transition"]
@@ -126,6 +119,7 @@ class WorkerProbe(WorkerPlugin):
     def setup(self, worker: Any) -> None:
         """Begin to observe; returns at once, and never fails: a failure would stop the worker."""
         self._worker = worker
+        self._outbox = Outbox(worker, self._op)
         try:
             self._begin(worker)
         except BaseException as error:  # see above
@@ -138,11 +132,14 @@ class WorkerProbe(WorkerPlugin):
         ring = Ring()
         pid, host = psutil.Process().pid, socket.gethostname()
         place = Place("worker", host, pid, address(worker), now_ns())
-        self._shipper = shipper = Shipper(place, ring, self._send)
+        self._shipper = shipper = Shipper(place, ring, self._outbox.send)
         shipper.watches = self.watches
         shipper.ready = self._ready
         shipper.rounds = self._rounds
         shipper.every += [self._sample, self._ask_loop]
+        if tail.AVAILABLE and self._session not in sinks:  # whose owner would die with it
+            shipper.tail, shipper.busy = Tail(self._session, place), lambda: bool(stacks.running)
+            shipper.every.append(self._inherit)
         self._ring = ring
         self._pings = Pings(ring)
         self._hello(worker)
@@ -157,8 +154,8 @@ class WorkerProbe(WorkerPlugin):
         ticks = Ticks(worker.loop.asyncio_loop, ring, self.watches["ticks"])
         undos.append(ticks.start(tick(worker)))
         self.watches |= {stacks.NAME: looker.watch(stacks.NAME)} | gil.watches()
-        shipper.start()
         self._ask_loop()
+        shipper.start()
 
     @hook
     def teardown(self, worker: Any) -> None:
@@ -167,7 +164,7 @@ class WorkerProbe(WorkerPlugin):
         self._shipper.stop()
         self._ring.emit((MARK, now_ns(), "told all", ""))
         self._pack_all()
-        self._send_all()
+        self._outbox.send_all()
 
     @hook
     def _say(self, reason: str) -> None:
@@ -260,44 +257,35 @@ class WorkerProbe(WorkerPlugin):
 
         Unless word of the end is on its way, which would find nothing to remove, and complain.
         """
-        if self._unknown < SURE or self._drained or self._worker.plugins.get(self.name) is not self:
+        if (
+            self._unknown < SURE
+            or self._outbox.closed
+            or self._worker.plugins.get(self.name) is not self
+        ):
             return
-        self._drained = True
+        self._outbox.closed = True
         self._worker.loop.add_callback(self._worker.plugin_remove, name=self.name)
 
     def _ready(self) -> bool:
-        """Whether what is sent now would leave; streams and loops have no bounds of their own."""
-        stream = batched_stream(self._worker)
-        waiting = max(len(self._outbox), waiting_in(stream, self._op))
-        return not self._stalled and waiting < BACKLOG and unwritten(stream) < UNTAKEN
-
-    def _send(self, batch: bytes) -> None:
-        self._outbox.append(batch)
-        self._worker.loop.add_callback(self._send_all)
-
-    def _send_all(self) -> None:
-        """Send what waits, in its order; once drained, nothing is sent."""
-        while self._outbox and not self._drained:
-            self._send_now(self._outbox.popleft())
-
-    def _send_now(self, batch: bytes) -> None:
-        try:
-            batched_stream(self._worker).send({"op": self._op, "batch": batch})
-            self._sent += 1
-        except Exception:  # not connected: the sequence number shows the gap
-            return
+        return not self._stalled and self._outbox.ready()
 
     async def _drain(self) -> list[Any]:
         """How many batches went through the stream, and what is left; nothing is sent after."""
         if self._native:
             await quietly(native.settled(), self.watches["drain"])
         await quietly(gil.ended(), self.watches["drain"])
-        self._drained = True
+        self._outbox.closed = True
         for step in (self._undo, self._shipper.stop, self._pack_all):
             attempt(self.watches["drain"], step)
-        left = [*self._outbox]
-        self._outbox.clear()
-        return [self._sent, *left]
+        return [self._outbox.sent, *self._outbox.take()]
 
     def _pack_all(self) -> None:
-        self._outbox += self._shipper.drain()
+        self._outbox.keep(self._shipper.drain())
+        if self._shipper.tail is not None:
+            self._outbox.keep(tail.inherited(self._session))
+            self._shipper.tail.close()
+
+    def _inherit(self) -> None:
+        """Send what workers that were on this host have left."""
+        for batch in tail.inherited(self._session):
+            self._outbox.send(batch)

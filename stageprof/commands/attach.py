@@ -12,7 +12,7 @@ import click
 from stageprof import flight
 from stageprof.attach import Attachment, warning
 from stageprof.commands.written import wrote
-from stageprof.reading import reading
+from stageprof.reading import reading, roomy
 from stageprof.recording import Recording
 from stageprof.renderers import terminal
 from stageprof.statusline import StatusLine
@@ -44,6 +44,7 @@ class Duration(ParamType[float]):
 @click.option("--for", "seconds", type=Duration(), metavar="TIME", help="60s, 5m; or till Ctrl-C.")
 @click.option("--dump", is_flag=True, help="What its flight recorder has kept; docs/clusters.md.")
 @click.option("--summary/--no-summary", default=True, help="Print the summary last, on stderr.")
+@roomy
 @click.option("--insecure", is_flag=True, help="Do not warn of a connection that is not tls://.")
 def attach(
     *, address: str, output: str, seconds: float | None, dump: bool, summary: bool, insecure: bool

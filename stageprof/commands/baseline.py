@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from stageprof import baseline as kept
+from stageprof.reading import roomy
 from stageprof.renderers import baseline as renderer
 from stageprof_runtime.errors import UsageError
 
@@ -30,6 +31,7 @@ def baseline() -> None:
 @click.option(
     "--branch", envvar=list(VARIABLES), metavar="B", help="Default: CI's, or what git says."
 )
+@roomy
 def save(*, files: tuple[str, ...], folder: str, branch: str | None) -> None:
     """Copy recordings (files, or folders of them) into a baseline."""
     found = kept.recordings(files)
@@ -48,6 +50,7 @@ def save(*, files: tuple[str, ...], folder: str, branch: str | None) -> None:
 @click.option("--like", metavar="FILE", help="Only those of the program that FILE recorded.")
 @click.option("--paths", is_flag=True, help="The files, one on each line, for stageprof compare.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; docs/ci.md.")
+@roomy
 def list_(*, folder: str, branch: str | None, like: str | None, paths: bool, as_json: bool) -> None:
     """List the recordings of a baseline."""
     if paths and as_json:

@@ -17,6 +17,7 @@ from stageprof.configuration import settings_for
 from stageprof.options import ruled
 from stageprof.outcome import status_of
 from stageprof.program import Program
+from stageprof.reading import roomy
 from stageprof.renderers import check as renderer
 from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.preflight.checkup import LIMIT_S, Looking
@@ -24,7 +25,7 @@ from stageprof_collectors.text import safe
 from stageprof_runtime.errors import UsageError
 
 #: Options that take the next word.
-VALUED: Final = ("--limit", "--like", "--rule", "--fail-above")
+VALUED: Final = ("--limit", "--like", "--rule", "--fail-above", "--max-memory")
 #: Status of a program with graver findings than were allowed.
 FAILED: Final = 1
 
@@ -44,6 +45,7 @@ class _Terminated(Terminated):
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; docs/check.md.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="For issues and CI comments.")
+@roomy
 @ruled
 @click.option(
     "--fail-above", type=click.Choice([str(s) for s in Severity][::-1]), metavar="SEVERITY",

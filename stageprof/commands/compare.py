@@ -18,7 +18,7 @@ from stageprof.configuration import settings_for
 from stageprof.options import ruled
 from stageprof.private import write_text
 from stageprof.progress import Progress
-from stageprof.reading import beginning
+from stageprof.reading import beginning, roomy
 from stageprof.renderers import (
     compare_json,
     compare_junit,
@@ -103,6 +103,7 @@ class Share(ParamType[float]):
 @click.option("--junit", metavar="[=FILE]", help="JUnit's XML.")
 @click.option("--html", metavar="FILE", help="A page with both runs side by side.")
 @click.option("--scheduler", metavar="ADDRESS", help="Have a cluster read them: tcp://..:8786.")
+@roomy
 @ruled
 def compare(
     *,

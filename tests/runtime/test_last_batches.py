@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from stageprof_runtime.guard import Watches
+from stageprof_runtime.outbox import Outbox
 from stageprof_runtime.relay import Relay
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.worker_plugin import WorkerProbe
@@ -33,10 +34,10 @@ LOOP = SimpleNamespace(add_callback=lambda *_: None)
 def ending(stream: Stream) -> Any:
     """A probe on a worker: its thread has posted batch 1, and batch 2 is still to be packed."""
     made: Any = WorkerProbe("s")
-    made._worker = SimpleNamespace(loop=LOOP, batched_stream=stream)
-    made._shipper = SimpleNamespace(stop=lambda: None, drain=lambda: [b"2"])
+    made._outbox = Outbox(SimpleNamespace(loop=LOOP, batched_stream=stream), "s-batch")
+    made._shipper = SimpleNamespace(stop=lambda: None, drain=lambda: [b"2"], tail=None)
     made._ring = Ring()
-    made._send(b"1")
+    made._outbox.send(b"1")
     return made
 
 
@@ -50,7 +51,7 @@ def test_a_worker_that_is_drained_gives_what_was_posted_and_sends_nothing_after(
     stream = Stream()
     made = ending(stream)
     assert asyncio.run(made._drain()) == [0, b"1", b"2"]
-    made._send_all()
+    made._outbox.send_all()
     assert stream.sent == []
 
 
@@ -63,6 +64,7 @@ def test_a_worker_removes_itself_only_once_no_word_of_the_end_can_be_on_its_way(
     made._worker = SimpleNamespace(
         loop=loop, scheduler=rpc, plugins={"s": made}, plugin_remove=None, heartbeat_interval=1
     )
+    made._outbox = Outbox(made._worker, "s-batch")
     answers: list[int | None] = [None, None, 0, None, None, None]
 
     async def said(*_: object, **__: object) -> int | None:

@@ -226,7 +226,8 @@ class Store:
             self.complete = False
             self.incomplete_reason = (
                 f"opening stopped after {self.batches:,} batches, for the rest takes more than "
-                f"max_memory ({self._max_memory:,} bytes); raise it if you trust the recording"
+                f"{self._max_memory:,} bytes; if you trust it, allow more with --max-memory "
+                "(or max_memory in Python)"
             )
 
 

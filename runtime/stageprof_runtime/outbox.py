@@ -1,0 +1,62 @@
+"""What a worker's loop has to send to the scheduler and has not sent yet."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, Final
+
+from stageprof_runtime.compat import batched_stream, unwritten, waiting_in
+from stageprof_runtime.relay import UNTAKEN
+
+#: Batches that may wait to be sent; with more, rows stay in the ring, which is bounded.
+BACKLOG: Final = 20
+
+
+class Outbox:
+    """The batches of one session on one worker."""
+
+    def __init__(self, worker: Any, op: str) -> None:
+        self._worker = worker
+        self._op = op
+        self._waiting: deque[bytes] = deque()
+        #: how many went through the stream
+        self.sent = 0
+        #: whether nothing is sent any more: what is left is asked for
+        self.closed = False
+
+    def ready(self) -> bool:
+        """Whether what is sent now would leave; streams and loops have no bounds of their own."""
+        stream = batched_stream(self._worker)
+        waiting = max(len(self._waiting), waiting_in(stream, self._op))
+        return waiting < BACKLOG and unwritten(stream) < UNTAKEN
+
+    def send(self, batch: bytes) -> None:
+        """Send a batch, from any thread."""
+        self._waiting.append(batch)
+        self._worker.loop.add_callback(self.send_all)
+
+    def keep(self, batches: Iterable[bytes]) -> None:
+        """Add batches that are sent with the next, or asked for."""
+        self._waiting += batches
+
+    def send_all(self) -> None:
+        """Send what waits, in its order, on the loop's thread."""
+        while self._waiting and not self.closed:
+            self._send_now(self._waiting.popleft())
+
+    def take(self) -> list[bytes]:
+        """What is left; nothing is afterwards."""
+        left = [*self._waiting]
+        self._waiting.clear()
+        return left
+
+    def _send_now(self, batch: bytes) -> None:
+        try:
+            batched_stream(self._worker).send({"op": self._op, "batch": batch})
+            self.sent += 1
+        except Exception:  # not connected: the sequence number shows the gap
+            return
+
+
+__all__ = ["BACKLOG", "Outbox"]

@@ -1,0 +1,239 @@
+"""What a worker has not sent yet, kept where a kill does not reach: others on its host send it.
+
+A worker sends what it has when there is enough of it, or after half a second (five from 50 workers
+on), for each message costs the scheduler. Meanwhile, ten times a second, it writes what is new to a
+file of its own that it keeps locked, in memory (`/dev/shm`) where the system has that. The kernel
+lets go of the lock of a process that is gone, however it went: whichever worker of the session on
+that host looks next (the one that a nanny starts anew, for one) takes the file, sends what is in it
+and removes it. Where no other worker is or comes, the tail is lost, and the recording says so.
+
+The file is a row of msgpack's objects: how the batch that would come next is to be made, with the
+batches before, for they may not have left when their worker was killed; then, for each look at what
+is new, `[time, rows, sums so far]`. A batch that comes twice counts once: it has a number.
+
+Looks at stacks are not in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+import tempfile
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgpack
+
+from stageprof_runtime.batch import Row, pack, safe_key
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.event import Place
+
+if sys.platform != "win32":
+    import fcntl
+
+#: Whether this system has what it takes.
+AVAILABLE: Final = sys.platform != "win32"
+#: Where the system keeps files in memory, and what takes none of a disk's time.
+MEMORY: Final = "/dev/shm"  # noqa: S108 (a folder of our own in it, for us alone)
+#: Bytes of a file; what is beyond is lost with a worker that is killed.
+MOST: Final = 4 << 20
+#: What is in a file of this age, in seconds, without an owner, belongs to no session any more.
+STALE_S: Final = 3_600.0
+_KEPT, _NEW = ".tail", ".new"
+
+#: Those of this process that are open: a forked child would keep their locks for its parent.
+_open: Final[weakref.WeakSet[Tail]] = weakref.WeakSet()
+
+
+class Tail:
+    """The file of one worker, from its first rows to `close`."""
+
+    def __init__(self, session: str, place: Place) -> None:
+        self._session = session
+        self._place = place
+        self._file = -1
+        self._path = ""
+        self._size = 0
+        self._closed = False
+        #: how the next batch is to be made, and the batches before
+        self._head: list[Any] = [0, {}, {}, 0, [0, 0, 0], []]
+
+    def keep(self, rows: Sequence[Row], sums: Sequence[Row]) -> None:
+        """Add rows that are not sent yet; sums take the place of those before.
+
+        Raises:
+            OSError: there is no folder for it, or no room.
+            TypeError, OverflowError: a row that cannot be packed.
+        """
+        if self._closed or self._size > MOST:
+            return
+        if self._file < 0:
+            self._begin()
+        self._write([now_ns(), list(rows), list(sums)])
+
+    def sent(
+        self,
+        batches: Sequence[bytes],
+        seq: int,
+        drops: dict[str, int],
+        cost: dict[str, list[int]],
+        now: int,
+        counts: Sequence[int],
+    ) -> None:
+        """What was kept is on its way, as these; begin anew with what the next batch will say."""
+        few = list(batches) if sum(map(len, batches)) < MOST else []
+        self._head = [seq, drops, cost, now, list(counts), few]
+        if self._file >= 0 and not self._closed:
+            os.ftruncate(self._file, 0)
+            self._size = 0
+            self._write_head()
+
+    def close(self) -> None:
+        """All is sent: remove it."""
+        self._closed = True
+        if self._file >= 0:
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+            self.let_go()
+            with contextlib.suppress(OSError):  # others are there
+                os.rmdir(os.path.dirname(self._path))
+
+    def let_go(self) -> None:
+        """Close the file, and nothing else."""
+        file, self._file, self._closed = self._file, -1, True
+        if file >= 0:
+            os.close(file)
+
+    def _begin(self) -> None:
+        folder = _folder(self._session, make=True)
+        _sweep(os.path.dirname(folder))
+        path = os.path.join(folder, f"{os.getpid()}-{self._place.life}")
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
+        self._file = os.open(path + _NEW, flags, 0o600)
+        _open.add(self)
+        self._path = path + _KEPT
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.rename(path + _NEW, self._path)  # nobody takes it before it is locked
+        self._write_head()
+
+    def _write_head(self) -> None:
+        self._write([list(self._place), *self._head])
+
+    def _write(self, what: list[Any]) -> None:
+        packed = msgpack.packb(what, default=safe_key, unicode_errors="surrogatepass")
+        self._size += os.pwrite(self._file, packed, self._size)
+
+
+def inherited(session: str) -> list[bytes]:
+    """The batches that workers of this host which are gone have left, and no longer are there."""
+    try:
+        folder = _folder(session)
+    except OSError:
+        return []
+    return [batch for left in _orphans(folder) for batch in _batches(left)]
+
+
+def _folder(session: str, *, make: bool = False) -> str:
+    """The folder of a session's tails on this host.
+
+    Raises:
+        OSError: there is none, or it is not ours alone.
+    """
+    base = MEMORY if os.access(MEMORY, os.W_OK | os.X_OK) else tempfile.gettempdir()
+    path = os.path.join(base, f"{_prefix()}{session}")
+    if make:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+    there = os.lstat(path)
+    if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.getuid() or there.st_mode & 0o077:
+        raise PermissionError(f"{path} is not a folder of this user alone")
+    return path
+
+
+def _prefix() -> str:
+    return f"stageprof-tails-{os.getuid()}-"
+
+
+def _orphans(folder: str) -> Iterator[bytes]:
+    """What is in the files whose owners are gone; each is given to one who asks."""
+    for entry in list(os.scandir(folder)):
+        if entry.name.endswith(_KEPT):
+            with _locked(entry.path) as file:
+                if file >= 0:
+                    os.unlink(entry.path)
+                    yield os.pread(file, 2 * MOST, 0)
+
+
+@contextlib.contextmanager
+def _locked(path: str) -> Iterator[int]:
+    """A file whose owner is gone; -1 if he is there, or another one has taken it."""
+    file = -1
+    try:
+        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        taken = os.fstat(file).st_nlink == 0
+    except OSError:
+        taken = True
+    try:
+        yield -1 if taken else file
+    finally:
+        if file >= 0:
+            os.close(file)
+
+
+def _batches(left: bytes) -> list[bytes]:
+    """The batches that a file holds: those before, and the one that would have come next."""
+    parts = _unpacked(left)
+    head = next(parts, None)
+    if head is None:
+        return []
+    place, seq, drops, cost, now, counts, before = head
+    looks = list(parts)
+    if not looks:
+        return list(before)
+    rows = [row for _, some, _ in looks for row in some] + list(looks[-1][2])
+    told = {name: list(spent) for name, spent in cost.items()}
+    told_at = looks[-1][0]
+    last = pack(Place(*place), seq, told_at, rows, drops=drops, cost=told, now=now, counts=counts)
+    return [*before, last]
+
+
+def _unpacked(left: bytes) -> Iterator[Any]:
+    """The objects of a file, up to one that was not written to its end."""
+    unpacker = msgpack.Unpacker(
+        use_list=False, strict_map_key=False, unicode_errors="surrogatepass", max_buffer_size=0
+    )
+    unpacker.feed(left)
+    with contextlib.suppress(ValueError, msgpack.UnpackException):
+        yield from unpacker
+
+
+def _sweep(base: str) -> None:
+    """Remove what sessions have left whose workers were all killed."""
+    for entry in list(os.scandir(base)):
+        if entry.name.startswith(_prefix()):
+            with contextlib.suppress(OSError):
+                _clear(entry.path)
+
+
+def _clear(folder: str) -> None:
+    for file in list(os.scandir(folder)):
+        if time.time() - file.stat(follow_symlinks=False).st_mtime > STALE_S:
+            with _locked(file.path) as orphan:
+                if orphan >= 0:
+                    os.unlink(file.path)
+    if time.time() - os.lstat(folder).st_mtime > STALE_S:
+        os.rmdir(folder)
+
+
+def _after_fork() -> None:
+    for tail in list(_open):
+        tail.let_go()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

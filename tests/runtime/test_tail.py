@@ -1,0 +1,214 @@
+"""What a killed worker had not sent is kept where another one finds it, once, and nobody else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from stageprof_runtime import tail
+from stageprof_runtime.batch import pack
+from stageprof_runtime.event import MARK, SUM, TABLES, Place
+from stageprof_runtime.tail import Tail, inherited
+
+pytestmark = pytest.mark.skipif(not tail.AVAILABLE, reason="no locks of this kind here")
+
+PLACE = Place("worker", "host", 7, "tcp://w:1", 42)
+SESSION = "stageprof-of-a-test"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where tails are kept in a test."""
+    monkeypatch.setattr(tail, "MEMORY", os.fspath(tmp_path))
+    return tmp_path
+
+
+def mark(i: int) -> tuple[Any, ...]:
+    return (MARK, i, "name", f"label {i}")
+
+
+def sums(i: int) -> list[tuple[Any, ...]]:
+    return [(SUM, i, 3, i, 10 * i, 0)]
+
+
+@contextmanager
+def owner(folder: Path, does: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that keeps a tail and waits, until the block ends or kills it."""
+    program = f"""
+        import os, sys
+        from stageprof_runtime import tail
+        from stageprof_runtime.event import Place
+        tail.MEMORY = {os.fspath(folder)!r}
+        t = tail.Tail({SESSION!r}, Place(*{tuple(PLACE)!r}))
+        {does}
+        print("ready", flush=True)
+        sys.stdin.read()
+    """
+    words = [sys.executable, "-c", textwrap.dedent(program)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def killed(folder: Path, does: str) -> None:
+    """A process kept a tail and was killed."""
+    with owner(folder, does) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def tables(batch: bytes) -> dict[str, int]:
+    return {name: n for name, (n, _) in msgpack.unpackb(batch)["tables"].items()}
+
+
+def test_what_a_killed_process_kept_is_the_batch_that_it_would_have_sent(folder: Path) -> None:
+    killed(folder, f"t.keep({[mark(1)]!r}, []); t.keep({[mark(2)]!r}, {sums(2)!r})")
+    (batch,) = inherited(SESSION)
+    t = msgpack.unpackb(batch)["t"]
+    assert batch == pack(PLACE, 0, t, [mark(1), mark(2), *sums(2)])
+    assert t > 0
+
+
+def test_of_sums_the_latest_are_taken(folder: Path) -> None:
+    killed(folder, f"t.keep({[mark(1)]!r}, {sums(1)!r}); t.keep({[mark(2)]!r}, {sums(2)!r})")
+    (batch,) = inherited(SESSION)
+    assert tables(batch) == {TABLES[MARK]: 2, TABLES[SUM]: 1}
+
+
+def test_what_was_on_its_way_comes_again_and_what_came_since_is_the_next(folder: Path) -> None:
+    told = "7, {'ring full': 3}, {'ship': [1, 2]}, 4, [5, 6, 7]"
+    does = f"t.keep([{mark(1)!r}], []); t.sent([b'batch 6'], {told}); t.keep([{mark(2)!r}], [])"
+    killed(folder, does)
+    before, batch = inherited(SESSION)
+    assert before == b"batch 6"
+    said = msgpack.unpackb(batch)
+    assert (said["seq"], said["drops"], said["cost"]) == (7, {"ring full": 3}, {"ship": [1, 2]})
+    assert (said["now"], said["counts"]) == (4, [5, 6, 7])
+    assert tables(batch) == {TABLES[MARK]: 1}
+
+
+def test_what_is_taken_once_is_gone(folder: Path) -> None:
+    killed(folder, f"t.keep([{mark(1)!r}], [])")
+    assert len(inherited(SESSION)) == 1
+    assert inherited(SESSION) == []
+    assert [p for p in folder.rglob("*") if p.is_file()] == []
+
+
+def test_nothing_is_taken_from_a_process_that_lives(folder: Path) -> None:
+    with owner(folder, f"t.keep([{mark(1)!r}], [])"):
+        assert inherited(SESSION) == []
+        assert len(list(folder.rglob("*.tail"))) == 1
+
+
+def test_another_session_takes_nothing(folder: Path) -> None:
+    killed(folder, f"t.keep([{mark(1)!r}], [])")
+    assert inherited("stageprof-another") == []
+    assert len(inherited(SESSION)) == 1
+
+
+def test_one_that_ends_in_good_order_leaves_nothing(folder: Path) -> None:
+    mine = Tail(SESSION, PLACE)
+    mine.keep([mark(1)], [])
+    mine.close()
+    mine.keep([mark(2)], [])
+    mine.sent([b"3"], 1, {}, {}, 0, [0, 0, 0])
+    assert list(folder.iterdir()) == []
+
+
+def test_one_that_kept_nothing_makes_no_file(folder: Path) -> None:
+    mine = Tail(SESSION, PLACE)
+    mine.sent([b"1"], 1, {}, {}, 0, [0, 0, 0])
+    mine.close()
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("cut", [0, 1, 30, -1])
+def test_a_file_that_was_not_written_to_its_end_is_read_as_far_as_it_goes(
+    cut: int, folder: Path
+) -> None:
+    killed(folder, f"t.keep([{mark(1)!r}], []); t.keep([{mark(2)!r}], [])")
+    (file,) = folder.rglob("*.tail")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:cut])
+    found = [tables(batch) for batch in inherited(SESSION)]
+    assert found == ([{TABLES[MARK]: 1}] if cut == -1 else [])
+
+
+def test_a_folder_that_others_may_write_to_is_not_used(folder: Path) -> None:
+    there = folder / f"{tail._prefix()}{SESSION}"
+    there.mkdir()
+    there.chmod(0o777)
+    with pytest.raises(PermissionError, match="of this user alone"):
+        Tail(SESSION, PLACE).keep([mark(1)], [])
+    assert inherited(SESSION) == []
+
+
+def test_a_link_to_a_folder_is_not_used(folder: Path, tmp_path_factory: Any) -> None:
+    (folder / f"{tail._prefix()}{SESSION}").symlink_to(tmp_path_factory.mktemp("elsewhere"))
+    with pytest.raises(PermissionError):
+        Tail(SESSION, PLACE).keep([mark(1)], [])
+
+
+def test_files_are_for_this_user_alone(folder: Path) -> None:
+    mine = Tail(SESSION, PLACE)
+    mine.keep([mark(1)], [])
+    assert {p.stat().st_mode & 0o077 for p in folder.rglob("*")} == {0}
+    mine.close()
+
+
+def test_a_forked_child_lets_go_so_that_its_parent_s_tail_is_found(folder: Path) -> None:
+    """Or the lock would be kept for as long as the child lives."""
+    does = f"""t.keep([{mark(1)!r}], [])
+        child = os.fork()
+        if not child:
+            sys.stdin.read()
+            os._exit(0)"""
+    killed(folder, does)  # the child reads on
+    assert len(inherited(SESSION)) == 1
+
+
+def test_what_nobody_came_for_is_removed_when_it_is_old(folder: Path) -> None:
+    killed(folder, f"t.keep([{mark(1)!r}], [])")
+    (file,) = folder.rglob("*.tail")
+    for path in (file, file.parent):
+        os.utime(path, (1, 1))
+    mine = Tail("stageprof-later", PLACE)
+    mine.keep([mark(1)], [])
+    assert not file.exists()
+    mine.close()
+
+
+def test_a_tail_has_a_bound(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail, "MOST", 1_000)
+    mine = Tail(SESSION, PLACE)
+    for i in range(1_000):
+        mine.keep([mark(i)], [])
+    (file,) = folder.rglob("*.tail")
+    assert 1_000 < file.stat().st_size < 1_200
+    mine.sent([b"x" * 2_000], 1, {}, {}, 0, [0, 0, 0])
+    assert file.stat().st_size < 200
+    mine.close()
+
+
+def test_labels_of_any_kind_are_kept_as_a_batch_has_them(folder: Path) -> None:
+    labels = [("x", 1, (2, 3)), "text", 5, b"bytes", 1.5, None, "\ud800"]
+    rows = [(MARK, i, "name", label) for i, label in enumerate(labels)]
+    killed(folder, f"t.keep({rows!r}, [])")
+    (batch,) = inherited(SESSION)
+    t = msgpack.unpackb(batch, unicode_errors="surrogatepass")["t"]
+    assert batch == pack(PLACE, 0, t, rows)
