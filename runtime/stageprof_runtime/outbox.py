@@ -42,8 +42,8 @@ class Outbox:
 
     def send_all(self) -> None:
         """Send what waits, in its order, on the loop's thread."""
-        while self._waiting and not self.closed:
-            self._send_now(self._waiting.popleft())
+        while self._waiting and not self.closed and self._send_now(self._waiting[0]):
+            self._waiting.popleft()
 
     def take(self) -> list[bytes]:
         """What is left; nothing is afterwards."""
@@ -51,12 +51,13 @@ class Outbox:
         self._waiting.clear()
         return left
 
-    def _send_now(self, batch: bytes) -> None:
+    def _send_now(self, batch: bytes) -> bool:
         try:
             batched_stream(self._worker).send({"op": self._op, "batch": batch})
-            self.sent += 1
-        except Exception:  # not connected: the sequence number shows the gap
-            return
+        except Exception:  # not connected
+            return False
+        self.sent += 1
+        return True
 
 
 __all__ = ["BACKLOG", "Outbox"]

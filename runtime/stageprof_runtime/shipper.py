@@ -2,10 +2,10 @@
 
 Hooks append and return; packing happens here, and what a batch is handed to is its only way
 out. A message costs its sender, the scheduler and its receiver about a millisecond together, so a
-few rows wait for more, and where few come this thread wakes more seldom. Every half second what is
-there goes, the process is sampled and its server's loop asked for its lag and for a round trip to
-the next clock. What waits on a worker is kept ten times a second where a kill does not reach it
-(see `tail`).
+few rows wait for more. Every half second what is there goes, the process is sampled and its
+server's loop asked for its lag and for a round trip to the next clock. What waits on a worker is
+kept ten times a second where a kill does not reach it (see `tail`); elsewhere this thread wakes
+more seldom where few rows come.
 """
 
 from __future__ import annotations
@@ -59,8 +59,6 @@ class Shipper:
         self._last: tuple[dict[str, int], dict[str, list[int]]] = ({}, {})
         #: what is not sent yet, where a kill does not reach; None: who would take it from there?
         self.tail: Tail | None = None
-        #: whether more rows are about to come
-        self.busy: Callable[[], bool] = lambda: False
         #: rows that were taken from the ring and kept there
         self._held: list[Row] = []
         #: whether it tells what the process's wrappers take; else another one does
@@ -127,7 +125,7 @@ class Shipper:
         else:
             self._keep()
         self._left = self._waiting()
-        self._lasts = self._longer() if few and not (self.tail and self.busy()) else 1
+        self._lasts = self._longer() if few and self.tail is None else 1
 
     def _waiting(self) -> int:
         return len(self._held) + len(self.ring)
@@ -137,9 +135,11 @@ class Shipper:
         if self.tail is None or self._tailing.disabled:
             return
         with self._packing:
-            if len(self._held) < ENOUGH and (rows := self.ring.take(sums_too=False)):
+            if len(self._held) < ENOUGH:
+                rows = self.ring.take(sums_too=False)
                 self._held += rows
-                attempt(self._tailing, self.tail.keep, rows, self.ring.sums_so_far())
+                sums = self.ring.sums_so_far() if rows else []
+                attempt(self._tailing, self.tail.keep, rows, sums)
 
     def _keep_sent(self, batches: list[bytes]) -> None:
         if self.tail is not None and batches and not self._tailing.disabled:

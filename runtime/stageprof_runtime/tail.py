@@ -63,7 +63,7 @@ class Tail:
         self._head: list[Any] = [0, {}, {}, 0, [0, 0, 0], []]
 
     def keep(self, rows: Sequence[Row], sums: Sequence[Row]) -> None:
-        """Add rows that are not sent yet; sums take the place of those before.
+        """Add rows that are not sent yet, or that there are none; sums replace those before.
 
         Raises:
             OSError: there is no folder for it, or no room.
@@ -71,8 +71,13 @@ class Tail:
         """
         if self._closed or self._size > MOST:
             return
+        if self._file < 0 and not rows:
+            return
         if self._file < 0:
-            self._begin()
+            try:
+                self._begin()
+            except FileNotFoundError:  # the last of the others took the folder away just then
+                self._begin()
         self._write([now_ns(), list(rows), list(sums)])
 
     def sent(
@@ -92,6 +97,18 @@ class Tail:
             self._size = 0
             self._write_head()
 
+    def leave(self, batches: Sequence[bytes]) -> None:
+        """The worker ends, and nobody takes these from it: others will, in their order.
+
+        Raises:
+            OSError: as for `keep`.
+        """
+        if self._file < 0 and not self._closed:
+            self._begin()
+        if not self._closed:
+            self.sent(batches, *self._head[:-1])
+        self.let_go()
+
     def close(self) -> None:
         """All is sent: remove it."""
         self._closed = True
@@ -99,8 +116,8 @@ class Tail:
             with contextlib.suppress(OSError):
                 os.unlink(self._path)
             self.let_go()
-            with contextlib.suppress(OSError):  # others are there
-                os.rmdir(os.path.dirname(self._path))
+        with contextlib.suppress(OSError):  # there is none, or others are there
+            os.rmdir(_folder(self._session))
 
     def let_go(self) -> None:
         """Close the file, and nothing else."""
@@ -195,7 +212,8 @@ def _batches(left: bytes) -> list[bytes]:
     looks = list(parts)
     if not looks:
         return list(before)
-    rows = [row for _, some, _ in looks for row in some] + list(looks[-1][2])
+    sums = [some for _, _, some in looks if some]
+    rows = [row for _, some, _ in looks for row in some] + list(sums[-1] if sums else ())
     told = {name: list(spent) for name, spent in cost.items()}
     told_at = looks[-1][0]
     last = pack(Place(*place), seq, told_at, rows, drops=drops, cost=told, now=now, counts=counts)

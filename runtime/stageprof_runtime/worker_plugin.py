@@ -138,7 +138,7 @@ class WorkerProbe(WorkerPlugin):
         shipper.rounds = self._rounds
         shipper.every += [self._sample, self._ask_loop]
         if tail.AVAILABLE and self._session not in sinks:  # whose owner would die with it
-            shipper.tail, shipper.busy = Tail(self._session, place), lambda: bool(stacks.running)
+            shipper.tail = Tail(self._session, place)
             shipper.every.append(self._inherit)
         self._ring = ring
         self._pings = Pings(ring)
@@ -165,6 +165,16 @@ class WorkerProbe(WorkerPlugin):
         self._ring.emit((MARK, now_ns(), "told all", ""))
         self._pack_all()
         self._outbox.send_all()
+        if self._shipper.tail is not None:
+            attempt(self.watches["tail"], self._end_of, self._shipper.tail)
+
+    def _end_of(self, kept: Tail) -> None:
+        """Dask may close the stream before it tells us: then somebody else sends what is left."""
+        left = self._outbox.take()
+        if left and not self._outbox.closed:
+            kept.leave(left)
+        else:
+            kept.close()
 
     @hook
     def _say(self, reason: str) -> None:
@@ -283,7 +293,6 @@ class WorkerProbe(WorkerPlugin):
         self._outbox.keep(self._shipper.drain())
         if self._shipper.tail is not None:
             self._outbox.keep(tail.inherited(self._session))
-            self._shipper.tail.close()
 
     def _inherit(self) -> None:
         """Send what workers that were on this host have left."""

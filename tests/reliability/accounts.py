@@ -11,11 +11,7 @@ from distributed import Client
 
 import stageprof
 from stageprof_runtime.event import STATUS
-from stageprof_runtime.shipper import PERIOD_S
-from stageprof_runtime.system import EVERY_S
 
-#: Seconds that a worker keeps what it did to itself at most, if it has the processor to tell it.
-FLUSH_S = EVERY_S + PERIOD_S
 #: Seconds that a worker may wait for the processor, or the scheduler to notice its death.
 BUSY_S = 2.0
 

@@ -6,7 +6,10 @@ import os
 import random
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable
+from statistics import median
+from typing import Any
 
 import dask
 import pytest
@@ -15,8 +18,9 @@ from distributed import Client
 import clusters
 import remains
 import stageprof
-from reliability.accounts import BUSY_S, FLUSH_S, closed, nap, processes, right
+from reliability.accounts import BUSY_S, closed, inc, nap, processes, right, untold
 from stageprof_runtime.clock import now_ns
+from stageprof_runtime.shipper import PERIOD_S
 
 pytestmark = pytest.mark.cluster
 
@@ -49,8 +53,8 @@ def test_computations_survive_and_at_most_a_flush_of_each_worker_is_lost(
 ) -> None:
     """F3: SIGKILL of a worker at random times, as often as there are computations.
 
-    All results are right. Of each worker that died what it did in its last half second may be
-    missing, which the recording says; the worker in its place is observed.
+    All results are right. Of each worker that died what it did in its last tenth of a second may
+    be missing, which the recording says; the worker in its place is observed, and sends the rest.
     """
     chance = random.Random(3)
     with dask.config.set(KEPT), clusters.local(2) as client:
@@ -67,10 +71,50 @@ def test_computations_survive_and_at_most_a_flush_of_each_worker_is_lost(
     assert set(tails) == died.keys()
     assert workers.loc[[*living], "instrumented"].all()
     assert workers.loc[[*living], "tasks"].min() > 0
-    assert max(tail["seconds"] for tail in tails.values()) < FLUSH_S + BUSY_S
+    assert max(tail["seconds"] for tail in tails.values()) < PERIOD_S + BUSY_S
     late = runs["finished"][(runs["finished"] > 0) & (runs["status"] == 0) & (runs["seen"] == 0)]
     early = [min(abs(int(t) - when) for when in died.values()) / 1e9 for t in late]
-    assert max(early, default=0) < FLUSH_S + BUSY_S
+    assert max(early, default=0) < PERIOD_S + BUSY_S
+    if kills > 10:  # half of them would be told of half a second less without their tails
+        assert median(tail["seconds"] for tail in tails.values()) < 2 * PERIOD_S
     record_property("F3 silent seconds", sorted(tail["seconds"] for tail in tails.values()))
     record_property("F3 tasks lost", [tail["tasks"] for tail in tails.values()])
     record_property("F3 seconds of the earliest of them before the kill", max(early, default=0))
+
+
+def _only_at_the_end(dask_worker: Any) -> None:
+    """Nothing more is sent until it is asked for."""
+    for plugin in _observers(dask_worker):
+        plugin._shipper.ready = lambda: False
+
+
+def _kept(dask_worker: Any) -> bool:
+    """Whether all that it has done is where a kill does not reach it."""
+    return all(not len(p._ring) and p._shipper._held for p in _observers(dask_worker))
+
+
+def _observers(dask_worker: Any) -> list[Any]:
+    return [p for name, p in dask_worker.plugins.items() if name.startswith("stageprof")]
+
+
+@pytest.mark.parametrize("heir", ["the next one of its nanny", "its neighbour"])
+def test_what_was_kept_of_a_killed_worker_is_sent_by_another_one_of_its_host(heir: str) -> None:
+    """F3: all that it did until a tenth of a second before, though it had sent nothing of it."""
+    with dask.config.set(KEPT), clusters.local(1 if heir.startswith("the") else 2) as client:
+        worker, process = min(processes(client).items())
+        with stageprof.profile() as prof:
+            client.run(_only_at_the_end, workers=[worker])
+            done = client.map(
+                inc, range(50), pure=False, workers=[worker], allow_other_workers=True
+            )
+            assert client.gather(done) == right(50)
+            clusters.soon(lambda: client.run(_kept, workers=[worker])[worker])
+            os.kill(process, signal.SIGKILL)
+            clusters.soon(lambda: worker not in processes(client))
+            client.wait_for_workers(1)
+            assert client.gather(client.map(inc, range(50), pure=False)) == right(50)
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
+    closed(prof.recording)
+    assert untold(prof.recording) == Counter()
+    assert worker in set(prof.recording.tasks()["worker"])
+    assert prof.recording.coverage()["tails_lost"][worker]["tasks"] == 0

@@ -13,7 +13,8 @@ from distributed import Client, as_completed
 import clusters
 import remains
 import stageprof
-from reliability.accounts import BUSY_S, FLUSH_S, closed, inc, nap, processes, right
+from reliability.accounts import BUSY_S, closed, inc, nap, processes, right
+from stageprof_runtime.shipper import PERIOD_S
 
 pytestmark = [pytest.mark.cluster, pytest.mark.nightly]
 
@@ -59,7 +60,7 @@ def test_a_cluster_that_grows_and_shrinks_by_itself_runs_on_and_is_told(
     assert workers["instrumented"].all()
     assert int(workers["tasks"].sum()) == ran
     tails = prof.recording.coverage()["tails_lost"]
-    assert all(tail["seconds"] < FLUSH_S + BUSY_S for tail in tails.values())
+    assert all(tail["seconds"] < PERIOD_S + BUSY_S for tail in tails.values())
     record_property("adaptive, tails", tails)
 
 

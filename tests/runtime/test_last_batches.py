@@ -47,6 +47,51 @@ def test_a_worker_that_closes_sends_what_was_posted_before_what_is_left() -> Non
     assert stream.sent == [b"1", b"2"]
 
 
+class Kept:
+    """What is done with a tail."""
+
+    def __init__(self) -> None:
+        self.done: list[Any] = []
+
+    def leave(self, batches: list[bytes]) -> None:
+        self.done.append(batches)
+
+    def close(self) -> None:
+        self.done.append("closed")
+
+
+def test_what_a_worker_cannot_send_as_it_closes_is_left_to_others_of_its_host() -> None:
+    """Dask closes the stream before it tells plugins of a worker that ends by a signal."""
+    gone = Stream()
+    gone.send = None  # type: ignore[assignment, method-assign]
+    made = ending(gone)
+    made._shipper.tail = kept = Kept()
+    made.teardown(None)
+    assert kept.done == [[b"1", b"2"]]
+
+
+def test_what_a_worker_has_sent_is_left_to_nobody() -> None:
+    for drained in (False, True):
+        stream = Stream()
+        made = ending(stream)
+        made._shipper.tail = kept = Kept()
+        if drained:
+            asyncio.run(made._drain())
+        made.teardown(None)
+        assert kept.done == ["closed"]
+
+
+def test_what_could_not_be_sent_goes_first_when_it_can_be() -> None:
+    stream = Stream()
+    outbox = ending(stream)._outbox
+    send, stream.send = stream.send, None  # type: ignore[assignment, method-assign]
+    outbox.send_all()
+    stream.send = send  # type: ignore[method-assign]
+    outbox.keep([b"2"])
+    outbox.send_all()
+    assert stream.sent == [b"1", b"2"]
+
+
 def test_a_worker_that_is_drained_gives_what_was_posted_and_sends_nothing_after() -> None:
     stream = Stream()
     made = ending(stream)

@@ -130,6 +130,46 @@ def test_one_that_ends_in_good_order_leaves_nothing(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
+def test_that_nothing_came_is_kept_too(folder: Path) -> None:
+    """Or a worker that was idle before it was killed would seem to have done something unseen."""
+    killed(folder, f"t.keep({[mark(1)]!r}, {sums(1)!r}); t.keep([], [])")
+    (batch,) = inherited(SESSION)
+    assert tables(batch) == {TABLES[MARK]: 1, TABLES[SUM]: 1}
+    before = Tail(SESSION, PLACE)
+    before.keep([], [])
+    assert not before._path
+    before.close()
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_one_that_cannot_send_its_last_leaves_it_to_others(kept: bool, folder: Path) -> None:
+    does = f"t.keep([{mark(1)!r}], [])\n        " * kept + "t.leave([b'1', b'2'])"
+    with owner(folder, does):  # which may go on for a while
+        assert inherited(SESSION) == [b"1", b"2"]
+        assert inherited(SESSION) == []
+
+
+def test_the_last_of_a_session_removes_its_folder_and_a_new_one_makes_it_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Tail(SESSION, PLACE), Tail(SESSION, PLACE._replace(life=43))
+    first.keep([mark(1)], [])
+    sweep, left = tail._sweep, [first]
+
+    def swept(base: str) -> None:
+        sweep(base)
+        while left:
+            left.pop().close()
+
+    monkeypatch.setattr(tail, "_sweep", swept)
+    second.keep([mark(2)], [])
+    assert len(list(folder.rglob("*.tail"))) == 1
+    Tail(SESSION, PLACE).close()  # which is not the last
+    assert len(list(folder.rglob("*.tail"))) == 1
+    second.close()
+    assert list(folder.iterdir()) == []
+
+
 def test_one_that_kept_nothing_makes_no_file(folder: Path) -> None:
     mine = Tail(SESSION, PLACE)
     mine.sent([b"1"], 1, {}, {}, 0, [0, 0, 0])
