@@ -17,6 +17,7 @@ Looks at stacks are not in it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import sys
@@ -142,7 +143,10 @@ class Tail:
 
     def _write(self, what: list[Any]) -> None:
         packed = msgpack.packb(what, default=safe_key, unicode_errors="surrogatepass")
-        self._size += os.pwrite(self._file, packed, self._size)
+        if os.pwrite(self._file, packed, self._size) < len(packed):
+            os.ftruncate(self._file, self._size)  # or what comes later could not be read
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
+        self._size += len(packed)
 
 
 def inherited(session: str) -> list[bytes]:

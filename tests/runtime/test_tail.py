@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ import pytest
 from stageprof_runtime import tail
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import MARK, SUM, TABLES, Place
+from stageprof_runtime.ring import Ring
+from stageprof_runtime.shipper import Shipper
 from stageprof_runtime.tail import Tail, inherited
 
 pytestmark = pytest.mark.skipif(not tail.AVAILABLE, reason="no locks of this kind here")
@@ -214,10 +217,12 @@ def test_files_are_for_this_user_alone(folder: Path) -> None:
 def test_a_forked_child_lets_go_so_that_its_parent_s_tail_is_found(folder: Path) -> None:
     """Or the lock would be kept for as long as the child lives."""
     does = f"""t.keep([{mark(1)!r}], [])
-        child = os.fork()
-        if not child:
+        there, here = os.pipe()
+        if not os.fork():
+            os.write(here, b".")
             sys.stdin.read()
-            os._exit(0)"""
+            os._exit(0)
+        os.read(there, 1)"""
     killed(folder, does)  # the child reads on
     assert len(inherited(SESSION)) == 1
 
@@ -243,6 +248,56 @@ def test_a_tail_has_a_bound(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     mine.sent([b"x" * 2_000], 1, {}, {}, 0, [0, 0, 0])
     assert file.stat().st_size < 200
     mine.close()
+
+
+def test_what_finds_no_room_is_left_out_and_the_rest_is_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = Tail(SESSION, PLACE)
+    mine.keep([mark(1)], [])
+    write = os.pwrite
+    with monkeypatch.context() as full:
+        full.setattr(os, "pwrite", lambda file, what, at: write(file, what[:9], at))
+        with pytest.raises(OSError, match="No space left"):
+            mine.keep([mark(2)], [])
+    mine.keep([mark(3)], [])
+    mine.let_go()
+    (batch,) = inherited(SESSION)
+    assert [text for text in msgpack.unpackb(batch)["strings"] if "label" in text] == [
+        "label 1", "label 3",
+    ]  # fmt: skip
+
+
+class Full(Tail):
+    """Never has room."""
+
+    def keep(self, rows: object, sums: object) -> None:  # noqa: ARG002
+        raise OSError("no room")
+
+
+def test_a_tail_that_fails_costs_no_row_and_is_put_away(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent: list[bytes] = []
+    shipper = Shipper(PLACE, Ring(), sent.append)
+    shipper.tail = Full(SESSION, PLACE)
+    shipper.rounds = lambda: 100
+    for i in range(20):
+        shipper.ring.emit(mark(i))
+        shipper._round()
+    sent += shipper.drain()
+    rows = [row for batch in sent for row in labels(batch)]
+    assert [row for row in rows if row.startswith("label")] == [f"label {i}" for i in range(20)]
+    (told,) = (row for row in rows if row.startswith("worker.tail"))
+    assert "no room" in told
+    assert len(caplog.records) <= 1
+
+
+def labels(batch: bytes) -> list[str]:
+    """Of the marks in a batch, in their order."""
+    said = msgpack.unpackb(batch)
+    _, columns = said["tables"].get(TABLES[MARK], (0, {"label": ("q", 0, b"")}))
+    return [said["strings"][i] for i in array("q", columns["label"][2])]
 
 
 def test_labels_of_any_kind_are_kept_as_a_batch_has_them(folder: Path) -> None:
