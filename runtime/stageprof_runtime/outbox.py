@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from stageprof_runtime.compat import batched_stream, unwritten, waiting_in
+from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.relay import UNTAKEN
 
 #: Batches that may wait to be sent; with more, rows stay in the ring, which is bounded.
@@ -19,6 +20,7 @@ class Outbox:
     def __init__(self, worker: Any, op: str) -> None:
         self._worker = worker
         self._op = op
+        self._watch = Watch("worker.outbox")
         self._waiting: deque[bytes] = deque()
         #: how many went through the stream
         self.sent = 0
@@ -42,6 +44,9 @@ class Outbox:
 
     def send_all(self) -> None:
         """Send what waits, in its order, on the loop's thread."""
+        attempt(self._watch, self._send_all)
+
+    def _send_all(self) -> None:
         while self._waiting and not self.closed and self._send_now(self._waiting[0]):
             self._waiting.popleft()
 

@@ -99,16 +99,27 @@ class Tail:
             self._write_head()
 
     def leave(self, batches: Sequence[bytes]) -> None:
-        """The worker ends, and nobody takes these from it: others will, in their order.
+        """The worker ends, and nobody takes these from it: the others of its host will.
+
+        Where there are none, nothing is left: a cluster that ends would leave its last worker's.
 
         Raises:
             OSError: as for `keep`.
         """
-        if self._file < 0 and not self._closed:
+        if self._closed or not self._has_neighbours():
+            self.close()
+            return
+        if self._file < 0:
             self._begin()
-        if not self._closed:
-            self.sent(batches, *self._head[:-1])
+        self.sent(batches, *self._head[:-1])
         self.let_go()
+
+    def _has_neighbours(self) -> bool:
+        try:
+            files = {entry.path for entry in os.scandir(_folder(self._session))}
+        except OSError:
+            return False
+        return bool(files - {self._path})
 
     def close(self) -> None:
         """All is sent: remove it."""

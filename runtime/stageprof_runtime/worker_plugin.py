@@ -119,8 +119,8 @@ class WorkerProbe(WorkerPlugin):
     def setup(self, worker: Any) -> None:
         """Begin to observe; returns at once, and never fails: a failure would stop the worker."""
         self._worker = worker
-        self._outbox = Outbox(worker, self._op)
         try:
+            self._outbox = Outbox(worker, self._op)
             self._begin(worker)
         except BaseException as error:  # see above
             self.watches["setup"].failed(error)

@@ -38,6 +38,7 @@ from stageprof_runtime import (
     system,
 )
 from stageprof_runtime.membership import Membership
+from stageprof_runtime.outbox import Outbox
 from stageprof_runtime.probes import (
     execution,
     imports,
@@ -111,7 +112,8 @@ CLUSTER = [
     (WorkerProbe, "_begin"),
     (WorkerProbe, "_hello"),
     (WorkerProbe, "_ready"),
-    (WorkerProbe, "_send"),
+    (Outbox, "send"),
+    (Outbox, "_send_all"),
     (WorkerProbe, "_sample"),
     (WorkerProbe, "_ping"),
     (Membership, "ping"),

@@ -146,10 +146,23 @@ def test_that_nothing_came_is_kept_too(folder: Path) -> None:
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_one_that_cannot_send_its_last_leaves_it_to_others(kept: bool, folder: Path) -> None:
-    does = f"t.keep([{mark(1)!r}], [])\n        " * kept + "t.leave([b'1', b'2'])"
+    neighbour = Tail(SESSION, PLACE)
+    neighbour.keep([mark(1)], [])
+    does = f"t.keep([{mark(2)!r}], [])\n        " * kept + "t.leave([b'1', b'2'])"
     with owner(folder, does):  # which may go on for a while
         assert inherited(SESSION) == [b"1", b"2"]
         assert inherited(SESSION) == []
+    neighbour.close()
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_one_that_has_no_neighbours_leaves_nothing(kept: bool, folder: Path) -> None:
+    """As the last worker of a cluster that ends: who would take it away?"""
+    mine = Tail(SESSION, PLACE)
+    if kept:
+        mine.keep([mark(1)], [])
+    mine.leave([b"1"])
+    assert list(folder.iterdir()) == []
 
 
 def test_the_last_of_a_session_removes_its_folder_and_a_new_one_makes_it_again(
