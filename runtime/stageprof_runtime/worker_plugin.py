@@ -166,9 +166,9 @@ class WorkerProbe(WorkerPlugin):
         self._pack_all()
         self._outbox.send_all()
         if self._shipper.tail is not None:
-            attempt(self.watches["tail"], self._end_of, self._shipper.tail)
+            self._end(self._shipper.tail)
 
-    def _end_of(self, kept: Tail) -> None:
+    def _end(self, kept: Tail) -> None:
         """Dask may close the stream before it tells us: then somebody else sends what is left."""
         left = self._outbox.take()
         if left and not self._outbox.closed:

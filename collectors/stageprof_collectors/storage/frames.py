@@ -23,6 +23,8 @@ MAX_MEMORY: Final = 2 << 30
 MAX_READ: Final = 4 << 30
 LEAST_MEMORY: Final = 128 << 20
 GROWTH: Final = 40
+#: What to do about a recording that takes more.
+ALLOW_MORE: Final = "if you trust it, allow more with --max-memory (or max_memory in Python)"
 
 
 class Frames(Iterator[Frame]):
@@ -124,10 +126,7 @@ class Frames(Iterator[Frame]):
                 f"{frame.MAX_PAYLOAD:,} for {frame.MAX_RAW:,}"
             )
         if self.raw_bytes + raw_length > self.max_memory:
-            raise ValueError(
-                f"more than {self.max_memory:,} bytes decompressed; if you trust it, allow more "
-                "with --max-memory (or max_memory in Python)"
-            )
+            raise ValueError(f"more than {self.max_memory:,} bytes decompressed; {ALLOW_MORE}")
 
     def _check_order(self, found: Frame) -> None:
         if (found.type == META) != (self.count == 0):

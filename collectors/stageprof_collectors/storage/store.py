@@ -14,6 +14,7 @@ from stageprof_collectors.storage import frame
 from stageprof_collectors.storage.columns import Ints, Values
 from stageprof_collectors.storage.file import MAX_MEMORY, Frames, read_frames
 from stageprof_collectors.storage.frame import BATCH, END, META, Frame
+from stageprof_collectors.storage.frames import ALLOW_MORE
 from stageprof_collectors.storage.keylist import KeyList
 from stageprof_collectors.storage.layered import Layered
 from stageprof_collectors.storage.origin import Origin
@@ -226,8 +227,7 @@ class Store:
             self.complete = False
             self.incomplete_reason = (
                 f"opening stopped after {self.batches:,} batches, for the rest takes more than "
-                f"{self._max_memory:,} bytes; if you trust it, allow more with --max-memory "
-                "(or max_memory in Python)"
+                f"{self._max_memory:,} bytes; {ALLOW_MORE}"
             )
 
 
