@@ -34,54 +34,91 @@ class Part(NamedTuple):
     before: Sequence[tuple[int, int]]
 
 
+class Shares(dict[str, list[int]]):
+    """Of a message what was short, by layer: how many, ns, bytes. It is told when all is known.
+
+    Most tasks of a message are of one layer.
+    """
+
+    __slots__ = ()
+
+    def add(self, key: Any, ns: int, nbytes: int) -> None:
+        """A task or value of it."""
+        name = short_name(key)
+        total = self.get(name)
+        if total is None:
+            self[name] = [1, ns, nbytes]
+        else:
+            total[0] += 1
+            total[1] += ns
+            total[2] += nbytes
+
+    def emit(self, emit: Emit, role: str, step: int) -> None:
+        """Hand them on."""
+        for name, (count, ns, nbytes) in self.items():
+            emit.share(role, step, name[:LONGEST], count, ns, nbytes)
+
+
 class Loading:
     """What the message carries that a thread is loading."""
 
-    __slots__ = ("before", "tasks", "values")
+    __slots__ = ("before", "shares", "tasks", "values")
 
     def __init__(self) -> None:
+        #: tasks that were short and held nothing compressed
+        self.shares = Shares()
         #: when what comes next was decompressed
         self.before: list[tuple[int, int]] = []
-        #: tasks with their keys; values in their order, whose keys the message has
+        #: other tasks with their keys; values in their order, whose keys the message has
         self.tasks: list[tuple[Any, Part]] = []
         self.values: list[Part] = []
 
-    def part(self, start: int, stop: int, nbytes: int) -> Part:
-        """What was loaded just now, with what was decompressed before it."""
-        if not self.before:
-            return Part(start, stop, nbytes, ())
+    def task(self, key: Any, start: int, stop: int, nbytes: int) -> None:
+        """A task was loaded just now, and what was decompressed before it."""
+        if stop - start < SHORT_NS and not self.before:
+            self.shares.add(key, stop - start, nbytes)
+            return
         before, self.before = self.before, []
-        return Part(start, stop, nbytes, before)
+        self.tasks.append((key, Part(start, stop, nbytes, before)))
 
     def emit(self, emit: Emit, role: str, step: int, msg: Any) -> None:
         """Hand on what the message carried, now that it is loaded and its hop is known."""
         data = msg.get("data") if type(msg) is dict else None
         if type(data) is dict and len(data) == len(self.values):
             self.tasks += zip(data, self.values, strict=True)
+        self.shares.emit(emit, role, step)
         for key, part in self.tasks:
             share(emit, role, step, key, part.start, part.stop, part.nbytes)
             for start, stop in part.before:
                 share(emit, role, _DECOMPRESS, key, start, stop)
 
 
-class Dumping(NamedTuple):
+class Dumping:
     """The message that a thread is dumping, and its hop."""
 
-    msg: Any
-    role: str
-    step: int
+    __slots__ = ("_keys", "_msg", "last", "role", "shares", "step")
+
+    def __init__(self, msg: Any, role: str, step: int) -> None:
+        self._msg = msg
+        self.role = role
+        self.step = step
+        #: what of it was short, by layer
+        self.shares = Shares()
+        #: the key of what was dumped last
+        self.last: Any = None
+        self._keys: dict[int, Any] | None = None
 
     def keys(self) -> dict[int, Any]:
         """Identity of each value's wrapper -> its key."""
-        data = self.msg.get("data") if type(self.msg) is dict else None
-        return {id(value): key for key, value in data.items()} if type(data) is dict else {}
+        if self._keys is None:
+            data = self._msg.get("data") if type(self._msg) is dict else None
+            known = data.items() if type(data) is dict else ()
+            self._keys = {id(value): key for key, value in known}
+        return self._keys
 
 
 class _Here(threading.local):
     dump: Dumping | None = None
-    #: the keys of the values in it, once they were asked for; the key of what was dumped last
-    keys: dict[int, Any] | None = None
-    last: Any = None
     #: True until the message is known to carry something
     load: Loading | bool = False
 
@@ -119,8 +156,10 @@ def long_name(key: Any) -> str:
 
 def short_name(key: Any) -> str:
     """The layer of a tuple's key; of a text what is left of it without its token."""
+    if type(key) is tuple and key and type(key[0]) is str:  # most often, and in one call
+        return key[0]
     if type(key) is not str:
-        return long_name(key)
+        return ""
     if key[-_MD5:-32] == "-":
         return key[:-_MD5]
     if key[-_UUID:-36] == "-":

@@ -51,7 +51,7 @@ from stageprof_runtime.probes import (
 from stageprof_runtime.relay import DRAIN_S, LINGER_S, Relay, forget
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import Shipper
-from stageprof_runtime.system import also_of, monitored, sample
+from stageprof_runtime.system import also_of, monitored, sample, sample_host
 from stageprof_runtime.tick import Ticks
 
 PROBES = [
@@ -138,6 +138,7 @@ class SchedulerProbe(SchedulerPlugin):
         self._shipper = Shipper(place, ring, self._relay.send)
         self._shipper.watches = self.watches
         self._shipper.every += [self._sample, self._ask_loop]
+        self._shipper.seldom.append(functools.partial(sample_host, ring))
         self._shipper.ready = self._relay.ready
         undos: list[Undo] = []
         self._undo = together(undos)

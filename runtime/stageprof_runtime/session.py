@@ -54,7 +54,7 @@ from stageprof_runtime.probes import (
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.sampler import Sampler
 from stageprof_runtime.shipper import Shipper
-from stageprof_runtime.system import OwnMonitor, sample
+from stageprof_runtime.system import OwnMonitor, sample, sample_host
 
 logger = logging.getLogger("stageprof")
 
@@ -200,6 +200,7 @@ class Session:
         self._shipper.counts = local.counts
         self._shipper.cost["objects"] = objects.cost
         self._shipper.every += [self._sample, self._ask_loops]
+        self._shipper.seldom.append(functools.partial(sample_host, self.ring))
         self._shipper.start()
         self._monitor = OwnMonitor()
 

@@ -31,6 +31,8 @@ PERIOD_S = 0.1
 ROUNDS = round(EVERY_S / PERIOD_S)
 #: Rows that are worth a message before the half second is over.
 ENOUGH = 1_000
+#: In one of so many half seconds what can wait is done.
+SELDOM = 4
 #: So many new ones in a round are few: the next lasts twice as long, then the rest of the half
 #: second.
 FEW = 100
@@ -47,6 +49,8 @@ class Shipper:
         self.watches: dict[str, Watch] = {}
         #: called every half second on the shipper's thread
         self.every: list[Callable[[], None]] = []
+        #: called in one of `SELDOM` half seconds, the first of them, and by `drain`
+        self.seldom: list[Callable[[], None]] = []
         #: [tasks, assigned, finished] so far
         self.counts = [0, 0, 0]
         #: own cost beside the hooks: name -> [calls, ns]
@@ -63,12 +67,17 @@ class Shipper:
         self._held: list[Row] = []
         #: whether it tells what the process's wrappers take; else another one does
         self._leads = False
+        #: what they take, if it was asked for lately: to ask each of them costs a tenth of a
+        #: millisecond
+        self._wrappers: list[int] | None = None
         #: hook -> what it had done when it was met first
         self._before: dict[Watch, tuple[int, int]] = {}
         self._send = send
         self._watch = Watch(f"{place.role}.ship")
         self._tailing = Watch(f"{place.role}.tail")
-        self._seq = self._waited = 0
+        self._seq = self._waited = self._halves = 0
+        #: rounds until what is there goes; 0: not asked yet
+        self._due = 0
         #: how many rounds the next one lasts; rows that were there after the last
         self._lasts, self._left = 1, 0
         self._phase = 0
@@ -91,6 +100,7 @@ class Shipper:
 
     def drain(self) -> list[bytes]:
         """Pack all that is in the ring now, and the sums; one batch at least, for its counts."""
+        self._do_seldom()
         return self._batches(every=True)
 
     def _batches(self, *, every: bool) -> list[bytes]:
@@ -113,12 +123,16 @@ class Shipper:
 
     def _round(self) -> None:
         self._waited += self._lasts
-        every, worth = self._waited >= self.rounds(), self._worth()
+        self._due = self._due or self.rounds()
+        every, worth = self._waited >= self._due, self._worth()
         few = not worth and self._waiting() - self._left < FEW
         if every:
-            self._waited = 0
+            self._waited, self._due = 0, self.rounds()
             for job in self.every:
                 attempt(self._watch, job)
+            if not self._halves % SELDOM:
+                self._do_seldom()
+            self._halves += 1
         if (every or worth) and self.ready():
             for batch in self._batches(every=every):
                 self._send(batch)
@@ -126,6 +140,11 @@ class Shipper:
             self._keep()
         self._left = self._waiting()
         self._lasts = self._longer() if few and self.tail is None else 1
+
+    def _do_seldom(self) -> None:
+        self._wrappers = None
+        for job in self.seldom:
+            attempt(self._watch, job)
 
     def _waiting(self) -> int:
         return len(self._held) + len(self.ring)
@@ -148,7 +167,7 @@ class Shipper:
 
     def _longer(self) -> int:
         """How many rounds the next lasts where few rows come."""
-        rest = max(1, min(self.rounds() - self._waited, ROUNDS))
+        rest = max(1, min(self._due - self._waited, ROUNDS))
         return rest if self._lasts > 1 else min(rest, 2)
 
     def _worth(self) -> bool:
@@ -164,7 +183,8 @@ class Shipper:
         watches = [watch for watch in list(self.watches.values()) if watch.calls]
         cost = {watch.name: self._since(watch) for watch in watches} | self.cost
         if self._leads:
-            cost["wrappers"] = self._of_wrappers()
+            self._wrappers = self._wrappers or self._of_wrappers()
+            cost["wrappers"] = self._wrappers
         now = self._phase = phase.get(self.place.role, 0)
         drops, counts = self._drops(), self.counts
         self._last = drops, cost

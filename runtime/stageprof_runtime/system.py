@@ -9,10 +9,12 @@ from __future__ import annotations
 import functools
 import os
 import platform
+import time
 from typing import Any, Final
 
 import dask
 import distributed
+import psutil
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import SAMPLE
@@ -34,6 +36,8 @@ _NAMES = {
     "host_disk_io.write_bps": "disk.write_bps",
 }
 
+#: What psutil calls time in which a processor did something, beside "user" and "system".
+_DONE: Final = ("nice", "irq", "softirq", "steal", "interrupt", "dpc")
 
 #: Dask's own, of servers in this process that are being recorded.
 _monitors: Final[list[Any]] = []
@@ -44,6 +48,24 @@ def sample(ring: Ring, values: dict[str, float]) -> None:
     t = now_ns()
     for name, value in values.items():
         ring.emit((SAMPLE, t, name, float(value)))
+
+
+def sample_host(ring: Ring) -> None:
+    """Emit what the host's processors have done so far, for everybody, and for this process.
+
+    What a hypervisor took away counts as done: it was for others.
+    """
+    try:
+        did = psutil.cpu_times()
+    except OSError:  # a system that does not say
+        return
+    done = did.user + did.system + sum(getattr(did, name, 0.0) for name in _DONE)
+    values = {
+        "host.busy_s": done,
+        "host.cpus": psutil.cpu_count() or 0,
+        "process.cpu_s": time.process_time(),
+    }
+    sample(ring, values)
 
 
 def monitored(server: Any) -> dict[str, float]:

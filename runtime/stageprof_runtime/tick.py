@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.event import SAMPLE
-from stageprof_runtime.guard import Watch
-from stageprof_runtime.patch import Undo, replace_item
+from stageprof_runtime.guard import SELDOM, Watch, caught
+from stageprof_runtime.patch import Undo, observe_item
 from stageprof_runtime.ring import Ring
 
 #: Seconds between two looks of a timer of ours, as Dask's has it; some 10 microseconds each.
@@ -46,23 +46,29 @@ class Ticks:
             return self._stop
         period = round(timer.callback_time * 1e6)
         self._due = now_ns() + period
-        return replace_item(vars(timer), "callback", lambda f: self._with(f, period))
+        return observe_item(vars(timer), "callback", lambda f, watch: self._with(f, period, watch))
 
     def _stop(self) -> None:
         self._over = True
 
-    def _with(self, callback: Callable[[], Any], period: int) -> Callable[[], Any]:
+    def _with(self, callback: Callable[[], Any], period: int, watch: Watch) -> Callable[[], Any]:
         """A timer's callback, with a look before it.
 
         Such a timer is due at multiples of a period; when one was missed, at the next.
         """
 
         def looked() -> Any:
-            now = now_ns()
-            self._due = min(self._due, now)  # when it is due first, only the timer knows
-            late = now - self._due
-            self._due += (late // period + 1) * period
-            self.note(now, late, thread_ns)
+            if not watch.disabled:
+                now = now_ns()
+                watch.calls = calls = watch.calls + 1
+                try:
+                    late = max(now - self._due, 0)  # when it is due first, only the timer knows
+                    self._due = now - late + (late // period + 1) * period
+                    self.note(now, late, thread_ns)
+                    if not calls % SELDOM:
+                        watch.took(now_ns() - now, SELDOM)
+                except BaseException as error:
+                    caught(error, watch)
             return callback()
 
         return looked

@@ -52,7 +52,7 @@ from stageprof_runtime.probes import (
 from stageprof_runtime.process import EMIT
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import PERIOD_S, ROUNDS, Shipper
-from stageprof_runtime.system import memory_limits, monitored, sample, worker_memory
+from stageprof_runtime.system import memory_limits, monitored, sample, sample_host, worker_memory
 from stageprof_runtime.tail import Tail
 from stageprof_runtime.tick import Ticks
 
@@ -130,18 +130,18 @@ class WorkerProbe(WorkerPlugin):
 
     def _begin(self, worker: Any) -> None:
         ring = Ring()
-        pid, host = psutil.Process().pid, socket.gethostname()
-        place = Place("worker", host, pid, address(worker), now_ns())
+        pid = psutil.Process().pid
+        place = Place("worker", socket.gethostname(), pid, address(worker), now_ns())
         self._shipper = shipper = Shipper(place, ring, self._outbox.send)
         shipper.watches = self.watches
         shipper.ready = self._ready
         shipper.rounds = self._rounds
         shipper.every += [self._sample, self._ask_loop]
+        shipper.seldom += [functools.partial(sample_host, ring)]
         if tail.AVAILABLE and self._session not in sinks:  # whose owner would die with it
             shipper.tail = Tail(self._session, place)
-            shipper.every.append(self._inherit)
-        self._ring = ring
-        self._pings = Pings(ring)
+            shipper.seldom.append(self._inherit)
+        self._ring, self._pings = ring, Pings(ring)
         self._hello(worker)
         worker.handlers[f"{self._session}-drain"] = forgettable(self._drain)
         undos: list[Undo] = [functools.partial(worker.handlers.pop, f"{self._session}-drain", None)]

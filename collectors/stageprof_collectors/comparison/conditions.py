@@ -1,7 +1,7 @@
 """What differs between the sides beside the program's own doing; it is named before any number.
 
-Times of another machine, of other versions, of a cluster of another shape or of other data say
-nothing of the program, and those of another program nothing at all.
+Times of another machine, of other versions, of a cluster of another shape, of one that others kept
+busy or of other data say nothing of the program, and those of another program nothing at all.
 """
 
 from __future__ import annotations
@@ -12,11 +12,17 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stageprof_collectors.comparison.measured import Group, Measured
+from stageprof_collectors.comparison.others import Others
 from stageprof_collectors.findings.phrase import at
-from stageprof_collectors.findings.quantity import size
+from stageprof_collectors.findings.quantity import count, size
 
 #: What a condition can be about, in the order in which they are named.
-KINDS: Final = ("program", "machine", "versions", "cluster", "data")
+KINDS: Final = ("program", "machine", "versions", "cluster", "load", "data")
+#: Those that each recording says in words.
+_SAID: Final = KINDS[:4]
+#: What others kept busy differs if it is more by this share of a host's processors: a quarter of
+#: one of two.
+LOAD: Final = 0.125
 #: Data differ if what a layer reads differs by more than this share, and is that much at all.
 READ: Final = 0.10
 LEAST_BYTES: Final = 1_000_000
@@ -37,10 +43,13 @@ def differences(base: Sequence[Measured], head: Sequence[Measured]) -> tuple[Dif
 
 
 def _differences(base: Sequence[Measured], head: Sequence[Measured]) -> Iterator[Difference]:
-    for kind in KINDS[:-1]:
+    for kind in _SAID:
         before, after = (tuple(sorted({_of(each, kind) for each in side})) for side in (base, head))
         if before != after:
             yield Difference(kind, before, after)
+    loads = [_load(side) for side in (base, head)]
+    if loads[0] and loads[1] and abs(loads[1].share - loads[0].share) > LOAD:
+        yield Difference("load", *((_kept(load),) for load in loads))
     read = [_read(side) for side in (base, head)]
     for group, was in read[0].items():
         now = read[1].get(group, 0.0)
@@ -52,6 +61,17 @@ def _differences(base: Sequence[Measured], head: Sequence[Measured]) -> Iterator
 
 def _of(each: Measured, kind: str) -> str:
     return each.program if kind == "program" else each.conditions.get(kind, "")
+
+
+def _load(side: Sequence[Measured]) -> Others | None:
+    """The middle one of those that are known, if half of them are."""
+    known = sorted((m.others for m in side if m.others is not None), key=lambda one: one.share)
+    return known[len(known) // 2] if 2 * len(known) >= len(side) else None
+
+
+def _kept(load: Others | None) -> str:
+    assert load is not None  # noqa: S101 (it differs)
+    return f"others kept {load.kept:.1f} of {count(round(load.cpus), 'CPU')} busy"
 
 
 def _read(side: Sequence[Measured]) -> Mapping[Group, float]:

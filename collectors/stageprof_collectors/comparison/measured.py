@@ -21,6 +21,7 @@ from stageprof_collectors.account.depend import depends
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.comparison.circumstances import circumstances, program
 from stageprof_collectors.comparison.counts import counted
+from stageprof_collectors.comparison.others import Others, others
 from stageprof_collectors.comparison.waits import waits
 from stageprof_collectors.findings.diagnosis import NOTHING
 from stageprof_collectors.findings.finding import Severity
@@ -125,6 +126,8 @@ class Measured:
     read: Mapping[Group, int]
     objects: Mapping[Thing, Held]
     findings: Mapping[Place, Found]
+    #: what other programs took of its processors; None: unknown
+    others: Others | None = None
 
 
 def measure(recording: Recording, settings: Settings = DEFAULTS) -> Measured:
@@ -151,6 +154,7 @@ def measure(recording: Recording, settings: Settings = DEFAULTS) -> Measured:
         read=_read(recording, groups),
         objects=_objects(recording),
         findings=_findings(recording, settings),
+        others=others(recording),
     )
 
 

@@ -62,8 +62,8 @@ def _packing(
 
 def _compressed(emit: Emit, role: str, start: int, stop: int) -> None:
     emit.span(role, STEP["compress"], start, stop)
-    if here.last is not None:
-        share(emit, role, STEP["compress"], here.last, start, stop)
+    if here.dump is not None and here.dump.last is not None:
+        share(emit, role, STEP["compress"], here.dump.last, start, stop)
 
 
 def _decompressed(emit: Emit, role: str, start: int, stop: int) -> None:

@@ -76,9 +76,8 @@ def _dumps(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[...,
         entered = 0 if calls % SELDOM else now_ns()
         try:
             role, step, _, _ = _hop(msg)
-            before = here.dump, here.keys, here.last, inside.at
-            here.dump, here.keys, here.last = Dumping(msg, role, step), None, None
-            inside.at = _AT[role]
+            before, dump = (here.dump, inside.at), Dumping(msg, role, step)
+            here.dump, inside.at = dump, _AT[role]
         except BaseException as error:
             caught(error, watch)
             return dumps(msg, *args, **kwargs)
@@ -87,8 +86,9 @@ def _dumps(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[...,
             frames = dumps(msg, *args, **kwargs)
         finally:
             stop = now_ns()
-            here.dump, here.keys, here.last, inside.at = before
+            here.dump, inside.at = before
         try:
+            dump.shares.emit(emit, role, step)
             peer = _peer() if stop - start >= SHORT_NS else ""
             emit.span(role, step, start, stop, peer, _theirs(msg, _nbytes(frames)), cpu)
             if entered:

@@ -23,6 +23,7 @@ from stageprof_runtime.compat import TASK_KINDS, place
 from stageprof_runtime.guard import SELDOM, Watch, caught
 from stageprof_runtime.patch import Emit, Undo, observe, replace, together
 from stageprof_runtime.probes.scheduling import role
+from stageprof_runtime.ring import SHORT_NS
 from stageprof_runtime.stage import STEP
 
 #: The classes of a task's description, by identity: classes of the user's are not compared.
@@ -53,9 +54,12 @@ def _pickle(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[...
         out = dumps(x, *args, **kwargs)
         stop = now_ns()
         try:
-            here.last = x.key
+            key = dump.last = x.key
             nbytes = len(out) + (_nbytes(buffers) if buffers else 0)
-            share(emit, dump.role, dump.step, x.key, start, stop, nbytes)
+            if stop - start >= SHORT_NS:
+                share(emit, dump.role, dump.step, key, start, stop, nbytes)
+            else:
+                dump.shares.add(key, stop - start, nbytes)
             watch.calls = calls = watch.calls + 1
             if not calls % SELDOM:
                 watch.took(now_ns() - stop, SELDOM)
@@ -80,7 +84,7 @@ def _unpickle(loads: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
             if id(type(out)) in NODES and (carried := loading()) is not None:
                 buffers = kwargs.get("buffers")
                 nbytes = len(x) + (_nbytes(buffers) if buffers else 0)
-                carried.tasks.append((out.key, carried.part(start, stop, nbytes)))
+                carried.task(out.key, start, stop, nbytes)
                 watch.calls = calls = watch.calls + 1
                 if not calls % SELDOM:
                     watch.took(now_ns() - stop, SELDOM)
@@ -111,12 +115,10 @@ def _dump_data(emit: Emit, dump: Callable[..., Any], watch: Watch) -> Callable[.
 
 
 def _dumped(emit: Emit, dump: Dumping, x: Any, start: int, stop: int, frames: Any) -> None:
-    keys = here.keys
-    if keys is None:
-        keys = here.keys = dump.keys()
+    keys = dump.keys()
     if id(x) in keys:
-        here.last = keys[id(x)]
-        share(emit, dump.role, dump.step, here.last, start, stop, _nbytes(frames))
+        dump.last = keys[id(x)]
+        share(emit, dump.role, dump.step, dump.last, start, stop, _nbytes(frames))
 
 
 def _load_data(load: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
