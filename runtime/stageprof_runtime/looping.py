@@ -67,10 +67,23 @@ def _inside(loop: Loop) -> tuple[bool, int]:
 NONE: Final = Loops((), {}, frozenset(), frozenset(), frozenset())
 
 _known: dict[CodeType, Loops] = {}
+#: The same by identity, for hashing code reads all of it; the code is kept, so that its number stays
+#: its.
+_met: dict[int, tuple[Loops, CodeType]] = {}
 
 
 def loops_of(code: CodeType) -> Loops:
     """The loops of a function; kept, as it is asked for at every look."""
+    met = _met.get(id(code))
+    if met is None:
+        if len(_met) >= KEPT:
+            _met.clear()
+        met = _met[id(code)] = _loops(code), code
+    return met[0]
+
+
+def _loops(code: CodeType) -> Loops:
+    """By what the code is: a task's function is unpickled anew for each task."""
     known = _known.get(code)
     if known is None:
         if len(_known) >= KEPT:

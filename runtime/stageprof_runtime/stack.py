@@ -112,7 +112,8 @@ class _Code(NamedTuple):
     loop: str
 
 
-_codes: dict[CodeType, _Code] = {}
+#: By identity, for hashing code reads all of it; the code is kept, so that its number stays its.
+_codes: dict[int, tuple[_Code, CodeType]] = {}
 
 
 def judge(frame: FrameType | None, *, waited: bool, at: int | None = None) -> Seen:
@@ -149,12 +150,12 @@ def _frames(frame: FrameType | None) -> list[FrameType]:
 
 
 def _of(code: CodeType) -> _Code:
-    known = _codes.get(code)
+    known = _codes.get(id(code))
     if known is None:
         if len(_codes) >= KEPT:
             _codes.clear()
-        known = _codes[code] = _look_up(code)
-    return known
+        known = _codes[id(code)] = _look_up(code), code
+    return known[0]
 
 
 def _look_up(code: CodeType) -> _Code:

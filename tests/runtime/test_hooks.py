@@ -36,6 +36,7 @@ from stageprof_runtime import (
     sampler,
     scheduler_plugin,
     system,
+    tick,
 )
 from stageprof_runtime.membership import Membership
 from stageprof_runtime.outbox import Outbox
@@ -119,12 +120,17 @@ CLUSTER = [
     (Membership, "ping"),
     (Membership, "_wait_for"),
     (system, "sample"),
+    (scheduler_plugin, "sample_host"),
     (execution, "finished"),
     (execution, "run_id"),
     (serialization, "_hop"),
     (carried, "loading"),
     (carried.Dumping, "keys"),
     (carried.Loading, "emit"),
+    (carried.Loading, "task"),
+    (carried.Shares, "add"),
+    (carried.Shares, "emit"),
+    (tick.Ticks, "note"),
     (shares, "share"),
     (shares, "_nbytes"),
     (memory, "managed"),

@@ -19,7 +19,7 @@ from stageprof_runtime.looker import EMPTY, OFTEN, PERIOD_S, STEPS, Looker, watc
 from stageprof_runtime.nap import Nap
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.sampler import Sampler
-from stageprof_runtime.shipper import ENOUGH, FEW, Shipper
+from stageprof_runtime.shipper import ENOUGH, FEW, ROUNDS, SELDOM, Shipper
 
 #: Seconds for which each look or round waits here without using a processor.
 WAITS_S = 0.3
@@ -260,6 +260,30 @@ def test_it_wakes_as_often_again_once_more_comes() -> None:
     lasts = [lasts for lasts, _ in batches]
     assert lasts[4] == 5
     assert set(lasts[6:]) == {1}
+
+
+def test_what_can_wait_is_done_every_two_seconds_and_at_the_end() -> None:
+    shipper = Shipper(Place("worker", "h", 1, "a", 0), Ring(), lambda _: None)
+    done: list[int] = []
+    rounds = 0
+    shipper.seldom.append(lambda: done.append(rounds))
+    for rounds in range(1, 2 * SELDOM * ROUNDS):
+        shipper._lasts = 1
+        shipper._round()
+    assert done == [ROUNDS, (SELDOM + 1) * ROUNDS]
+    shipper.drain()
+    assert len(done) == 3
+
+
+def test_of_what_can_wait_a_failure_stops_nothing() -> None:
+    sent: list[bytes] = []
+    shipper = Shipper(Place("worker", "h", 1, "a", 0), Ring(), sent.append)
+    shipper.seldom.append(lambda: 1 // 0)
+    for _ in range(ROUNDS):
+        shipper._lasts = 1
+        shipper._round()
+    assert len(sent) > 0
+    assert shipper.drain()
 
 
 def shipping(rows: Callable[[int], int]) -> tuple[Shipper, list[tuple[int, int]]]:
