@@ -67,8 +67,7 @@ def _inside(loop: Loop) -> tuple[bool, int]:
 NONE: Final = Loops((), {}, frozenset(), frozenset(), frozenset())
 
 _known: dict[CodeType, Loops] = {}
-#: The same by identity, for hashing code reads all of it; the code is kept, so that its number stays
-#: its.
+#: By identity, for hashing code reads all of it; the code is kept, so that its number stays its.
 _met: dict[int, tuple[Loops, CodeType]] = {}
 
 

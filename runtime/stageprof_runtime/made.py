@@ -18,7 +18,8 @@ from stageprof_runtime.lines import USER, kind
 from stageprof_runtime.patch import Emit
 from stageprof_runtime.ring import Ring
 
-#: Names kept apart from their prefix; beyond this the prefix's line stands for them.
+#: Names kept apart from their prefix; beyond this the prefix's line stands for them. And prefixes:
+#: a name without a token is its own.
 MOST = 100_000
 
 Line = tuple[str, int]
@@ -80,6 +81,8 @@ class Lines:
         if not isinstance(name, str) or name in self._first or name in self._name or not line[0]:
             return
         prefix = prefix_of(name)
+        if len(self._prefix) >= MOST and prefix not in self._prefix:
+            return
         known = self._prefix.setdefault(prefix, line)  # two threads may make it at once
         if known is line:
             self._emit.row("client", (LINE, prefix, *line, 1))

@@ -106,6 +106,22 @@ def test_keys_that_one_call_made_are_one_row_however_many_they_are() -> None:
     assert noted.rows[1:] == [(LINE, f"inc-{token}", "etl.py", 6, 0)]
 
 
+def test_names_without_a_token_take_no_more_memory_than_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each is a prefix of its own; those that are known go on being known."""
+    monkeypatch.setattr(made, "MOST", 10)
+    noted: Any = Noted()
+    lines = made.Lines(noted)
+
+    for i in range(100):
+        lines.made(f"name{i}", ("etl.py", i))
+    lines.made("name3-0123456789abcdef0123456789abcdef", ("etl.py", 3))
+    assert [row[1] for row in noted.rows] == [f"name{i}" for i in range(10)]
+    assert lines.of("name3") == ("etl.py", 3)
+    assert lines.of("name50") == ("", 0)
+
+
 def test_an_expression_of_dasks_own_does_not_stand_for_a_line_that_maps() -> None:
     """A line whose tasks have not run is called what its tasks are called."""
     store = Store()

@@ -24,7 +24,8 @@ from preload.shipped import (
 )  # fmt: skip
 from stageprof_collectors.storage.flight import assemble
 from stageprof_runtime.errors import NotARecording, StageprofError
-from stageprof_runtime.event import MARK
+from stageprof_runtime.event import COLUMN, LINE, MARK
+from stageprof_runtime.flight.basis import LATEST
 from stageprof_runtime.flight.folder import take
 from stageprof_runtime.flight.segments import Segments
 from stageprof_runtime.flight.tape import WAITING, Tape
@@ -75,6 +76,40 @@ def test_a_later_segment_knows_what_was_told_before_it(folder: Path, segments: S
     assert task["duration_s"] == pytest.approx(0.398)
     assert task["start_s"] == pytest.approx(-0.099)  # it began before the window
     assert window.overwritten
+
+
+def test_lines_and_columns_that_were_told_once_are_told_again(
+    folder: Path, segments: Segments
+) -> None:
+    """Of a name or column that was told twice the last holds."""
+    load = (COLUMN, 5, "load", "city", "object", "string", 5000, 900_000)
+    lines = [(LINE, "load", "/home/me/etl.py", number, 1) for number in (3, 7)]
+    segments.write([*hello(), shipped(WORKER, 1, load, *lines)])
+    roll(segments)
+    segments.write([look(2)])
+    segments.close()
+    forget_first(folder)
+    store = opened(folder)[0].store
+    texts = store.strings
+
+    columns = store.table("column")
+    (told,) = zip(*(columns[f].tolist() for f in ("name", "label", "type", "how")), strict=True)
+    assert [texts[i] for i in told] == ["load", "city", "object", "string"]
+    assert columns["count"].tolist() == [5000]
+    assert columns["nbytes"].tolist() == [900_000]
+    assert store.table("line")["line"].tolist() == [7]
+
+
+def test_of_what_is_told_once_the_latest_are_kept(folder: Path, segments: Segments) -> None:
+    lines = [(LINE, f"name-{i}", "/home/me/etl.py", i, 0) for i in range(LATEST + 10)]
+    segments.write([*hello(), shipped(WORKER, 1, *lines)])
+    roll(segments)
+    segments.write([look(2)])
+    segments.close()
+    forget_first(folder)
+
+    kept = opened(folder)[0].store.table("line")["line"]
+    assert sorted(kept.tolist()) == list(range(10, LATEST + 10))
 
 
 def test_the_account_of_a_window_begins_with_it(folder: Path, segments: Segments) -> None:

@@ -16,7 +16,19 @@ from typing import Any, Final
 import msgpack
 
 from stageprof_runtime.batch import Row, pack
-from stageprof_runtime.event import ASSIGN, FIELDS, GRAPH, MARK, NODE, SAMPLE, TABLES, Place
+from stageprof_runtime.event import (
+    ASSIGN,
+    COLUMN,
+    FIELDS,
+    GRAPH,
+    LINE,
+    MARK,
+    NODE,
+    SAMPLE,
+    TABLES,
+    TEXT,
+    Place,
+)
 
 #: Marks that say how something is, not only that something happened.
 LASTING: Final = frozenset(
@@ -27,8 +39,12 @@ LASTING: Final = frozenset(
 )  # fmt: skip
 #: Samples that a place tells once begin so.
 FACTS: Final = "worker."
-#: Of one place: lasting marks, and runs under way; of all: places in trees, 40 bytes each.
+#: Tables that are told once for each name, or for each column of frames of a name: by what else.
+ONCE: Final = {LINE: "prefix", COLUMN: "label"}
+#: Of one place: lasting marks, rows that are told once, the latest, and runs under way; of all:
+#: places in trees, 40 bytes each.
 MARKS: Final = 10_000
+LATEST: Final = 1_000
 RUNS: Final = 100_000
 NODES: Final = 500_000
 
@@ -88,12 +104,14 @@ class _Known:
         self.gone: list[str] = []
         self._marks: dict[tuple[str, str], int] = {}
         self._facts: dict[str, tuple[int, float]] = {}
+        #: (table, name, what else) -> the row that was told last
+        self._once: dict[tuple[Any, ...], Row] = {}
         self._runs: dict[int, Row] = {}
         self._graph: Row | None = None
         self._texts: dict[str, int] = {}
 
     def learn(self, batch: Batch) -> None:
-        """Marks, facts, and of a scheduler the runs under way."""
+        """Marks, facts, what is told once, and of a scheduler the runs under way."""
         strings = batch["strings"]
         for t, name, label in rows(batch, MARK):
             self._mark(t, strings[name], strings[label])
@@ -101,8 +119,21 @@ class _Known:
         if facts:
             told = (row for row in rows(batch, SAMPLE) if row[1] in facts)
             self._facts |= {strings[name]: (t, value) for t, name, value in told}
+        for table, other in ONCE.items():
+            self._told_once(batch, strings, table, FIELDS[table].index(other))
         if self.place.role == "scheduler":
             self._schedule(batch, strings)
+
+    def _told_once(self, batch: Batch, strings: Sequence[str], table: int, other: int) -> None:
+        fields = FIELDS[table]
+        name = fields.index("name")
+        for row in rows(batch, table):
+            said = [strings[v] if f in TEXT else v for f, v in zip(fields, row, strict=True)]
+            key = table, said[name], said[other]
+            self._once.pop(key, None)  # so that the latest are last
+            self._once[key] = (table, *said)
+        while len(self._once) > LATEST:
+            del self._once[next(iter(self._once))]
 
     def _mark(self, t: int, name: str, label: str) -> None:
         if name == "worker left":
@@ -150,6 +181,7 @@ class _Known:
             yield MARK, t, name, label
         for name, (t, value) in self._facts.items():
             yield SAMPLE, t, name, value
+        yield from self._once.values()
         if self._graph is not None and self._runs:  # else nobody waits for it any more
             yield self._graph
         yield from self._runs.values()
