@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test nightly others bench bench-scale bench-ui screenshots browser calibration clean
+.PHONY: help demo test environments nightly others bench bench-scale bench-ui screenshots browser calibration clean
 
 VENV := .venv
 OLDEST := .venv-oldest
@@ -24,7 +24,7 @@ demo: $(VENV)/.base ## profile a real computation; leaves demo.stageprof and the
 	@$(VENV)/bin/stageprof demo
 	@$(VENV)/bin/stageprof report demo.stageprof -o demo.html --force
 
-test: $(VENV)/.dev $(OLDEST)/.smoke browser ## check style, types and imports, then run the quick tests
+test: environments ## check style, types and imports, then run the quick tests
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy --strict
@@ -67,6 +67,13 @@ bench: $(VENV)/.bench ## measure overhead and the reading of a million tasks
 
 bench-scale: $(VENV)/.dev ## measure cost against size, up to ten million tasks; takes ten minutes and 20 GB
 	$(VENV)/bin/python benchmarks/scale.py --write
+
+# All that the tests need, side by side: it is unpacked more than downloaded.
+environments:
+	@for part in $(VENV)/.dev $(OLDEST)/.smoke browser; do \
+	    $(MAKE) -s --no-print-directory $$part & parts="$$parts $$!"; \
+	done; \
+	for part in $$parts; do wait $$part || failed=1; done; test -z "$$failed"
 
 # The tests of the app look at it in Chromium, which Debian packages.
 browser:
