@@ -43,6 +43,10 @@ CPU: Final = 27
 RESULT: Final = 28
 NATIVE: Final = 29
 
+#: What the worker of a run is called that a process of a local scheduler's pool has made: so, and
+#: the process's number.
+POOLED: Final = "process "
+
 #: Field names of each table, in order.
 FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # Something took from start to stop on a thread. `label` says what: a layer, module, worker.

@@ -17,9 +17,11 @@ import stageprof
 from compare.made import DUMP, against, runs
 from findings.crews import Crewed
 from findings.stood import CLIENT, SCHEDULER, Stood, chain
+from replay.handmade import ns
 from stageprof_collectors.comparison.measured import measure
-from stageprof_collectors.comparison.others import Others, others
-from stageprof_runtime.event import Place
+from stageprof_collectors.others import Others, others
+from stageprof_collectors.summary import summarize
+from stageprof_runtime.event import POOLED, RUN, Place
 
 SECONDS = 2.0
 
@@ -72,6 +74,19 @@ def test_others_take_nothing_away_where_enough_is_idle() -> None:
     assert made.others() == Others(0.0, 64)
 
 
+def test_what_a_pool_of_processes_ran_is_the_programs_own() -> None:
+    made = Hosts(1)
+    made.busy(CLIENT, 2.0)
+    made.takes(CLIENT, 0.1)
+    for i in range(10):
+        t = ns(200 * i)
+        row = (RUN, i, t, t, t, t + 190_000_000, 4321, 170_000_000, f"{POOLED}4321")
+        made._rows[CLIENT].append(row)
+    found = made.others()
+    assert found is not None
+    assert found.kept == pytest.approx(2 - 0.1 - 1.7 / SECONDS)
+
+
 def test_of_several_hosts_the_busiest_counts() -> None:
     made = Hosts(2)
     made.on_host(1, "elsewhere")
@@ -101,6 +116,15 @@ def test_a_recording_without_looks_at_its_host_says_nothing() -> None:
     assert measure(made.recording(100)).others is None
 
 
+def test_a_summary_says_it_where_it_is_many() -> None:
+    for cpus, told in ((0.9, True), (0.1, False)):
+        made = Hosts(1)
+        made.busy(CLIENT, 1.9)
+        made.takes(0, 1.9 - cpus)
+        facts = summarize(made.recording(chain(made, 10, 100 * SECONDS))).facts
+        assert (f"other programs kept {cpus:.1f} of 2 CPUs busy" in facts) == told
+
+
 # -- in a comparison -------------------------------------------------------------------------------
 
 
@@ -110,8 +134,8 @@ def test_a_side_on_a_busier_machine_is_named_and_not_judged() -> None:
 
     (load,) = found.differences
     assert load.kind == "load"
-    assert load.before == ("others kept 0.1 of 2 CPUs busy",)
-    assert load.after == ("others kept 1.4 of 2 CPUs busy",)
+    assert load.before == ("other programs kept 0.1 of 2 CPUs busy",)
+    assert load.after == ("other programs kept 1.4 of 2 CPUs busy",)
     assert (found.unjudged, found.regressions) == ("differ", 0)
 
 

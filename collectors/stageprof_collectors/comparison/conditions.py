@@ -12,17 +12,14 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stageprof_collectors.comparison.measured import Group, Measured
-from stageprof_collectors.comparison.others import Others
 from stageprof_collectors.findings.phrase import at
-from stageprof_collectors.findings.quantity import count, size
+from stageprof_collectors.findings.quantity import size
+from stageprof_collectors.others import MANY, Others
 
 #: What a condition can be about, in the order in which they are named.
 KINDS: Final = ("program", "machine", "versions", "cluster", "load", "data")
 #: Those that each recording says in words.
 _SAID: Final = KINDS[:4]
-#: What others kept busy differs if it is more by this share of a host's processors: a quarter of
-#: one of two.
-LOAD: Final = 0.125
 #: Data differ if what a layer reads differs by more than this share, and is that much at all.
 READ: Final = 0.10
 LEAST_BYTES: Final = 1_000_000
@@ -48,8 +45,8 @@ def _differences(base: Sequence[Measured], head: Sequence[Measured]) -> Iterator
         if before != after:
             yield Difference(kind, before, after)
     loads = [_load(side) for side in (base, head)]
-    if loads[0] and loads[1] and abs(loads[1].share - loads[0].share) > LOAD:
-        yield Difference("load", *((_kept(load),) for load in loads))
+    if loads[0] and loads[1] and abs(loads[1].share - loads[0].share) > MANY:
+        yield Difference("load", (loads[0].said,), (loads[1].said,))
     read = [_read(side) for side in (base, head)]
     for group, was in read[0].items():
         now = read[1].get(group, 0.0)
@@ -67,11 +64,6 @@ def _load(side: Sequence[Measured]) -> Others | None:
     """The middle one of those that are known, if half of them are."""
     known = sorted((m.others for m in side if m.others is not None), key=lambda one: one.share)
     return known[len(known) // 2] if 2 * len(known) >= len(side) else None
-
-
-def _kept(load: Others | None) -> str:
-    assert load is not None  # noqa: S101 (it differs)
-    return f"others kept {load.kept:.1f} of {count(round(load.cpus), 'CPU')} busy"
 
 
 def _read(side: Sequence[Measured]) -> Mapping[Group, float]:

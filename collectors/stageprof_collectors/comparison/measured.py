@@ -21,11 +21,11 @@ from stageprof_collectors.account.depend import depends
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.comparison.circumstances import circumstances, program
 from stageprof_collectors.comparison.counts import counted
-from stageprof_collectors.comparison.others import Others, others
 from stageprof_collectors.comparison.waits import waits
 from stageprof_collectors.findings.diagnosis import NOTHING
 from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
+from stageprof_collectors.others import Others, others
 from stageprof_collectors.summary import incomplete
 from stageprof_runtime.stage import Stage, stage_of, step_name
 

@@ -14,6 +14,7 @@ from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import count, seconds, span
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.replay.apart import apart
+from stageprof_runtime.event import POOLED
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 def _in_processes(recording: Recording) -> bool:
     store = recording.store
     where = {store.strings[i] for i in np.unique(store.table("run")["worker"]).tolist()}
-    return any(name.startswith("process ") for name in where)
+    return any(name.startswith(POOLED) for name in where)
 
 
 # -- threads that wait for one another ----------------------------------------------------------

@@ -32,6 +32,7 @@ from stageprof_runtime.event import (
     DEPEND,
     FINISH,
     GRAPH,
+    POOLED,
     RESULT,
     RUN,
     SPAN,
@@ -232,7 +233,7 @@ class _Loop:
 
     def _row(self, run: int, time: Times) -> None:
         start, stop, thread, cpu, pid, failed, spans = time
-        place = "local" if pid == os.getpid() else f"process {pid}"
+        place = "local" if pid == os.getpid() else f"{POOLED}{pid}"
         for step, begin, end in spans:
             self.emit.row("client", (SPAN, step, begin, end, thread, place, 0))
         self.emit.row("client", (RUN, run, start, start, start, stop, thread, cpu, place))

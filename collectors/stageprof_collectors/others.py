@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from stageprof_collectors.account.timeline import present
+from stageprof_collectors.findings.quantity import count
 from stageprof_collectors.findings.standing import Floats, series
+from stageprof_runtime.event import POOLED
 
 if TYPE_CHECKING:
     from stageprof_collectors.account.timeline import Ints
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Where more than this share of a host's processors is idle, nobody waits for one.
 IDLE: Final = 0.15
+#: More than this share of the processors is worth a word: a quarter of one of two.
+MANY: Final = 0.125
 #: Seconds between the first look at a host and the last, at the least.
 LEAST_S: Final = 0.25
 
@@ -37,6 +42,11 @@ class Others(NamedTuple):
         """Their part of all processors, 0 to 1."""
         return self.kept / self.cpus
 
+    @property
+    def said(self) -> str:
+        """In words: `other programs kept 1.4 of 2 CPUs busy`."""
+        return f"other programs kept {self.kept:.1f} of {count(round(self.cpus), 'CPU')} busy"
+
 
 class _Grown(NamedTuple):
     """By how much a sum grew between its first sample and its last."""
@@ -48,14 +58,14 @@ class _Grown(NamedTuple):
 def others(recording: Recording) -> Others | None:
     """What others took; None if no host was looked at for long enough.
 
-    What the recorded processes start themselves (pools of processes, what tasks run) counts as
-    others': nobody samples it.
+    What the recorded processes start themselves counts as others', for nobody samples it; but not
+    the tasks that the local scheduler of processes runs.
     """
     hosts: defaultdict[str, list[int]] = defaultdict(list)
     for number, place in enumerate(recording.store.places):
         hosts[place.host].append(number)
     busy, own = _grown(recording, "host.busy_s"), _grown(recording, "process.cpu_s")
-    ours = _by_process(recording, own)
+    ours = _with_pools(recording, _by_process(recording, own))
     cpus = {place: float(values[-1]) for place, (_, values) in _series(recording, "host.cpus")}
     looked = (_of(places, busy, ours, cpus) for places in hosts.values())
     found = [one for one in looked if one is not None]
@@ -87,6 +97,18 @@ def _by_process(recording: Recording, own: Mapping[int, _Grown]) -> dict[int, fl
         known = recording.store.places[place]
         firsts.setdefault((known.host, known.pid), place)
     return {place: own[place].by for place in firsts.values()}
+
+
+def _with_pools(recording: Recording, own: Mapping[int, float]) -> dict[int, float]:
+    """The same with what tasks took that ran in processes of a pool's."""
+    runs, strings = recording.store.table("run"), recording.store.strings
+    pools = [i for i in present(runs["worker"]) if strings[i].startswith(POOLED)]
+    rows = np.isin(runs["worker"], pools) & (runs["cpu"] > 0)
+    found = dict(own)
+    for place in present(runs["place"][rows]):
+        took = runs["cpu"][rows & (runs["place"] == place)].sum() / 1e9
+        found[place] = found.get(place, 0.0) + float(took)
+    return found
 
 
 def _grown(recording: Recording, name: str) -> dict[int, _Grown]:
