@@ -16,6 +16,7 @@ from stageprof.renderers.page import (
     heading,
     plain,
     printed,
+    row,
     whole,
     wrapped,
 )
@@ -87,7 +88,7 @@ def lines(summary: Summary) -> Iterator[Text]:
     """The lines of all findings, each safe to print."""
     yield Text.assemble(("stageprof", "bold"), "  ", safe(summary.label))
     facts = (*summary.facts, count(len(summary.findings), "finding"))
-    yield Text(safe(" · ".join(facts), limit=1000))
+    yield from row(facts)
     if summary.incomplete:
         yield from _block(Text(), summary.incomplete, 0, style="bold red")
     if not summary.changes and not summary.findings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, TextIO
 
@@ -62,6 +62,18 @@ def whole(text: str, style: str = "") -> Text:
 def heading(left: str, right: str = "") -> Text:
     """A line of bold text, with something at its right end."""
     return Text(left + right.rjust(WIDTH - cell_len(left)) if right else left, style="bold")
+
+
+def row(facts: Iterable[str]) -> Iterator[Text]:
+    """Short facts side by side, as many in a line as there is room for."""
+    line = ""
+    for fact in (safe(fact, limit=WIDTH) for fact in facts):
+        longer = f"{line} · {fact}" if line else fact
+        if line and cell_len(longer) > WIDTH:
+            yield Text(line)
+            longer = fact
+        line = longer
+    yield Text(line)
 
 
 def column(value: str, width: int) -> str:

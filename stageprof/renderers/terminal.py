@@ -21,6 +21,7 @@ from stageprof.renderers.page import (
     heading,
     plain,
     printed,
+    row,
     several,
     whole,
 )
@@ -64,7 +65,7 @@ def lines(summary: Summary) -> list[Text]:
 
 def _lines(summary: Summary, steps: int, layers: int, commands: int) -> Iterator[Text]:
     yield Text.assemble(("stageprof", "bold"), "  ", safe(summary.label))
-    yield Text(safe(" · ".join(summary.facts), limit=1000))
+    yield from row(summary.facts)
     if summary.incomplete:
         yield Text(safe(summary.incomplete, limit=300), style="bold red")
     yield Text()

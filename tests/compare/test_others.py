@@ -18,6 +18,7 @@ from compare.made import DUMP, against, runs
 from findings.crews import Crewed
 from findings.stood import CLIENT, SCHEDULER, Stood, chain
 from replay.handmade import ns
+from stageprof.renderers import terminal
 from stageprof_collectors.comparison.measured import measure
 from stageprof_collectors.others import Others, others
 from stageprof_collectors.summary import summarize
@@ -121,8 +122,10 @@ def test_a_summary_says_it_where_it_is_many() -> None:
         made = Hosts(1)
         made.busy(CLIENT, 1.9)
         made.takes(0, 1.9 - cpus)
-        facts = summarize(made.recording(chain(made, 10, 100 * SECONDS))).facts
-        assert (f"other programs kept {cpus:.1f} of 2 CPUs busy" in facts) == told
+        summary = summarize(made.recording(chain(made, 10, 100 * SECONDS)))
+        said = f"other programs kept {cpus:.1f} of 2 CPUs busy"
+        assert (said in summary.facts) == told
+        assert (said in terminal.text(summary)) == told  # and is not cut
 
 
 # -- in a comparison -------------------------------------------------------------------------------
