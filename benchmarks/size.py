@@ -33,7 +33,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import psutil
 from dask._task_spec import List, Task
@@ -79,57 +79,62 @@ def graph(tasks: int) -> dict[Any, Task]:
     return {task.key: task for task in (*leaves, *knots, end)}
 
 
-class Peak:
-    """The most memory that a process was seen to take, and the most rows in its ring."""
+class Most:
+    """The most of something that was seen, by a thread that looks all the time."""
 
-    def __init__(self, pid: int) -> None:
-        self.bytes = self.rows = 0
-        self._process = psutil.Process(pid)
-        self._here = pid == os.getpid()
+    def __init__(self, number: Callable[[], int]) -> None:
+        self.seen = 0
+        self._number = number
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> Self:
         self._thread.start()
-        return self
 
-    def __exit__(self, *error: object) -> None:
+    def stop(self) -> int:
+        """Look no more; the most."""
         self._over.set()
         self._thread.join()
+        return self.seen
 
     def _look(self) -> None:
         while not self._over.wait(LOOK_S):
-            self.bytes = max(self.bytes, self._process.memory_info().rss)
-            if self._here:
-                self.rows = max(self.rows, _waiting())
+            self.seen = max(self.seen, self._number())
 
 
-def _waiting() -> int:
-    """Rows that wait in the rings of the scheduler of this process."""
+def begin_to_look(dask_scheduler: Any) -> None:
+    """In the scheduler's process: see how many rows wait in its rings."""
     from stageprof_runtime import process
 
-    return sum(len(ring) for ring in process._rings.get("scheduler", ()))
+    def waiting() -> int:
+        return sum(len(ring) for ring in process._rings.get("scheduler", ()))
+
+    dask_scheduler.rows_seen = Most(waiting)
 
 
-def once(pid: int, tasks: int, profile: Callable[[], Any]) -> Run:
+def most_rows(dask_scheduler: Any) -> int:
+    """There: the most."""
+    return int(dask_scheduler.rows_seen.stop())
+
+
+def once(client: Client, pid: int, tasks: int, profile: Callable[[], Any]) -> Run:
     """One run: seconds to its result, seconds until all is over, memory of the scheduler."""
     made = Delayed(("end",), graph(tasks))
     gc.collect()
     before, busy = psutil.Process(pid).memory_info().rss, cpu_s()
-    with Peak(pid) as peak:
-        begun = time.perf_counter()
-        with profile():
-            assert made.compute(optimize_graph=False) == tasks - 1
-            done = time.perf_counter()
-        over = time.perf_counter()
+    memory = Most(lambda: int(psutil.Process(pid).memory_info().rss))
+    client.run_on_scheduler(begin_to_look)
+    begun = time.perf_counter()
+    with profile():
+        assert made.compute(optimize_graph=False) == tasks - 1
+        done = time.perf_counter()
+    over = time.perf_counter()
     return {
         "wall_s": done - begun,
         "whole_s": over - begun,
         "cpu_s": cpu_s() - busy,
         "rss_before": before,
-        "rss_peak": peak.bytes,
+        "rss_peak": memory.stop(),
         "rss_after": psutil.Process(pid).memory_info().rss,
-        "ring_rows": peak.rows,
+        "ring_rows": client.run_on_scheduler(most_rows),
     }
 
 
@@ -143,7 +148,7 @@ def rounds(client: Client, given: argparse.Namespace, folder: Path) -> Iterator[
         "unwatched": lambda: stageprof.profile(file, gil=False),
     }
     begun = longest = time.perf_counter()
-    once(pid, given.tasks // 20, kinds["recorded"])  # warm: first imports are not compared
+    once(client, pid, given.tasks // 20, kinds["recorded"])  # warm: first imports are not compared
     longest = 0.0
     for _ in range(given.rounds):
         started = time.perf_counter()
@@ -151,7 +156,7 @@ def rounds(client: Client, given: argparse.Namespace, folder: Path) -> Iterator[
             return
         run: Run = {"tasks": given.tasks, "scheduler": given.scheduler, "cluster": pid}
         for kind in random.sample(given.kinds, k=len(given.kinds)):
-            run[kind] = once(pid, given.tasks, kinds[kind])
+            run[kind] = once(client, pid, given.tasks, kinds[kind])
             run[kind] |= {} if kind == "bare" else _seen(file)
         longest = max(longest, time.perf_counter() - started)
         yield run
