@@ -2,7 +2,9 @@
 # .venv (and .venv-oldest) here. Choose another Python with: make test PYTHON=python3.12
 
 .DEFAULT_GOAL := help
+ifndef BESIDE_EACH_OTHER
 .NOTPARALLEL:
+endif
 .PHONY: help demo test environments nightly others bench bench-scale bench-ui screenshots browser calibration clean
 
 VENV := .venv
@@ -70,10 +72,7 @@ bench-scale: $(VENV)/.dev ## measure cost against size, up to ten million tasks;
 
 # All that the tests need, side by side: it is unpacked more than downloaded.
 environments:
-	@for part in $(VENV)/.dev $(OLDEST)/.smoke browser; do \
-	    $(MAKE) -s --no-print-directory $$part & parts="$$parts $$!"; \
-	done; \
-	for part in $$parts; do wait $$part || failed=1; done; test -z "$$failed"
+	@$(MAKE) -s --no-print-directory -j3 BESIDE_EACH_OTHER=1 $(VENV)/.dev $(OLDEST)/.smoke browser
 
 # The tests of the app look at it in Chromium, which Debian packages.
 browser:

@@ -1,13 +1,14 @@
 """Other programs on the hosts of a recording: how many processors they kept busy.
 
-What they take matters where little is left. A host that is half idle does not slow a program, so
-what others do there counts as nothing.
+It is what the kernel says that a host's processors did, without what the recorded processes say
+that they took, both between the same two instants: from when all of a host's processes had been
+looked at once to when the first of them was looked at last.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -25,17 +26,22 @@ if TYPE_CHECKING:
 IDLE: Final = 0.15
 #: More than this share of the processors is worth a word: a quarter of one of two.
 MANY: Final = 0.125
-#: Seconds between the first look at a host and the last, at the least.
-LEAST_S: Final = 0.25
+#: What is known of less time, ns, or of a smaller part of what was looked at, says nothing.
+LEAST_NS: Final = 250_000_000
+PART: Final = 1 / 3
+#: Sums of one process, or of one machine, agree as well as this, seconds: a kernel counts in ticks.
+AGREE_S: Final = 0.25
 
 
 class Others(NamedTuple):
     """What others took of the host of which they took the largest share."""
 
-    #: processors that they kept busy, on average; 0 where enough were idle
+    #: processors that they kept busy, on average
     kept: float
     #: processors that there are
     cpus: float
+    #: whether hardly any was idle, so that one had to be waited for
+    full: bool = True
 
     @property
     def share(self) -> float:
@@ -43,81 +49,137 @@ class Others(NamedTuple):
         return self.kept / self.cpus
 
     @property
+    def many(self) -> bool:
+        """Whether they made a program slower that wanted the processors as well."""
+        return self.full and self.share > MANY
+
+    @property
     def said(self) -> str:
         """In words: `other programs kept 1.4 of 2 CPUs busy`."""
         return f"other programs kept {self.kept:.1f} of {count(round(self.cpus), 'CPU')} busy"
 
 
-class _Grown(NamedTuple):
-    """By how much a sum grew between its first sample and its last."""
+class _Sum(NamedTuple):
+    """Seconds of processors so far, at some instants."""
 
-    seconds: float
-    by: float
+    t: Ints
+    seconds: Floats
+
+    def between(self, start: int, stop: int) -> float:
+        """How many between two instants."""
+        low, high = np.interp([start, stop], self.t, self.seconds)
+        return float(high - low)
+
+    def agrees(self, other: _Sum) -> bool:
+        """Whether both count the same."""
+        apart = np.interp(other.t, self.t, self.seconds) - other.seconds
+        inside = (other.t >= self.t[0]) & (other.t <= self.t[-1])
+        return bool(inside.any() and (np.abs(apart[inside]) < AGREE_S).all())
+
+
+Sums = dict[int, _Sum]
 
 
 def others(recording: Recording) -> Others | None:
-    """What others took; None if no host was looked at for long enough.
+    """What others took; None where not all processes of a host were looked at for long enough.
 
     What the recorded processes start themselves counts as others', for nobody samples it; but not
     the tasks that the local scheduler of processes runs.
     """
-    hosts: defaultdict[str, list[int]] = defaultdict(list)
-    for number, place in enumerate(recording.store.places):
-        hosts[place.host].append(number)
-    busy, own = _grown(recording, "host.busy_s"), _grown(recording, "process.cpu_s")
-    ours = _with_pools(recording, _by_process(recording, own))
-    cpus = {place: float(values[-1]) for place, (_, values) in _series(recording, "host.cpus")}
-    looked = (_of(places, busy, ours, cpus) for places in hosts.values())
-    found = [one for one in looked if one is not None]
-    return max(found, key=lambda one: one.share, default=None)
+    busy, own = _sums(recording, "host.busy_s"), _sums(recording, "process.cpu_s")
+    cpus = {p: float(v[-1]) for p, (_, v) in _series(recording, "host.cpus") if v[-1] >= 1}
+    machines = _machines(recording, {p: s for p, s in busy.items() if p in cpus})
+    found = (_of(recording, machine, busy, own, cpus) for machine in machines)
+    return max(filter(None, found), key=lambda one: one.share, default=None)
 
 
 def _of(
-    places: list[int],
-    busy: Mapping[int, _Grown],
-    own: Mapping[int, float],
-    cpus: Mapping[int, float],
+    recording: Recording, places: Sequence[int], busy: Sums, own: Sums, cpus: dict[int, float]
 ) -> Others | None:
-    """Of one host, by the place that looked at it the longest."""
-    looked = [p for p in places if p in busy and cpus.get(p, 0) >= 1]
-    if not looked:
+    """Of one machine, by the place that looked at it the longest."""
+    looked = [p for p in places if p in busy and p in cpus]
+    if not looked or any(p not in own for p in places):
         return None
-    longest = max(looked, key=lambda p: busy[p].seconds)
-    seconds, total = busy[longest]
-    there = cpus[longest]
-    kept = (total - sum(own.get(p, 0.0) for p in places)) / seconds
-    idle = there - total / seconds
-    return Others(min(max(kept, 0.0), there) if idle <= IDLE * there else 0.0, there)
+    longest = max(looked, key=lambda p: _span(busy[p]))
+    there, did = cpus[longest], busy[longest]
+    ours = _processes(recording, places, own)
+    start = max(int(one.t[0]) for one in (did, *ours))
+    stop = min(int(one.t[-1]) for one in (did, *ours))
+    if stop - start < max(LEAST_NS, PART * _span(did)):
+        return None
+    took = sum(one.between(start, stop) for one in ours) + _in_pools(recording, places, start, stop)
+    per_s = 1e9 / (stop - start)
+    total, mine = did.between(start, stop) * per_s, took * per_s
+    kept = min(max(total - mine, 0.0), there)
+    return Others(kept, there, full=there - total <= IDLE * there)
 
 
-def _by_process(recording: Recording, own: Mapping[int, _Grown]) -> dict[int, float]:
-    """Seconds of a processor of each place; of several in one process the first has them all."""
-    firsts: dict[tuple[str, int], int] = {}
-    for place in sorted(own, key=lambda p: -own[p].seconds):
+def _span(one: _Sum) -> int:
+    return int(one.t[-1]) - int(one.t[0])
+
+
+# -- which counts are of what ----------------------------------------------------------------------
+
+
+def _machines(recording: Recording, busy: Sums) -> list[list[int]]:
+    """Places by machine: by the name of their host, and containers whose kernel counts the same."""
+    hosts: defaultdict[str, list[int]] = defaultdict(list)
+    for number, place in enumerate(recording.store.places):
+        hosts[place.host].append(number)
+    machines: list[list[int]] = []
+    for places in hosts.values():
+        same = (m for m in machines if _agree(busy, m, places))
+        known = next(same, None)
+        machines.append(places) if known is None else known.extend(places)
+    return machines
+
+
+def _agree(busy: Sums, one: Iterable[int], other: Iterable[int]) -> bool:
+    first, second = (max(_known(busy, places), key=_span, default=None) for places in (one, other))
+    return first is not None and second is not None and first.agrees(second)
+
+
+def _known(sums: Sums, places: Iterable[int]) -> list[_Sum]:
+    return [sums[place] for place in places if place in sums]
+
+
+def _processes(recording: Recording, places: Iterable[int], own: Sums) -> list[_Sum]:
+    """What each process took: several places of one, at once or in turn, tell of the same."""
+    numbers: defaultdict[tuple[str, int], list[_Sum]] = defaultdict(list)
+    for place in places:
         known = recording.store.places[place]
-        firsts.setdefault((known.host, known.pid), place)
-    return {place: own[place].by for place in firsts.values()}
+        numbers[known.host, known.pid].append(own[place])
+    return [one for sums in numbers.values() for one in _merged(sums)]
 
 
-def _with_pools(recording: Recording, own: Mapping[int, float]) -> dict[int, float]:
-    """The same with what tasks took that ran in processes of a pool's."""
-    runs, strings = recording.store.table("run"), recording.store.strings
+def _merged(sums: list[_Sum]) -> list[_Sum]:
+    """One sum of several, if that never falls: else they are of containers of one name."""
+    t = np.concatenate([one.t for one in sums])
+    order = np.argsort(t, kind="stable")
+    seconds = np.concatenate([one.seconds for one in sums])[order]
+    falls = (np.diff(seconds) < -AGREE_S).any()
+    return sums if falls else [_Sum(t[order], np.maximum.accumulate(seconds))]
+
+
+def _in_pools(recording: Recording, places: Sequence[int], start: int, stop: int) -> float:
+    """Seconds that tasks took which ran in processes of a pool's."""
+    runs, strings = recording.timeline.read("run", "stop"), recording.store.strings
     pools = [i for i in present(runs["worker"]) if strings[i].startswith(POOLED)]
-    rows = np.isin(runs["worker"], pools) & (runs["cpu"] > 0)
-    found = dict(own)
-    for place in present(runs["place"][rows]):
-        took = runs["cpu"][rows & (runs["place"] == place)].sum() / 1e9
-        found[place] = found.get(place, 0.0) + float(took)
-    return found
+    rows = np.isin(runs["worker"], pools) & np.isin(runs["place"], places)
+    rows &= (runs["cpu"] > 0) & (runs["stop"] > start) & (runs["stop"] <= stop)
+    return float(runs["cpu"][rows].sum() / 1e9)
 
 
-def _grown(recording: Recording, name: str) -> dict[int, _Grown]:
-    found = {}
-    for place, (t, values) in _series(recording, name):
-        seconds, by = float(t[-1] - t[0]) / 1e9, float(values[-1] - values[0])
-        if seconds >= LEAST_S and by >= 0:
-            found[place] = _Grown(seconds, by)
-    return found
+# -- samples ---------------------------------------------------------------------------------------
+
+
+def _sums(recording: Recording, name: str) -> Sums:
+    """Of each place that looked twice."""
+    return {
+        place: _Sum(t, np.maximum.accumulate(seconds))
+        for place, (t, seconds) in _series(recording, name)
+        if len(t) > 1
+    }
 
 
 def _series(recording: Recording, name: str) -> list[tuple[int, tuple[Ints, Floats]]]:

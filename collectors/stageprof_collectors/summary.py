@@ -18,7 +18,7 @@ from stageprof_collectors.findings.innocence import gil_verdict
 from stageprof_collectors.findings.phrase import at
 from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
-from stageprof_collectors.others import MANY, others
+from stageprof_collectors.others import others
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.tables.tasks import names as layers_and_prefixes
 from stageprof_runtime.measured import ASKED
@@ -168,7 +168,7 @@ def _facts(recording: Recording) -> tuple[str, ...]:
     if len(recording.workers()):
         facts.append(count(len(recording.workers()), "worker"))
     load = others(recording)
-    if load is not None and load.share > MANY:
+    if load is not None and load.many:
         facts.append(load.said)
     return tuple(facts)
 

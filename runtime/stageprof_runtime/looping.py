@@ -22,8 +22,10 @@ from typing import Final, NamedTuple
 ROWS: Final = frozenset({"iterrows", "itertuples"})
 #: Bytes of bytecode above which a function is not looked through: some 2 ms for 10,000.
 MOST: Final = 20_000
-#: Functions that are kept: cells of a notebook are new ones each time.
+#: Functions that are kept: cells of a notebook are new ones each time. And those that were met
+#: lately, 5 kB each, where each task has one of its own.
 KEPT: Final = 5_000
+MET: Final = 1_000
 
 _COMPREHENSIONS: Final = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
@@ -75,7 +77,7 @@ def loops_of(code: CodeType) -> Loops:
     """The loops of a function; kept, as it is asked for at every look."""
     met = _met.get(id(code))
     if met is None:
-        if len(_met) >= KEPT:
+        if len(_met) >= MET:
             _met.clear()
         met = _met[id(code)] = _loops(code), code
     return met[0]

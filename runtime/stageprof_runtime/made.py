@@ -105,12 +105,13 @@ class Lines:
                 self.made(name, line)
 
     def tell(self, ring: Ring) -> None:
-        """Tell a session that has just begun: all prefixes, and of the names the last that fit.
+        """Tell a session that has just begun: prefixes, then names, of both the last that fit.
 
         Half of its ring is left for what happens until the first batch goes.
         """
-        prefixes, names = tuple(self._prefix.items()), tuple(self._name.items())
-        room = max(0, ring.room() // 2 - len(prefixes))
+        half = max(1, ring.room() // 2)
+        prefixes, names = tuple(self._prefix.items())[-half:], tuple(self._name.items())
+        room = half - len(prefixes)
         for known, prefix in ((names[-room:] if room else (), 0), (prefixes, 1)):
             for name, line in known:
                 ring.emit((LINE, name, *line, prefix))

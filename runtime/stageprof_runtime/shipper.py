@@ -3,9 +3,9 @@
 Hooks append and return; packing happens here, and what a batch is handed to is its only way
 out. A message costs its sender, the scheduler and its receiver about a millisecond together, so a
 few rows wait for more. Every half second what is there goes, the process is sampled and its
-server's loop asked for its lag and for a round trip to the next clock. What waits on a worker is
-kept ten times a second where a kill does not reach it (see `tail`); elsewhere this thread wakes
-more seldom where few rows come.
+server's loop asked for its lag and for a round trip to the next clock; what can wait comes with
+every fourth of these. What waits on a worker is kept ten times a second where a kill does not reach
+it (see `tail`); elsewhere this thread wakes more seldom where few rows come.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PERIOD_S = 0.1
 ROUNDS = round(EVERY_S / PERIOD_S)
 #: Rows that are worth a message before the half second is over.
 ENOUGH = 1_000
-#: In one of so many half seconds what can wait is done.
+#: One time of so many that a process is sampled, what can wait is done.
 SELDOM = 4
 #: So many new ones in a round are few: the next lasts twice as long, then the rest of the half
 #: second.
@@ -49,7 +49,7 @@ class Shipper:
         self.watches: dict[str, Watch] = {}
         #: called every half second on the shipper's thread
         self.every: list[Callable[[], None]] = []
-        #: called in one of `SELDOM` half seconds, the first of them, and by `drain`
+        #: called by `start` and `drain`, and one time of `SELDOM` that those are
         self.seldom: list[Callable[[], None]] = []
         #: [tasks, assigned, finished] so far
         self.counts = [0, 0, 0]
@@ -90,6 +90,7 @@ class Shipper:
 
     def start(self) -> None:
         """Begin to ship."""
+        self._do_seldom()
         self._thread.start()
 
     def stop(self, timeout: float = 2.0) -> None:
@@ -130,9 +131,9 @@ class Shipper:
             self._waited, self._due = 0, self.rounds()
             for job in self.every:
                 attempt(self._watch, job)
+            self._halves += 1
             if not self._halves % SELDOM:
                 self._do_seldom()
-            self._halves += 1
         if (every or worth) and self.ready():
             for batch in self._batches(every=every):
                 self._send(batch)
@@ -183,8 +184,8 @@ class Shipper:
         watches = [watch for watch in list(self.watches.values()) if watch.calls]
         cost = {watch.name: self._since(watch) for watch in watches} | self.cost
         if self._leads:
-            self._wrappers = self._wrappers or self._of_wrappers()
-            cost["wrappers"] = self._wrappers
+            self._wrappers = known = self._wrappers or self._of_wrappers()
+            cost["wrappers"] = known
         now = self._phase = phase.get(self.place.role, 0)
         drops, counts = self._drops(), self.counts
         self._last = drops, cost

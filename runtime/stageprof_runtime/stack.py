@@ -35,7 +35,7 @@ from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
 from stageprof_runtime.lines import USER, kind
-from stageprof_runtime.looping import KEPT, loops_of
+from stageprof_runtime.looping import MET, loops_of
 from stageprof_runtime.unlocked import unlocked
 
 PYTHON, CALL, LIBRARY, OBJECTS = "python", "call", "library", "objects"
@@ -152,7 +152,7 @@ def _frames(frame: FrameType | None) -> list[FrameType]:
 def _of(code: CodeType) -> _Code:
     known = _codes.get(id(code))
     if known is None:
-        if len(_codes) >= KEPT:
+        if len(_codes) >= MET:
             _codes.clear()
         known = _codes[id(code)] = _look_up(code), code
     return known[0]

@@ -37,7 +37,7 @@ _NAMES = {
 }
 
 #: What psutil calls time in which a processor did something, beside "user" and "system".
-_DONE: Final = ("nice", "irq", "softirq", "steal", "interrupt", "dpc")
+_DONE: Final = ("nice", "irq", "softirq", "steal")
 
 #: Dask's own, of servers in this process that are being recorded.
 _monitors: Final[list[Any]] = []

@@ -140,7 +140,7 @@ class WorkerProbe(WorkerPlugin):
         shipper.seldom += [functools.partial(sample_host, ring)]
         if tail.AVAILABLE and self._session not in sinks:  # whose owner would die with it
             shipper.tail = Tail(self._session, place)
-            shipper.seldom.append(self._inherit)
+            shipper.every.append(self._inherit)
         self._ring, self._pings = ring, Pings(ring)
         self._hello(worker)
         worker.handlers[f"{self._session}-drain"] = forgettable(self._drain)

@@ -15,6 +15,7 @@ from stageprof_collectors.tables.lines import Lines
 from stageprof_runtime import made
 from stageprof_runtime.batch import Row, pack
 from stageprof_runtime.event import LINE, Place
+from stageprof_runtime.ring import Ring
 from truth import record
 
 Program = Callable[[Client], Any]
@@ -120,6 +121,18 @@ def test_names_without_a_token_take_no_more_memory_than_others(
     assert [row[1] for row in noted.rows] == [f"name{i}" for i in range(10)]
     assert lines.of("name3") == ("etl.py", 3)
     assert lines.of("name50") == ("", 0)
+
+
+def test_a_recording_that_begins_later_is_told_of_no_more_lines_than_there_is_room_for() -> None:
+    noted: Any = Noted()
+    lines = made.Lines(noted)
+    for i in range(80):
+        lines.made(f"name{i}", ("etl.py", i))
+    ring = Ring(100)
+    lines.tell(ring)
+
+    assert ring.dropped == 0
+    assert [row[1] for row in ring.take()] == [f"name{i}" for i in range(30, 80)]
 
 
 def test_an_expression_of_dasks_own_does_not_stand_for_a_line_that_maps() -> None:

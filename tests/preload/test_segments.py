@@ -81,7 +81,7 @@ def test_a_later_segment_knows_what_was_told_before_it(folder: Path, segments: S
 def test_lines_and_columns_that_were_told_once_are_told_again(
     folder: Path, segments: Segments
 ) -> None:
-    """Of a name or column that was told twice the last holds."""
+    """Of a name or column that was told twice the first holds, as in a recording."""
     load = (COLUMN, 5, "load", "city", "object", "string", 5000, 900_000)
     lines = [(LINE, "load", "/home/me/etl.py", number, 1) for number in (3, 7)]
     segments.write([*hello(), shipped(WORKER, 1, load, *lines)])
@@ -97,7 +97,7 @@ def test_lines_and_columns_that_were_told_once_are_told_again(
     assert [texts[i] for i in told] == ["load", "city", "object", "string"]
     assert columns["count"].tolist() == [5000]
     assert columns["nbytes"].tolist() == [900_000]
-    assert store.table("line")["line"].tolist() == [7]
+    assert store.table("line")["line"].tolist() == [3]
 
 
 def test_of_what_is_told_once_the_latest_are_kept(folder: Path, segments: Segments) -> None:

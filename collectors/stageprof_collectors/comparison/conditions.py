@@ -45,8 +45,8 @@ def _differences(base: Sequence[Measured], head: Sequence[Measured]) -> Iterator
         if before != after:
             yield Difference(kind, before, after)
     loads = [_load(side) for side in (base, head)]
-    if loads[0] and loads[1] and abs(loads[1].share - loads[0].share) > MANY:
-        yield Difference("load", (loads[0].said,), (loads[1].said,))
+    if _differ(*loads):
+        yield Difference("load", *((load.said,) for load in loads if load))
     read = [_read(side) for side in (base, head)]
     for group, was in read[0].items():
         now = read[1].get(group, 0.0)
@@ -63,7 +63,14 @@ def _of(each: Measured, kind: str) -> str:
 def _load(side: Sequence[Measured]) -> Others | None:
     """The middle one of those that are known, if half of them are."""
     known = sorted((m.others for m in side if m.others is not None), key=lambda one: one.share)
-    return known[len(known) // 2] if 2 * len(known) >= len(side) else None
+    return known[(len(known) - 1) // 2] if 2 * len(known) >= max(len(side), 1) else None
+
+
+def _differ(one: Others | None, other: Others | None) -> bool:
+    """Whether others made one side slower, or both by as much that they are no more alike."""
+    if one is None or other is None:
+        return False
+    return (one.full or other.full) and abs(other.share - one.share) > MANY
 
 
 def _read(side: Sequence[Measured]) -> Mapping[Group, float]:

@@ -44,7 +44,7 @@ ONCE: Final = {LINE: "prefix", COLUMN: "label"}
 #: Of one place: lasting marks, rows that are told once, the latest, and runs under way; of all:
 #: places in trees, 40 bytes each.
 MARKS: Final = 10_000
-LATEST: Final = 1_000
+LATEST: Final = 10_000
 RUNS: Final = 100_000
 NODES: Final = 500_000
 
@@ -104,8 +104,8 @@ class _Known:
         self.gone: list[str] = []
         self._marks: dict[tuple[str, str], int] = {}
         self._facts: dict[str, tuple[int, float]] = {}
-        #: (table, name, what else) -> the row that was told last
-        self._once: dict[tuple[Any, ...], Row] = {}
+        #: table -> (name, what else) -> the row
+        self._once: dict[int, dict[tuple[Any, ...], Row]] = {table: {} for table in ONCE}
         self._runs: dict[int, Row] = {}
         self._graph: Row | None = None
         self._texts: dict[str, int] = {}
@@ -125,15 +125,13 @@ class _Known:
             self._schedule(batch, strings)
 
     def _told_once(self, batch: Batch, strings: Sequence[str], table: int, other: int) -> None:
-        fields = FIELDS[table]
+        fields, known = FIELDS[table], self._once[table]
         name = fields.index("name")
         for row in rows(batch, table):
             said = [strings[v] if f in TEXT else v for f, v in zip(fields, row, strict=True)]
-            key = table, said[name], said[other]
-            self._once.pop(key, None)  # so that the latest are last
-            self._once[key] = (table, *said)
-        while len(self._once) > LATEST:
-            del self._once[next(iter(self._once))]
+            known.setdefault((said[name], said[other]), (table, *said))  # as readers have it
+        while len(known) > LATEST:
+            del known[next(iter(known))]
 
     def _mark(self, t: int, name: str, label: str) -> None:
         if name == "worker left":
@@ -181,7 +179,8 @@ class _Known:
             yield MARK, t, name, label
         for name, (t, value) in self._facts.items():
             yield SAMPLE, t, name, value
-        yield from self._once.values()
+        for known in self._once.values():
+            yield from known.values()
         if self._graph is not None and self._runs:  # else nobody waits for it any more
             yield self._graph
         yield from self._runs.values()
