@@ -40,9 +40,9 @@ test: environments ## check style, types and imports, then run the quick tests
 	$(VENV)/bin/python -m pytest -m "alone and not nightly"
 
 nightly: $(VENV)/.dev browser others ## run the tests that are too slow for make test
-	$(VENV)/bin/python -m pytest -q $(BESIDE) --timeout=3600 -m "nightly and not alone"
-	@echo "== those that measure time or memory, one by one"
-	$(VENV)/bin/python -m pytest --timeout=3600 -m "nightly and alone"
+	@$(VENV)/bin/python -m pytest -q $(BESIDE) --timeout=3600 -m "nightly and not alone" || failed=1; \
+	echo "== those that measure time or memory, one by one"; \
+	$(VENV)/bin/python -m pytest --timeout=3600 -m "nightly and alone" && test -z "$$failed"
 
 # The Python of $(VENV) has had all tests; the others get those that depend on Python and pandas.
 others: $(VENV)/.dev ## run the smoke tests on the other Pythons that are installed

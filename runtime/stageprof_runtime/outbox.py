@@ -33,6 +33,12 @@ class Outbox:
         waiting = max(len(self._waiting), waiting_in(stream, self._op))
         return waiting < BACKLOG and unwritten(stream) < UNTAKEN
 
+    def left(self) -> bool:
+        """Whether all that was sent has left this process, as far as can be told."""
+        stream = batched_stream(self._worker)
+        waits = self._waiting or waiting_in(stream, self._op) or unwritten(stream)
+        return not waits
+
     def send(self, batch: bytes) -> None:
         """Send a batch, from any thread."""
         self._waiting.append(batch)

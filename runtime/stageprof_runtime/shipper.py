@@ -57,6 +57,8 @@ class Shipper:
         self.cost: dict[str, list[int]] = {"ship": [0, 0]}
         #: whether what is sent now would leave; else rows wait in the ring, which is bounded
         self.ready: Callable[[], bool] = lambda: True
+        #: whether all that was sent before has left the process
+        self.left: Callable[[], bool] = lambda: True
         #: after how many rounds what is there goes, however little it is
         self.rounds: Callable[[], int] = lambda: ROUNDS
         #: what the last batch told of drops and cost
@@ -163,8 +165,11 @@ class Shipper:
 
     def _keep_sent(self, batches: list[bytes]) -> None:
         if self.tail is not None and batches and not self._tailing.disabled:
-            told = self._seq, *self._last, self._phase, self.counts
-            attempt(self._tailing, self.tail.sent, batches, *told)
+            attempt(self._tailing, self._leave_to, self.tail, batches)
+
+    def _leave_to(self, tail: Tail, batches: list[bytes]) -> None:
+        told = self._seq, *self._last, self._phase, self.counts
+        tail.sent(batches, *told, left=self.left())
 
     def _longer(self) -> int:
         """How many rounds the next lasts where few rows come."""

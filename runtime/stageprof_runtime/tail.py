@@ -8,7 +8,7 @@ that host looks next (the one that a nanny starts anew, for one) takes the file,
 and removes it. Where no other worker is or comes, the tail is lost, and the recording says so.
 
 The file is a row of msgpack's objects: how the batch that would come next is to be made, with the
-batches before, for they may not have left when their worker was killed; then, for each look at what
+batches before that may not have left when their worker was killed; then, for each look at what
 is new, `[time, rows, sums so far]`. A batch that comes twice counts once: it has a number.
 
 Looks at stacks are not in it.
@@ -62,6 +62,8 @@ class Tail:
         self._closed = False
         #: how the next batch is to be made, and the batches before
         self._head: list[Any] = [0, {}, {}, 0, [0, 0, 0], []]
+        #: these as they were sent: the latest, and those before it that may not have left
+        self._sent: list[list[bytes]] = []
 
     def keep(self, rows: Sequence[Row], sums: Sequence[Row]) -> None:
         """Add rows that are not sent yet, or that there are none; sums replace those before.
@@ -89,9 +91,20 @@ class Tail:
         cost: dict[str, list[int]],
         now: int,
         counts: Sequence[int],
+        *,
+        left: bool = True,
     ) -> None:
-        """What was kept is on its way, as these; begin anew with what the next batch will say."""
-        few = list(batches) if sum(map(len, batches)) < MOST else []
+        """What was kept is on its way, as these; begin anew with what the next batch will say.
+
+        With `left` those that were sent before are known to have left the process, but for the last
+        of them: it may be half-way.
+        """
+        if left:
+            del self._sent[:-1]
+        self._sent.append(list(batches))
+        while self._sent and sum(len(b) for some in self._sent for b in some) >= MOST:
+            del self._sent[0]
+        few = [batch for some in self._sent for batch in some]
         self._head = [seq, drops, cost, now, list(counts), few]
         if self._file >= 0 and not self._closed:
             os.ftruncate(self._file, 0)
@@ -111,7 +124,8 @@ class Tail:
             return
         if self._file < 0:
             self._begin()
-        self.sent(batches, *self._head[:-1])
+        *state, before = self._head
+        self.sent([b for b in batches if b not in before], *state, left=False)
         self.let_go()
 
     def _has_neighbours(self) -> bool:

@@ -134,7 +134,7 @@ class WorkerProbe(WorkerPlugin):
         place = Place("worker", socket.gethostname(), pid, address(worker), now_ns())
         self._shipper = shipper = Shipper(place, ring, self._outbox.send)
         shipper.watches = self.watches
-        shipper.ready = self._ready
+        shipper.ready, shipper.left = self._ready, self._outbox.left
         shipper.rounds = self._rounds
         shipper.every += [self._sample, self._ask_loop]
         shipper.seldom += [functools.partial(sample_host, ring)]

@@ -18,17 +18,22 @@ from stageprof_runtime.shipper import PERIOD_S
 
 pytestmark = [pytest.mark.cluster, pytest.mark.nightly]
 
+#: Tasks of a twentieth of a second after which no worker comes any more.
+PATIENCE = 2_000
+
 
 def busy_until(client: Client, workers: int) -> int:
     """Keep a cluster busy until it has so many workers; the tasks that this took.
 
     For each task that ends another comes: a worker that is still on its way when there is less to
-    do is called off.
+    do is called off. Dask may lose count of its workers when one is killed as it closes, and never
+    begin another.
     """
     ran = 60
     tasks = as_completed(client.map(nap, range(ran), seconds=0.05, pure=False))
     for task in tasks:
         assert task.result() in right(60)
+        assert ran < PATIENCE, "no worker came"
         if len(processes(client)) < workers:
             tasks.add(client.submit(nap, 0, seconds=0.05, pure=False))
             ran += 1

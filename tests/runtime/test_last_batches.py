@@ -47,6 +47,24 @@ def test_a_worker_that_closes_sends_what_was_posted_before_what_is_left() -> Non
     assert stream.sent == [b"1", b"2"]
 
 
+def test_what_was_sent_has_left_once_neither_worker_nor_stream_nor_network_has_it() -> None:
+    stream: Any = Stream()
+    stream.comm = SimpleNamespace(stream=SimpleNamespace(_write_buffer=b""))
+    outbox = ending(stream)._outbox
+    assert not outbox.left()  # the loop has not had it yet
+
+    outbox.send_all()
+    assert outbox.left()
+
+    stream.buffer = [{"op": "heartbeat"}]
+    assert outbox.left()
+    stream.buffer = [{"op": "s-batch", "batch": b"1"}]
+    assert not outbox.left()
+
+    stream.buffer, stream.comm.stream._write_buffer = [], b"1"
+    assert not outbox.left()
+
+
 class Kept:
     """What is done with a tail."""
 

@@ -21,7 +21,7 @@ from stageprof_runtime.batch import pack
 from stageprof_runtime.event import MARK, SUM, TABLES, Place
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import Shipper
-from stageprof_runtime.tail import Tail, inherited
+from stageprof_runtime.tail import MOST, Tail, inherited
 
 pytestmark = pytest.mark.skipif(not tail.AVAILABLE, reason="no locks of this kind here")
 
@@ -122,6 +122,30 @@ def test_another_session_takes_nothing(folder: Path) -> None:
     killed(folder, f"t.keep([{mark(1)!r}], [])")
     assert inherited("stageprof-another") == []
     assert len(inherited(SESSION)) == 1
+
+
+@pytest.mark.parametrize(
+    ("left", "kept"),
+    [(("True", "True", "True"), [2, 3]), (("True", "False", "False"), [1, 2, 3])],
+)
+def test_batches_stay_until_they_are_known_to_have_left(
+    left: tuple[str, ...], kept: list[int], folder: Path
+) -> None:
+    """Of those that have, the last may be half-way."""
+    does = f"t.keep([{mark(0)!r}], [])"
+    for i, known in enumerate(left, 1):
+        does += f"; t.sent([b'{i}'], {i + 1}, {{}}, {{}}, 0, [0, 0, 0], left={known})"
+    killed(folder, does)
+    assert inherited(SESSION) == [f"{i}".encode() for i in kept]
+
+
+def test_what_never_leaves_takes_no_more_room_than_a_file_may(folder: Path) -> None:
+    mine = Tail(SESSION, PLACE)
+    mine.keep([mark(0)], [])
+    for i in range(10):
+        mine.sent([bytes(MOST // 4)], i, {}, {}, 0, [0, 0, 0], left=False)
+    assert MOST // 2 <= mine._size <= MOST
+    mine.close()
 
 
 def test_one_that_ends_in_good_order_leaves_nothing(folder: Path) -> None:
