@@ -12,7 +12,7 @@ import pytest
 from dask._task_spec import Task
 from distributed.protocol import ToPickle
 
-from stageprof_runtime import guard, process, shield
+from stageprof_runtime import carried, guard, process, shield
 from stageprof_runtime.event import Place
 from stageprof_runtime.guard import SELDOM, TIMED, WRAPPER_GRACE_NS
 from stageprof_runtime.patch import replace, wrapped, wrappers
@@ -209,7 +209,7 @@ def test_a_wrapped_coroutine_that_takes_too_much_is_put_away(clock: Clock) -> No
     [
         (serialization, "_theirs", "distributed.protocol.dumps"),
         (serialization, "_theirs", "distributed.protocol.loads"),
-        (shares, "share", "distributed.protocol.pickle.dumps"),
+        (carried.Shares, "add", "distributed.protocol.pickle.dumps"),
         (shares, "loading", "distributed.protocol.pickle.loads"),
     ],
 )
