@@ -40,7 +40,8 @@ test: environments ## check style, types and imports, then run the quick tests
 	$(VENV)/bin/python -m pytest -m "alone and not nightly"
 
 nightly: $(VENV)/.dev browser others ## run the tests that are too slow for make test
-	@$(VENV)/bin/python -m pytest -q $(BESIDE) --timeout=3600 -m "nightly and not alone" || failed=1; \
+	@failed=; \
+	$(VENV)/bin/python -m pytest -q $(BESIDE) --timeout=3600 -m "nightly and not alone" || failed=1; \
 	echo "== those that measure time or memory, one by one"; \
 	$(VENV)/bin/python -m pytest --timeout=3600 -m "nightly and alone" && test -z "$$failed"
 

@@ -63,7 +63,7 @@ def _of(each: Measured, kind: str) -> str:
 def _load(side: Sequence[Measured]) -> Others | None:
     """The middle one of those that are known, if half of them are."""
     known = sorted((m.others for m in side if m.others is not None), key=lambda one: one.share)
-    return known[(len(known) - 1) // 2] if 2 * len(known) >= max(len(side), 1) else None
+    return known[(len(known) - 1) // 2] if 2 * len(known) >= len(side) else None
 
 
 def _differ(one: Others | None, other: Others | None) -> bool:
