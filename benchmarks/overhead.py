@@ -7,8 +7,10 @@ and the garbage collector runs before each.
 A figure is the median over rounds of a run's seconds divided by the mean of the two bare ones next
 to it, with a bootstrap interval of 95 %: of wall seconds, in which the tool begins (what it does in
 the end, such as writing a report, is not in them), and of CPU seconds of the client and all
-processes of the cluster, which other programs disturb less. Besides: microseconds a task in
-stageprof's own hooks, by the hooks' own clock.
+processes of the cluster, which other programs disturb less. Besides, by stageprof's own clocks,
+which the machine's noise leaves alone: its part of the processor time (threads, processes and hooks
+of its own, and what is done for each call around functions of Dask's; not what its messages cost
+Dask), and microseconds a task by hook.
 """
 
 from __future__ import annotations
@@ -53,11 +55,20 @@ Hooks = dict[tuple[str, str], list[float]]
 TASKS = ("", "tasks")
 
 
+@dataclass
+class Own:
+    """What a recording says that it cost, once it is over, in seconds of a processor."""
+
+    seconds: float = 0.0
+
+
 @contextlib.contextmanager
-def recording(folder: Path, hooks: Hooks) -> Iterator[None]:
+def recording(folder: Path, hooks: Hooks) -> Iterator[Own]:
     """stageprof, into a file."""
+    own = Own()
     with stageprof.profile(folder / "run.stageprof") as prof:
-        yield
+        yield own
+    own.seconds = float(prof.recording.coverage()["overhead_s"])
     hooks.setdefault(TASKS, [0, 0])[0] += len(prof.recording.tasks())
     for origin in prof.recording.store.origins:
         for name, (calls, ns) in origin.cost.items():
@@ -81,6 +92,8 @@ class Run(NamedTuple):
     tool: str
     wall_s: float
     cpu_s: float
+    #: what of the processor time was stageprof's, by its own clocks
+    own_s: float = 0.0
 
 
 @dataclass
@@ -102,10 +115,11 @@ class Bench:
     def _run(self, name: str) -> Run:
         settle()
         busy, started = cpu_s(), time.perf_counter()
-        with self.tools[name]():
+        with self.tools[name]() as own:
             self.work()
             # What a tool does after the run (writing a report) is not the run's cost.
-            return Run(name, time.perf_counter() - started, cpu_s() - busy)
+            run = Run(name, time.perf_counter() - started, cpu_s() - busy)
+        return run._replace(own_s=own.seconds) if isinstance(own, Own) else run
 
     def bare_s(self) -> float:
         """What the workload takes, seconds."""
@@ -121,6 +135,12 @@ class Bench:
         ]
         wall = [2 * run.wall_s / (a.wall_s + b.wall_s) for a, run, b in beside]
         return wall, [2 * run.cpu_s / (a.cpu_s + b.cpu_s) for a, run, b in beside]
+
+    def own(self, tool: str) -> str:
+        """The median of what was stageprof's own, as a part of the other processor time, %."""
+        runs = [run for runs in self.rounds for run in runs if run.tool == tool and run.own_s]
+        parts = [100 * run.own_s / (run.cpu_s - run.own_s) for run in runs]
+        return f"{statistics.median(parts):.1f}" if parts else ""
 
 
 def settle() -> None:
@@ -238,8 +258,8 @@ def keep(path: Path, rounds: dict[str, list[list[Run]]], hooks: Hooks) -> None:
 
 def table(rounds: dict[str, list[list[Run]]]) -> Iterator[str]:
     """The figures as markdown."""
-    yield "| workload | rounds | bare, s | tool | wall | 95 % | target | CPU | 95 % |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield "| workload | rounds | bare, s | tool | wall | 95 % | target | CPU | 95 % | own, % |"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     for name in (name for name in WORKS if name in rounds):
         bench = Bench(name, short_array, {}, rounds[name])
         tools = dict.fromkeys(run.tool for runs in bench.rounds for run in runs[1::2])
@@ -247,7 +267,7 @@ def table(rounds: dict[str, list[list[Run]]]) -> Iterator[str]:
             wall, cpu = bench.ratios(tool)
             target = TARGETS.get(name, "") if tool == "stageprof" else ""
             cells = (name, len(wall), f"{bench.bare_s():.2f}", tool, interval(wall), target)
-            yield f"| {' | '.join(map(str, cells))} | {interval(cpu)} |"
+            yield f"| {' | '.join(map(str, cells))} | {interval(cpu)} | {bench.own(tool)} |"
 
 
 def costs(hooks: Hooks) -> Iterator[str]:

@@ -50,7 +50,8 @@ class Attachment:
 
     def _begin(self) -> None:
         self.collector = Collector(self._path, f"Cluster at {self.address}", savable=True)
-        self._session = Session(self.collector.take)
+        cost = {"collector": self.collector.cost}
+        self._session = Session(self.collector.take, cost=cost)
         try:
             self._session.start(self._client, region=False)
         except BaseException:

@@ -18,6 +18,8 @@ from itertools import pairwise
 from types import CodeType
 from typing import Final, NamedTuple
 
+from stageprof_runtime.codes import Codes
+
 #: Methods that give a frame's rows one by one.
 ROWS: Final = frozenset({"iterrows", "itertuples"})
 #: Bytes of bytecode above which a function is not looked through: some 2 ms for 10,000.
@@ -69,18 +71,6 @@ def _inside(loop: Loop) -> tuple[bool, int]:
 NONE: Final = Loops((), {}, frozenset(), frozenset(), frozenset())
 
 _known: dict[CodeType, Loops] = {}
-#: By identity, for hashing code reads all of it; the code is kept, so that its number stays its.
-_met: dict[int, tuple[Loops, CodeType]] = {}
-
-
-def loops_of(code: CodeType) -> Loops:
-    """The loops of a function; kept, as it is asked for at every look."""
-    met = _met.get(id(code))
-    if met is None:
-        if len(_met) >= MET:
-            _met.clear()
-        met = _met[id(code)] = _loops(code), code
-    return met[0]
 
 
 def _loops(code: CodeType) -> Loops:
@@ -91,6 +81,10 @@ def _loops(code: CodeType) -> Loops:
             _known.clear()
         known = _known[code] = _read(code) if len(code.co_code) <= MOST else NONE
     return known
+
+
+#: The loops of a function.
+loops_of: Final = Codes(_loops, MET).of
 
 
 def _read(code: CodeType) -> Loops:

@@ -23,6 +23,7 @@ from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
 from stageprof_runtime.clock import now_ns, thread_ns
+from stageprof_runtime.codes import Codes
 from stageprof_runtime.context import waiting
 from stageprof_runtime.event import SAMPLED, SPAN
 from stageprof_runtime.guard import Watch, attempt
@@ -71,18 +72,6 @@ _HANDING_OVER = frozenset(
 )  # fmt: skip
 
 _NONE, _DASK, _USER, _OUTSIDE, _HANDS_OVER, _WAITS = 0, -1, -2, -3, -4, -5
-#: By identity, for hashing code reads all of it; the code is kept, so that its number stays its.
-_codes: dict[int, tuple[int, CodeType]] = {}
-
-
-def _seen(code: CodeType) -> int:
-    """A step, or `_DASK`, `_USER` or `_NONE`, for one frame's code."""
-    known = _codes.get(id(code))
-    if known is None:
-        if len(_codes) >= CODES:
-            _codes.clear()
-        known = _codes[id(code)] = _judge(code), code
-    return known[0]
 
 
 def _judge(code: CodeType) -> int:  # noqa: C901, PLR0911 (a table of rules, read from above)
@@ -117,6 +106,10 @@ def _judge(code: CodeType) -> int:  # noqa: C901, PLR0911 (a table of rules, rea
     return STEP["materialize"] if name in _MATERIALIZE else _DASK
 
 
+#: A step, or one of the numbers above, for one frame's code.
+_seen: Final = Codes(_judge, CODES).of
+
+
 #: What `look` says of a stack that waits in Dask, which is told exactly by its own probe.
 WAITS: Final = -1
 #: What `own_step` says of a function of Dask's that names no step, and of the user's own affairs.
@@ -144,8 +137,7 @@ def look(frames: Sequence[FrameType], depth: int = 0) -> tuple[int, str]:
     step, outermost, line = 0, "", ""
     optimizing = handing_over = False
     for here in frames[: len(frames) - depth]:
-        known = _codes.get(id(here.f_code))
-        seen = known[0] if known is not None else _seen(here.f_code)
+        seen = _seen(here.f_code)
         if seen in (_OUTSIDE, _WAITS):
             return (WAITS if seen == _WAITS else 0), ""
         if seen == _USER:
@@ -219,12 +211,12 @@ class Sampler:
     def _run(self) -> None:
         asked, awake = now_ns(), 0
         while not self._stop.wait(self._period_s) and not self.watch.disabled:
-            start, used = now_ns(), thread_ns()
+            start = now_ns()
             attempt(self.watch, self._once, start, (start - asked) / 1e9 - self._period_s)
             self.looks += 1
             awake += 1
             self._period_s = PERIOD_S * (1 << min(awake // OFTEN, 2))
-            self.cost_ns += thread_ns() - used
+            self.cost_ns = thread_ns()  # with what it takes to wake
             if self._thread in waiting:
                 self._rest()
                 awake = 0

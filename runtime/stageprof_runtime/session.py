@@ -20,7 +20,7 @@ from typing import Any
 
 from distributed.utils import sync
 
-from stageprof_runtime import cells, looker, process, rounds
+from stageprof_runtime import cells, looker, process, rounds, tail
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import client_loop
 from stageprof_runtime.context import lane
@@ -98,10 +98,26 @@ _numbers = itertools.count(1)
 class Session:
     """One recording's presence in this process and on the clusters that its clients use."""
 
-    def __init__(self, sink: Sink, *, watch_gil: bool = True, native: bool = False) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        *,
+        watch_gil: bool = True,
+        native: bool = False,
+        cost: dict[str, list[int]] | None = None,
+    ) -> None:
+        """A session that has not begun.
+
+        Args:
+            sink: what batches are handed to; it is called on several threads, and returns at once.
+            watch_gil: whether to watch who holds the GIL of each process.
+            native: whether to look at C frames of tasks.
+            cost: what the sink costs this process: name -> [calls, ns], which it keeps up to date.
+        """
         self.name = f"stageprof-{os.getpid()}-{next(_numbers)}-{now_ns() % 10**9}"
         self.ring = Ring(short_ns=CLIENT_SHORT_NS)
         self._sink = sink
+        self._cost = cost or {}
         self._watching = {"watch_gil": watch_gil, "native": native}
         place = Place("client", socket.gethostname(), os.getpid(), "client", now_ns())
         self._shipper = Shipper(place, self.ring, sink)
@@ -198,7 +214,7 @@ class Session:
         sinks[self.name] = self._sink
         self._shipper.watches = self.watches
         self._shipper.counts = local.counts
-        self._shipper.cost["objects"] = objects.cost
+        self._shipper.cost |= {"objects": objects.cost} | self._cost
         self._shipper.every += [self._sample, self._ask_loops]
         self._shipper.seldom.append(functools.partial(sample_host, self.ring))
         self._shipper.start()
@@ -226,7 +242,8 @@ class Session:
             if self._watching["native"]:
                 attempt(self.watches["stop"], native.settle)
         finally:  # that waits, and may be interrupted
-            for step in (self._leave, self._shipper.stop, self._flush, self._end_monitor):
+            flushing = (self._shipper.stop, self._flush, self._take_tails)
+            for step in (self._leave, *flushing, self._end_monitor):
                 attempt(self.watches["stop"], step)
 
     def _end_monitor(self) -> None:
@@ -244,6 +261,11 @@ class Session:
 
     def _flush(self) -> None:
         for batch in self._shipper.drain():
+            self._sink(batch)
+
+    def _take_tails(self) -> None:
+        """Of workers that were killed here, and whom no other one has followed."""
+        for batch in tail.remaining(self.name):
             self._sink(batch)
 
     def _begin_region(self, task: Any) -> None:

@@ -34,6 +34,7 @@ from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
+from stageprof_runtime.codes import Codes
 from stageprof_runtime.lines import USER, kind
 from stageprof_runtime.looping import MET, loops_of
 from stageprof_runtime.unlocked import unlocked
@@ -112,10 +113,6 @@ class _Code(NamedTuple):
     loop: str
 
 
-#: By identity, for hashing code reads all of it; the code is kept, so that its number stays its.
-_codes: dict[int, tuple[_Code, CodeType]] = {}
-
-
 def judge(frame: FrameType | None, *, waited: bool, at: int | None = None) -> Seen:
     """What a stack says.
 
@@ -149,15 +146,6 @@ def _frames(frame: FrameType | None) -> list[FrameType]:
     return frames
 
 
-def _of(code: CodeType) -> _Code:
-    known = _codes.get(id(code))
-    if known is None:
-        if len(_codes) >= MET:
-            _codes.clear()
-        known = _codes[id(code)] = _look_up(code), code
-    return known[0]
-
-
 def _look_up(code: CodeType) -> _Code:
     file = code.co_filename.replace("\\", "/")
     if any(part in file for part in _BOTTOM):
@@ -172,6 +160,9 @@ def _look_up(code: CodeType) -> _Code:
         return _Code(_USER, "")
     standard = file.startswith(_STDLIB.replace("\\", "/")) and not file.endswith(_WAITING)
     return _Code(_STANDARD if standard else _OTHER, "")
+
+
+_of: Final = Codes(_look_up, MET).of
 
 
 def _of_pandas(file: str, code: CodeType) -> str:

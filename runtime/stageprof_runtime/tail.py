@@ -5,7 +5,8 @@ on), for each message costs the scheduler. Meanwhile, ten times a second, it wri
 file of its own that it keeps locked, in memory (`/dev/shm`) where the system has that. The kernel
 lets go of the lock of a process that is gone, however it went: whichever worker of the session on
 that host looks next (the one that a nanny starts anew, for one) takes the file, sends what is in it
-and removes it. Where no other worker is or comes, the tail is lost, and the recording says so.
+and removes it; the client looks last, as the session ends. Where neither another worker nor the
+client is on that host the tail is lost, and the recording says so.
 
 The file is a row of msgpack's objects: how the batch that would come next is to be made, with the
 batches before that may not have left when their worker was killed; then, for each look at what
@@ -181,6 +182,16 @@ def inherited(session: str) -> list[bytes]:
     except OSError:
         return []
     return [batch for left in _orphans(folder) for batch in _batches(left)]
+
+
+def remaining(session: str) -> list[bytes]:
+    """The same for who looks last, as the session ends: its folder goes, too."""
+    if not AVAILABLE:
+        return []
+    batches = inherited(session)
+    with contextlib.suppress(OSError):  # there is none, or a worker has not let go yet
+        os.rmdir(_folder(session))
+    return batches
 
 
 def _folder(session: str, *, make: bool = False) -> str:

@@ -140,7 +140,7 @@ class WorkerProbe(WorkerPlugin):
         shipper.seldom += [functools.partial(sample_host, ring)]
         if tail.AVAILABLE and self._session not in sinks:  # whose owner would die with it
             shipper.tail = Tail(self._session, place)
-            shipper.every.append(self._inherit)
+            shipper.seldom.append(self._inherit)
         self._ring, self._pings = ring, Pings(ring)
         self._hello(worker)
         worker.handlers[f"{self._session}-drain"] = forgettable(self._drain)
@@ -291,8 +291,6 @@ class WorkerProbe(WorkerPlugin):
 
     def _pack_all(self) -> None:
         self._outbox.keep(self._shipper.drain())
-        if self._shipper.tail is not None:
-            self._outbox.keep(tail.inherited(self._session))
 
     def _inherit(self) -> None:
         """Send what workers that were on this host have left."""

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusters import soon
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.collector import Collector
 from stageprof_collectors.storage.store import Store
@@ -140,5 +141,19 @@ def test_what_was_not_kept_cannot_be_saved(tmp_path: Path) -> None:
     try:
         with pytest.raises(UsageError):
             collector.save(tmp_path / "a.stageprof")
+    finally:
+        collector.close()
+
+
+def test_what_a_collector_takes_of_a_processor_is_known_while_it_collects() -> None:
+    collector = Collector(None)
+    try:
+        collector.take(batch(A, 0, 100))
+        soon(lambda: collector.cost[0] > 0)
+        assert 0 < collector.cost[1] < 1e9
+        collector.take(batch(A, 1, 100))
+        before = collector.cost[1]
+        soon(lambda: collector.cost[0] > 1)
+        assert collector.cost[1] > before
     finally:
         collector.close()

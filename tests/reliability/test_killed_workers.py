@@ -8,6 +8,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -19,6 +20,7 @@ import clusters
 import remains
 import stageprof
 from reliability.accounts import BUSY_S, closed, inc, nap, processes, right, untold
+from stageprof_runtime import tail
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.shipper import PERIOD_S
 
@@ -118,3 +120,20 @@ def test_what_was_kept_of_a_killed_worker_is_sent_by_another_one_of_its_host(hei
     assert untold(prof.recording) == Counter()
     assert worker in set(prof.recording.tasks()["worker"])
     assert prof.recording.coverage()["tails_lost"][worker]["tasks"] == 0
+
+
+def test_what_was_kept_of_the_only_worker_of_the_client_s_host_is_taken_by_the_client() -> None:
+    """F3: no nanny starts another one, and the run ends without it."""
+    with clusters.separate(1) as client, stageprof.profile() as prof:
+        ((worker, process),) = processes(client).items()
+        client.run(_only_at_the_end)
+        done = client.map(inc, range(50), pure=False)
+        assert client.gather(done) == right(50)
+        clusters.soon(lambda: client.run(_kept)[worker])
+        os.kill(process, signal.SIGKILL)
+        clusters.soon(lambda: worker not in processes(client))
+    closed(prof.recording)
+    assert untold(prof.recording) == Counter()
+    assert prof.recording.coverage()["tails_lost"][worker]["tasks"] == 0
+    ours = f"{tail._prefix()}stageprof-{os.getpid()}-*"
+    assert not list(Path(tail.MEMORY).glob(ours))

@@ -322,6 +322,8 @@ def test_what_wrappers_take_beside_what_they_wrap_is_told_as_a_cost_of_ours(
 ) -> None:
     with stageprof.profile(tmp_path / "r.stageprof", client=client) as prof:
         client.gather(client.map(inc, range(300), pure=False))
-    cost = prof.recording.coverage()["overhead"]["wrappers"]
+    overhead = prof.recording.coverage()["overhead"]
+    cost = overhead["wrappers"]
     assert cost["calls"] > 2 * 300
     assert 0 < cost["seconds"] < prof.recording.wall
+    assert "collector" in overhead

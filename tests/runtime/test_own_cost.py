@@ -12,7 +12,7 @@ import pytest
 
 from clusters import soon
 from stageprof_runtime import sampler as sampler_module
-from stageprof_runtime.clock import now_ns
+from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.context import waiting
 from stageprof_runtime.event import SAMPLE, Place
 from stageprof_runtime.looker import EMPTY, OFTEN, PERIOD_S, STEPS, Looker, watch
@@ -61,6 +61,50 @@ def test_the_sampler_counts_what_it_used() -> None:
     sampler.stop()
     assert sampler.looks >= 1
     assert sampler.cost_ns < WAITS_S * 1e9 / 2
+
+
+def looking(used: Callable[[], None], until: Callable[[], bool]) -> int:
+    """What a looker says it cost that calls this at each look."""
+
+    def look(now: int, ns: int, late_s: float) -> bool:
+        used()
+        return True
+
+    looker = Looker("all", look)
+    looker.start()
+    soon(until)
+    looker.stop()
+    return watch("all").spent_ns
+
+
+def sampling(used: Callable[[], None], until: Callable[[], bool]) -> int:
+    """The same of the sampler."""
+    sampler = Sampler(Ring(), thread=-1)
+    sampler._once = lambda *_: used()  # type: ignore[method-assign]
+    sampler._worker.start()
+    soon(until)
+    sampler.stop()
+    return sampler.cost_ns
+
+
+def packing(used: Callable[[], None], until: Callable[[], bool]) -> int:
+    """The same of a shipper."""
+    shipper = Shipper(Place("client", "host", 1, "client", 0), Ring(), lambda _: None)
+    shipper.every, shipper.rounds = [used], lambda: 1
+    shipper.start()
+    soon(until)
+    shipper.stop()
+    return shipper.cost["ship"][1]
+
+
+@pytest.mark.parametrize("does", [looking, sampling, packing])
+def test_all_that_a_thread_of_ours_used_is_counted(
+    does: Callable[[Callable[[], None], Callable[[], bool]], int],
+) -> None:
+    """With what it takes to wake up, which is as much as what is done then."""
+    used: list[int] = []
+    cost = does(lambda: used.append(thread_ns()), lambda: len(used) > 5)
+    assert cost >= used[-1]
 
 
 def test_the_sampler_looks_half_as_often_after_five_seconds_and_again_after_fifteen() -> None:

@@ -24,6 +24,7 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.file import Writer
 from stageprof_collectors.storage.merge import merge
 from stageprof_collectors.storage.store import Store
+from stageprof_runtime.clock import thread_ns
 from stageprof_runtime.errors import RecordingNotWritable, StageprofError, UsageError
 from stageprof_runtime.stage import Stage, stage_of
 from stageprof_runtime.system import surroundings
@@ -106,6 +107,8 @@ class Collector:
         self.lock = threading.Lock()
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._told = self._closed = False
+        #: what its thread has done: times that it kept something, ns of a processor
+        self.cost = [0, 0]
         self._thread = threading.Thread(target=self._run, name="stageprof-collector", daemon=True)
         self._thread.start()
 
@@ -165,6 +168,7 @@ class Collector:
         more = True
         while more:
             more = self._gather()
+            self.cost[:] = self.cost[0] + 1, thread_ns()
 
     def _gather(self) -> bool:
         """Keep what comes within a while after the next batch; False once there is no more."""

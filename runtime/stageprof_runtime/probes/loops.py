@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from types import CodeType, FrameType
 from typing import Final
 
+from stageprof_runtime.codes import Codes
 from stageprof_runtime.context import phase
 from stageprof_runtime.looker import Looker, for_bytecode
 from stageprof_runtime.patch import Emit, Undo
@@ -24,7 +25,7 @@ from stageprof_runtime.stage import STEP, UNEXPLAINED
 from stageprof_runtime.standstill import uncollected
 from stageprof_runtime.stem import frames_of
 from stageprof_runtime.stopped import work
-from stageprof_runtime.tree import spots
+from stageprof_runtime.tree import CODES, spots
 
 #: What the looker is called in the coverage.
 NAME: Final = "loops"
@@ -42,9 +43,6 @@ _NAMED: Final = {
 #: Where a loop or a pool's thread waits for something to do.
 _IDLE: Final = ("/selectors.py", "/asyncio/runners.py", "/asyncio/base_events.py")
 _OFFLOAD: Final = "Dask-Offload"
-
-#: Steps by identity of the code, which is kept so that its number stays its.
-_codes: dict[int, tuple[int, CodeType]] = {}
 
 
 def install(emit: Emit) -> Undo:
@@ -109,12 +107,9 @@ def of_callback(frames: Sequence[FrameType]) -> Sequence[FrameType]:
 def step_of(frames: Sequence[FrameType]) -> int:
     """The step that a scheduler's stack is in: that of the innermost frame which names one."""
     for frame in frames:
-        code = frame.f_code
-        known = _codes.get(id(code))
-        if known is None:
-            known = _codes[id(code)] = _judge(code), code
-        if known[0]:
-            return known[0]
+        step = _step(frame.f_code)
+        if step:
+            return step
     return UNEXPLAINED
 
 
@@ -124,3 +119,6 @@ def _judge(code: CodeType) -> int:
         return STEP["order"]
     named = ((f, n) for f, n in _NAMED if n == code.co_name and file.endswith(f))
     return next((_NAMED[found] for found in named), UNEXPLAINED)
+
+
+_step: Final = Codes(_judge, CODES).of
