@@ -80,6 +80,8 @@ class Watch:
         self.skipped = 0
         self.timed_ns = 0
         self.timed = 0
+        #: what it took beside that, which no budget is for: a thread of ours to wake, say
+        self.beside_ns = 0
         self.latest_ns = sys.maxsize
         self.sampled = False
         self.disabled = ""

@@ -76,7 +76,7 @@ class Looker:
             self._thread.join()
 
     def _run(self) -> None:
-        watch, used = self._watch, 0
+        watch, looking = self._watch, 0
         self._last = now_ns()
         while not watch.disabled:
             self._looks += 1
@@ -84,15 +84,16 @@ class Looker:
             asked = now_ns()
             if self._over.wait(pause):
                 return
-            start = now_ns()
+            start, used = now_ns(), thread_ns()
             late_s = (start - asked) / 1e9 - pause
             attempt(watch, self._once, start, start - self._last, late_s)
             if not self._empty:
                 watch.calls += 1
-                # Not what the clock on the wall says: waiting for the GIL delays nobody. All that
-                # the thread used since the last time counts: to wake takes as much as to look.
-                before, used = used, thread_ns()
-                watch.measured(used - before)
+                # Not what the clock on the wall says: waiting for the GIL delays nobody.
+                now = thread_ns()
+                watch.measured(now - used)
+                looking += now - used
+                watch.beside_ns = now - looking
             self._last = start
 
     def _once(self, now: int, ns: int, late_s: float) -> None:

@@ -185,7 +185,7 @@ class Sampler:
         self._stood_ns = 0
         self._since = self._last = now_ns()
         self.watch = Watch("sampler")
-        #: nanoseconds of a processor that looking took, and looks taken
+        #: nanoseconds of a processor that its thread used, and looks taken
         self.cost_ns = 0
         self.looks = 0
         self._period_s = PERIOD_S

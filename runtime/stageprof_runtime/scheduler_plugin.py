@@ -165,8 +165,8 @@ class SchedulerProbe(SchedulerPlugin):
         undos += [scheduling.here_is_loop(), also_of(scheduler)]
         probes = [*PROBES, *([gil.install] * self._watch_gil)]
         undos.append(process.join("scheduler", self._ring, probes, self._session))
-        self._shipper.lead()
-        self.watches |= {loops.NAME: looker.watch(loops.NAME)} | gil.watches()
+        self.watches[loops.NAME] = looker.watch(loops.NAME)
+        self._shipper.lead(gil.watches())
         undos.append(replace_item(streams, "update-graph", self._update_graph))
 
     def transition(self, key: Any, start: Any, finish: Any, *args: Any, **kwargs: Any) -> None:

@@ -203,15 +203,19 @@ class Shipper:
 
     def _since(self, watch: Watch) -> list[int]:
         """Calls of a hook, and ns that it took, in this session: others may have begun before."""
-        now = watch.calls, watch.spent_ns
+        now = watch.calls, watch.spent_ns + watch.beside_ns
         older = watch.began < self.place.life
         before = self._before.setdefault(watch, now if older else (0, 0))
         return [max(0, n - b) for n, b in zip(now, before, strict=True)]
 
-    def lead(self) -> None:
-        """Tell, from now on, what the process's wrappers take, if this is who tells of it."""
+    def lead(self, watches: dict[str, Watch]) -> None:
+        """Tell, from now on, what wrappers and `watches` of the process take, if this tells of it.
+
+        Others may be in the process for the same session; one of them does.
+        """
         if process.is_first(self.ring):
             self._leads = True
+            self.watches |= watches
             self._of_wrappers()  # what they have done so far is not ours
 
     def _of_wrappers(self) -> list[int]:

@@ -10,9 +10,8 @@ client is on that host the tail is lost, and the recording says so.
 
 The file is a row of msgpack's objects: how the batch that would come next is to be made, with the
 batches before that may not have left when their worker was killed; then, for each look at what
-is new, `[time, rows, sums so far]`. A batch that comes twice counts once: it has a number.
-
-Looks at stacks are not in it.
+is new, `[time, rows, sums so far]`. A batch that comes twice counts once: it has a number. Looks at
+stacks are not in it.
 """
 
 from __future__ import annotations
@@ -186,10 +185,8 @@ def inherited(session: str) -> list[bytes]:
 
 def remaining(session: str) -> list[bytes]:
     """The same for who looks last, as the session ends: its folder goes, too."""
-    if not AVAILABLE:
-        return []
     batches = inherited(session)
-    with contextlib.suppress(OSError):  # there is none, or a worker has not let go yet
+    with contextlib.suppress(OSError):  # there is none, or a worker is still there
         os.rmdir(_folder(session))
     return batches
 
@@ -212,12 +209,16 @@ def _folder(session: str, *, make: bool = False) -> str:
 
 
 def _prefix() -> str:
-    return f"stageprof-tails-{os.getuid()}-"
+    return f"stageprof-tails-{getattr(os, 'getuid', int)()}-"  # Windows has neither tails nor those
 
 
 def _orphans(folder: str) -> Iterator[bytes]:
     """What is in the files whose owners are gone; each is given to one who asks."""
-    for entry in list(os.scandir(folder)):
+    try:
+        entries = list(os.scandir(folder))
+    except FileNotFoundError:  # the last of the others took it away just then
+        return
+    for entry in entries:
         if entry.name.endswith(_KEPT):
             with _locked(entry.path) as file:
                 if file >= 0:
@@ -254,10 +255,12 @@ def _batches(left: bytes) -> list[bytes]:
         return list(before)
     sums = [some for _, _, some in looks if some]
     rows = [row for _, some, _ in looks for row in some] + list(sums[-1] if sums else ())
-    told = {name: list(spent) for name, spent in cost.items()}
-    told_at = looks[-1][0]
-    last = pack(Place(*place), seq, told_at, rows, drops=drops, cost=told, now=now, counts=counts)
-    return [*before, last]
+    cost = {name: list(spent) for name, spent in cost.items()}
+    told = {"drops": drops, "cost": cost, "now": now, "counts": counts}
+    try:
+        return [*before, pack(Place(*place), seq, looks[-1][0], rows, **told)]
+    except (TypeError, ValueError, OverflowError):  # its worker could not have sent it either
+        return list(before)
 
 
 def _unpacked(left: bytes) -> Iterator[Any]:

@@ -140,7 +140,7 @@ class WorkerProbe(WorkerPlugin):
         shipper.seldom += [functools.partial(sample_host, ring)]
         if tail.AVAILABLE and self._session not in sinks:  # whose owner would die with it
             shipper.tail = Tail(self._session, place)
-            shipper.seldom.append(self._inherit)
+            shipper.every.append(self._inherit)
         self._ring, self._pings = ring, Pings(ring)
         self._hello(worker)
         worker.handlers[f"{self._session}-drain"] = forgettable(self._drain)
@@ -150,10 +150,9 @@ class WorkerProbe(WorkerPlugin):
         probes: list[Install] = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
         probes += [gil.install] * self._watch_gil + [native.install] * self._native
         undos.append(process.join("worker", ring, probes, self._session, place.name))
-        shipper.lead()
         ticks = Ticks(worker.loop.asyncio_loop, ring, self.watches["ticks"])
         undos.append(ticks.start(tick(worker)))
-        self.watches |= {stacks.NAME: looker.watch(stacks.NAME)} | gil.watches()
+        shipper.lead({stacks.NAME: looker.watch(stacks.NAME)} | gil.watches())
         self._ask_loop()
         shipper.start()
 
@@ -163,6 +162,8 @@ class WorkerProbe(WorkerPlugin):
         attempt(self.watches["teardown"], self._undo)
         self._shipper.stop()
         self._ring.emit((MARK, now_ns(), "told all", ""))
+        if not self._outbox.closed:  # else nobody would take from here what others have left
+            self._inherit()
         self._pack_all()
         self._outbox.send_all()
         if self._shipper.tail is not None:
@@ -285,7 +286,7 @@ class WorkerProbe(WorkerPlugin):
             await quietly(native.settled(), self.watches["drain"])
         await quietly(gil.ended(), self.watches["drain"])
         self._outbox.closed = True
-        for step in (self._undo, self._shipper.stop, self._pack_all):
+        for step in (self._undo, self._shipper.stop, self._inherit, self._pack_all):
             attempt(self.watches["drain"], step)
         return [self._outbox.sent, *self._outbox.take()]
 

@@ -235,10 +235,10 @@ def test_the_gil_is_watched_unless_it_is_not_wanted(
     seen: list[bool] = []
     session = module.Session
 
-    def watched(*args: Any, watch_gil: bool, native: bool) -> Any:
+    def watched(*args: Any, watch_gil: bool, native: bool, cost: dict[str, list[int]]) -> Any:
         seen.append(watch_gil)
         assert not native
-        return session(*args, watch_gil=watch_gil)
+        return session(*args, watch_gil=watch_gil, cost=cost)
 
     monkeypatch.setattr(module, "Session", watched)
     assert cell(f"%stageprof -q {option} 1").value == 1

@@ -19,8 +19,8 @@ import stageprof
 from stageprof_runtime import process
 from stageprof_runtime.guard import Watches
 from stageprof_runtime.membership import Membership
+from stageprof_runtime.memberships import Memberships
 from stageprof_runtime.ring import Ring
-from stageprof_runtime.session import Session
 
 pytestmark = pytest.mark.cluster
 
@@ -141,12 +141,12 @@ def test_an_interrupt_while_a_cluster_is_waited_for_leaves_nothing(
         prof = stageprof.profile(client=client)
         if when == "stop":
             prof.start()
-        plain = Session._sync
-        monkeypatch.setattr(Session, "_sync", interrupted)
+        plain = Memberships._sync
+        monkeypatch.setattr(Memberships, "_sync", interrupted)
         with pytest.raises(KeyboardInterrupt):
             prof.stop() if when == "stop" else prof.start()
         assert not [t for t in threading.enumerate() if t.name == "stageprof-sampler"]
-        monkeypatch.setattr(Session, "_sync", plain)
+        monkeypatch.setattr(Memberships, "_sync", plain)
         assert not [name for name in process.installed() if name == "ring:client"]
     assert process.installed() == []
 

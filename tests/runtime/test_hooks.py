@@ -39,6 +39,7 @@ from stageprof_runtime import (
     tick,
 )
 from stageprof_runtime.membership import Membership
+from stageprof_runtime.memberships import Memberships
 from stageprof_runtime.outbox import Outbox
 from stageprof_runtime.probes import (
     execution,
@@ -94,8 +95,9 @@ EVERYWHERE = [
     (waiting, "user_line"),
     (waiting, "lane_number"),
     (Session, "_sample"),
-    (Session, "_ask_loops"),
+    (Memberships, "ask_loops"),
     (Session, "_begin_region"),
+    (Session, "_take_tails"),
 ]
 CLUSTER = [
     (SchedulerProbe, "_note"),
@@ -117,6 +119,7 @@ CLUSTER = [
     (Outbox, "_send_all"),
     (WorkerProbe, "_sample"),
     (WorkerProbe, "_ping"),
+    (WorkerProbe, "_inherit"),
     (Membership, "ping"),
     (Membership, "_wait_for"),
     (system, "sample"),
@@ -164,7 +167,7 @@ def _cell(function: Any, name: str) -> CellType:
 def _hooks() -> list[tuple[Any, str]]:
     """Every method behind `guard.hook`: what Dask calls less often than for each task."""
     code = guard.hook(lambda: None).__code__
-    owners = (SchedulerProbe, WorkerProbe, Relay, Session, Membership)
+    owners = (SchedulerProbe, WorkerProbe, Relay, Session, Memberships, Membership)
     places = [(owner, name) for owner in owners for name in vars(owner)]
     return [(o, n) for o, n in places if getattr(vars(o)[n], "__code__", None) is code]
 

@@ -18,10 +18,10 @@ import stageprof
 from stageprof_runtime import bootstrap, membership
 from stageprof_runtime.event import NO_CAUSE, Place
 from stageprof_runtime.guard import Watches
+from stageprof_runtime.memberships import Memberships
 from stageprof_runtime.probes import gil
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.scheduler_plugin import SchedulerProbe
-from stageprof_runtime.session import Session
 from stageprof_runtime.shipper import Shipper
 
 pytestmark = pytest.mark.cluster
@@ -113,7 +113,7 @@ def test_a_session_that_begins_again_while_its_old_end_takes_long_is_recorded(
         with stageprof.profile() as prof:
             computed(client, 3)
             session: Any = prof._session
-            (member,) = session._joined.values()
+            (member,) = session._clusters._joined.values()
             cluster: Any = client.cluster
 
             async def again() -> None:
@@ -155,11 +155,12 @@ class Lonely:
 
 
 def test_a_loop_that_has_ended_stops_nobody_from_being_asked() -> None:
-    session = Session(lambda _: None)
+    watches = Watches("client")
+    memberships = Memberships("session", Ring(), lambda _: None, watches, {})
     loops = [Loop(ended=False), Loop(ended=True), Loop(ended=False)]
     joined: dict[Any, Any] = {Lonely(loop): None for loop in loops}
-    session._joined = joined
-    session._ask_loops()
+    memberships._joined = joined
+    memberships.ask_loops()
     assert [loop.asked for loop in loops] == [1, 0, 1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import msgpack
 import pytest
 
 from clusters import soon
+from stageprof_runtime import looker as looker_module
 from stageprof_runtime import sampler as sampler_module
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.context import waiting
@@ -74,7 +76,7 @@ def looking(used: Callable[[], None], until: Callable[[], bool]) -> int:
     looker.start()
     soon(until)
     looker.stop()
-    return watch("all").spent_ns
+    return watch("all").spent_ns + watch("all").beside_ns
 
 
 def sampling(used: Callable[[], None], until: Callable[[], bool]) -> int:
@@ -105,6 +107,31 @@ def test_all_that_a_thread_of_ours_used_is_counted(
     used: list[int] = []
     cost = does(lambda: used.append(thread_ns()), lambda: len(used) > 5)
     assert cost >= used[-1]
+
+
+def test_what_it_takes_to_wake_is_told_but_no_budget_is_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Beside code that gives up the GIL often it is far more than the look."""
+    times = itertools.accumulate(itertools.cycle([3_000_000, 50_000]))
+    monkeypatch.setattr(looker_module, "thread_ns", lambda: next(times))
+
+    class Over(threading.Event):
+        looks = 0
+
+        def wait(self, timeout: float | None = None) -> bool:
+            self.looks += timeout is not None
+            return self.looks > 200
+
+    looker = Looker("dear", lambda *_: True)
+    looker._over = Over()
+    looker._run()
+    seen = watch("dear")
+    assert not seen.sampled
+    assert not seen.disabled
+    assert (seen.spent_ns, seen.beside_ns) == (200 * 50_000, 200 * 3_000_000)
+    shipper = Shipper(Place("client", "host", 1, "client", 0), Ring(), lambda _: None)
+    assert shipper._since(seen) == [200, 200 * 3_050_000]
 
 
 def test_the_sampler_looks_half_as_often_after_five_seconds_and_again_after_fifteen() -> None:

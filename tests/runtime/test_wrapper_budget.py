@@ -153,7 +153,7 @@ def test_a_session_is_told_what_wrappers_took_since_it_began(clock: Clock) -> No
     shipper = Shipper(Place("client", "h", 1, "c", later), Ring(), lambda _: None)
     leave = process.join("client", shipper.ring, [])
     try:
-        shipper.lead()
+        shipper.lead({})
         made.call(160)
         calls, ns = shipper._of_wrappers()
         assert calls == 160

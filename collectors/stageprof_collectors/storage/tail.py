@@ -1,8 +1,9 @@
 """What workers that died had not told yet: the end of what they did, which nobody knows.
 
 A worker tells what it did at most ten times a second, and at least twice. One that leaves in good
-order tells the rest; of one that is killed another one on its host does, but for the last tenth of
-a second; if there is none, nobody does. The scheduler knows of its tasks all the same.
+order tells the rest; of one that is killed another one on its host does, or the client if that is
+there, but for the last tenth of a second; else nobody does. The scheduler knows of its tasks all
+the same.
 """
 
 from __future__ import annotations

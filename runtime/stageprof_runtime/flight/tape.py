@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from typing import Final
 
-from stageprof_runtime.clock import now_ns
+from stageprof_runtime.clock import thread_ns
 from stageprof_runtime.flight.segments import Segments
 from stageprof_runtime.guard import Watch, attempt
 
@@ -70,10 +70,9 @@ class Tape:
 
     def _run(self) -> None:
         while not self._over.wait(GATHER_S):
-            start = now_ns()
             attempt(self._watch, self._write)
             self.cost[0] += 1
-            self.cost[1] += now_ns() - start
+            self.cost[1] = thread_ns()
 
     def _write(self) -> None:
         with self._writing:

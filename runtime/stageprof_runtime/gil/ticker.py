@@ -15,7 +15,7 @@ import sys
 import threading
 from typing import Final
 
-from stageprof_runtime.clock import now_ns
+from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.event import SAMPLE
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.patch import Emit
@@ -73,7 +73,9 @@ class Ticker:
         while taken and self._due + PERIOD_S * 1e9 < now:  # it would have been asked for again
             self._due += _pause()
             self._count(taken=True)
-        self.watch.calls += 1
+        watch = self.watch
+        watch.calls += 1
+        watch.timed, watch.timed_ns = watch.calls, thread_ns()
         if now - self._told >= EVERY_NS:
             row = (SAMPLE, now, "gil.contention", self._taken / self._asked)
             self._emit.row(self._role, row)

@@ -1,0 +1,101 @@
+"""What killed workers had kept and nobody has taken: the client does, who looks last."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from runtime.test_last_batches import Stream, ending
+from runtime.test_tail import PLACE, folder, mark, tables
+from stageprof_runtime import tail
+from stageprof_runtime.event import MARK, TABLES
+from stageprof_runtime.tail import Tail, remaining
+
+__all__ = ["folder"]  # a fixture
+
+pytestmark = pytest.mark.skipif(not tail.AVAILABLE, reason="no locks of this kind here")
+
+
+def orphan(*rows: Any, life: int = 1, sent: bytes = b"", session: str = "s") -> None:
+    """What a worker leaves that was killed."""
+    kept = Tail(session, PLACE._replace(life=life))
+    if sent:
+        kept.sent([sent], 1, {}, {}, 0, [0, 0, 0])
+    kept.keep(rows, [])
+    kept.let_go()
+
+
+def test_it_is_taken_and_nothing_stays(folder: Path) -> None:
+    orphan(mark(1))
+    orphan(mark(2), life=2)
+    assert [tables(batch) for batch in remaining("s")] == 2 * [{TABLES[MARK]: 1}]
+    assert list(folder.iterdir()) == []
+
+
+def test_of_a_session_without_any_there_is_nothing(folder: Path) -> None:
+    orphan(mark(1), session="another")
+    assert remaining("s") == []
+    assert len(remaining("another")) == 1
+
+
+def test_that_of_a_worker_which_is_still_there_stays(folder: Path) -> None:
+    alive = Tail("s", PLACE)
+    alive.keep([mark(1)], [])
+    orphan(mark(2))
+    (batch,) = remaining("s")
+    assert "label 2" in msgpack.unpackb(batch)["strings"]
+    assert len(list(folder.rglob("*.tail"))) == 1
+    alive.close()
+    assert list(folder.iterdir()) == []
+
+
+def test_where_the_last_worker_takes_the_folder_away_meanwhile_there_is_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orphan(mark(1))
+    scan = os.scandir
+
+    def gone(path: str) -> Any:
+        for name in os.listdir(path):  # noqa: PTH208 (which may ask what is replaced here)
+            Path(path, name).unlink()
+        Path(path).rmdir()
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", gone)
+    assert remaining("s") == []
+
+
+def test_one_that_cannot_be_packed_costs_neither_what_was_sent_before_nor_the_others(
+    folder: Path,
+) -> None:
+    orphan((MARK, 2**63, "too large for a column", ""), life=1, sent=b"before")
+    orphan(mark(2), life=2)
+    before, other = sorted(remaining("s"), key=len)
+    assert before == b"before"
+    assert tables(other) == {TABLES[MARK]: 1}
+
+
+def test_a_worker_that_closes_sends_what_others_have_left(folder: Path) -> None:
+    orphan(mark(1))
+    stream = Stream()
+    ending(stream).teardown(None)
+    assert stream.sent[:1] + stream.sent[2:] == [b"1", b"2"]
+    assert tables(stream.sent[1]) == {TABLES[MARK]: 1}
+    assert list(folder.rglob("*.tail")) == []
+
+
+def test_a_worker_that_sends_nothing_any_more_takes_nothing(folder: Path) -> None:
+    """It was drained, and has not been told to end yet, when another one is killed."""
+    stream = Stream()
+    probe = ending(stream)
+    assert asyncio.run(probe._drain())[1:] == [b"1", b"2"]
+    orphan(mark(1))
+    probe.teardown(None)
+    assert stream.sent == []
+    assert len(remaining("s")) == 1
+    assert list(folder.iterdir()) == []
