@@ -31,7 +31,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -229,12 +228,18 @@ def _figures(mine: Sequence[Run], kind: str) -> Iterator[tuple[str, list[float],
 
 
 def _growth(mine: Sequence[Run], kind: str) -> Iterator[float]:
-    """What each recorded run of a cluster left of memory, once Dask's own logs are full."""
+    """What a recorded run of a cluster left of memory, once Dask's own logs are full.
+
+    From each run of the first half to the one as far into the second: what an allocator keeps of one
+    run it mostly has again in the next, so that neighbours differ by more than they grow.
+    """
     for cluster in dict.fromkeys(run["cluster"] for run in mine):
         runs = [run for run in mine if run["cluster"] == cluster]
         full = max(2, LOGGED // runs[0]["tasks"])
         after = [run[kind]["rss_after"] for run in runs[full:]]
-        yield from ((b - a) / runs[0]["tasks"] for a, b in pairwise(after))
+        half = len(after) // 2
+        apart = (len(after) - half) * runs[0]["tasks"]
+        yield from ((b - a) / apart for a, b in zip(after[:half], after[-half:], strict=True))
 
 
 def started(given: argparse.Namespace) -> contextlib.AbstractContextManager[Any]:
