@@ -230,8 +230,8 @@ def _figures(mine: Sequence[Run], kind: str) -> Iterator[tuple[str, list[float],
 def _growth(mine: Sequence[Run], kind: str) -> Iterator[float]:
     """What a recorded run of a cluster left of memory, once Dask's own logs are full.
 
-    From each run of the first half to the one as far into the second: what an allocator keeps of one
-    run it mostly has again in the next, so that neighbours differ by more than they grow.
+    From each run of the first half to the one as far into the second: an allocator keeps more of
+    one run and less of the next, so that neighbours differ by more than they grow.
     """
     for cluster in dict.fromkeys(run["cluster"] for run in mine):
         runs = [run for run in mine if run["cluster"] == cluster]
