@@ -77,8 +77,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Whether a file holds nothing of what is asked for: what it imports may take seconds."""
     if not collection_path.is_relative_to(TESTS) or collection_path == TESTS:
         return None
-    path = collection_path.relative_to(TESTS).as_posix()
-    left_out = "not nightly" in config.getoption("markexpr") and path.startswith(LONG_FILES)
+    path, asked = collection_path.relative_to(TESTS).as_posix(), config.getoption("markexpr")
+    left_out = "not nightly" in asked and path.startswith(LONG_FILES)
+    wanted = [mark for mark in ("smoke", "alone") if f" and {mark}" in f" and {asked}"]
+    if wanted and collection_path.name.startswith("test_") and collection_path.suffix == ".py":
+        text = collection_path.read_text(encoding="utf-8")
+        there = ("alone",) if path.startswith(ALONE) else ()
+        left_out |= any(mark not in there and f"mark.{mark}" not in text for mark in wanted)
     return left_out or None
 
 

@@ -162,6 +162,7 @@ LONG = (
     "runtime/test_hosts.py::test_a_scheduler_under_two_addresses",
     "runtime/test_hosts.py::test_a_session_that_begins_again",
     "runtime/test_memory_of_workers.py::test_the_growth_around",
+    "runtime/test_overload.py::test_a_slow_hook_on_the_scheduler",
     "runtime/test_overload.py::test_a_stalled_recorder",
     "runtime/test_results.py::test_the_scheduler_of_processes_gives_the_same[some",
     "runtime/test_samples_of_places.py::test_what_a_worker_holds",
