@@ -50,8 +50,7 @@ class Attachment:
 
     def _begin(self) -> None:
         self.collector = Collector(self._path, f"Cluster at {self.address}", savable=True)
-        cost = {"collector": self.collector.cost}
-        self._session = Session(self.collector.take, cost=cost)
+        self._session = Session(self.collector.take, cost=self.collector.cost)
         try:
             self._session.start(self._client, region=False)
         except BaseException:

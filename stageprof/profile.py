@@ -133,9 +133,8 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         if self._session is not None:
             raise UsageError("start() was called twice", do="call stop() first")
         self._recording = None
-        self._collector = Collector(self._path, self._label or _label(caller))
-        cost = {"collector": self._collector.cost}
-        self._session = Session(self._collector.take, cost=cost, **self._watching)
+        collector = self._collector = Collector(self._path, self._label or _label(caller))
+        self._session = Session(collector.take, cost=collector.cost, **self._watching)
         return self._session
 
     def _close(self) -> None:

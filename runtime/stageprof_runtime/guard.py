@@ -80,7 +80,7 @@ class Watch:
         self.skipped = 0
         self.timed_ns = 0
         self.timed = 0
-        #: what it took beside that, which no budget is for: a thread of ours to wake, say
+        #: what it took beside that, which no budget is for: a thread of ours to wake, a process
         self.beside_ns = 0
         self.latest_ns = sys.maxsize
         self.sampled = False

@@ -108,7 +108,7 @@ class Collector:
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._told = self._closed = False
         #: what its thread has done: times that it kept something, ns of a processor
-        self.cost = [0, 0]
+        self.cost = {"collector": [0, 0]}
         self._thread = threading.Thread(target=self._run, name="stageprof-collector", daemon=True)
         self._thread.start()
 
@@ -165,10 +165,10 @@ class Collector:
             return Recording(self._store, self.path)
 
     def _run(self) -> None:
-        more = True
+        more, cost = True, self.cost["collector"]
         while more:
             more = self._gather()
-            self.cost[:] = self.cost[0] + 1, thread_ns()
+            cost[:] = cost[0] + 1, thread_ns()
 
     def _gather(self) -> bool:
         """Keep what comes within a while after the next batch; False once there is no more."""

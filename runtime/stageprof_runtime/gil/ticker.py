@@ -73,9 +73,8 @@ class Ticker:
         while taken and self._due + PERIOD_S * 1e9 < now:  # it would have been asked for again
             self._due += _pause()
             self._count(taken=True)
-        watch = self.watch
-        watch.calls += 1
-        watch.timed, watch.timed_ns = watch.calls, thread_ns()
+        self.watch.calls += 1
+        self.watch.beside_ns = thread_ns()
         if now - self._told >= EVERY_NS:
             row = (SAMPLE, now, "gil.contention", self._taken / self._asked)
             self._emit.row(self._role, row)

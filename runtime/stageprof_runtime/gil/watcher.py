@@ -231,9 +231,8 @@ class Watcher:
     def _heard(self, said: bytes) -> bytes:
         """Emit what whole records say; returns what is left."""
         taken = self._take(said)
-        watch = self.watches[0]
-        watch.calls += 1
-        watch.timed, watch.timed_ns = watch.calls, thread_ns()
+        self.watches[0].calls += 1
+        self.watches[0].beside_ns = thread_ns()
         return said[taken:]
 
     def _take(self, said: bytes) -> int:
@@ -265,7 +264,7 @@ class Watcher:
         """What the watch has used of a processor so far; it is no hook and has no budget."""
         for watch, ns in zip(self.watches[1:], (own, spied), strict=True):
             watch.calls = max(watch.calls, int(ns > 0))
-            watch.timed, watch.timed_ns = watch.calls, ns
+            watch.beside_ns = ns
         if dropped:
             self._emit.row(ANY, (MARK, now_ns(), "gil dropped", str(dropped)))
 
