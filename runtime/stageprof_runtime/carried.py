@@ -34,39 +34,34 @@ class Part(NamedTuple):
     before: Sequence[tuple[int, int]]
 
 
-class Shares(dict[str, list[int]]):
-    """Of a message what was short, by layer: how many, ns, bytes. It is told when all is known.
+#: The key of a short task or value of a message, ns and bytes.
+Short = tuple[Any, int, int]
 
-    Most tasks of a message are of one layer.
-    """
 
-    __slots__ = ()
-
-    def add(self, key: Any, ns: int, nbytes: int) -> None:
-        """A task or value of it."""
+def tell(emit: Emit, role: str, step: int, shorts: Sequence[Short]) -> None:
+    """Sum what of a message was short by layer; all at once, for most are of one layer."""
+    totals: dict[str, list[int]] = {}
+    for key, ns, nbytes in shorts:
         name = short_name(key)
-        total = self.get(name)
+        total = totals.get(name)
         if total is None:
-            self[name] = [1, ns, nbytes]
+            totals[name] = [1, ns, nbytes]
         else:
             total[0] += 1
             total[1] += ns
             total[2] += nbytes
-
-    def emit(self, emit: Emit, role: str, step: int) -> None:
-        """Hand them on."""
-        for name, (count, ns, nbytes) in self.items():
-            emit.share(role, step, name[:LONGEST], count, ns, nbytes)
+    for name, (count, ns, nbytes) in totals.items():
+        emit.share(role, step, name[:LONGEST], count, ns, nbytes)
 
 
 class Loading:
     """What the message carries that a thread is loading."""
 
-    __slots__ = ("before", "shares", "tasks", "values")
+    __slots__ = ("before", "shorts", "tasks", "values")
 
     def __init__(self) -> None:
         #: tasks that were short and held nothing compressed
-        self.shares = Shares()
+        self.shorts: list[Short] = []
         #: when what comes next was decompressed
         self.before: list[tuple[int, int]] = []
         #: other tasks with their keys; values in their order, whose keys the message has
@@ -74,10 +69,7 @@ class Loading:
         self.values: list[Part] = []
 
     def task(self, key: Any, start: int, stop: int, nbytes: int) -> None:
-        """A task was loaded just now, and what was decompressed before it."""
-        if stop - start < SHORT_NS and not self.before:
-            self.shares.add(key, stop - start, nbytes)
-            return
+        """A task was loaded just now that is not short, or something was decompressed before it."""
         before, self.before = self.before, []
         self.tasks.append((key, Part(start, stop, nbytes, before)))
 
@@ -86,7 +78,7 @@ class Loading:
         data = msg.get("data") if type(msg) is dict else None
         if type(data) is dict and len(data) == len(self.values):
             self.tasks += zip(data, self.values, strict=True)
-        self.shares.emit(emit, role, step)
+        tell(emit, role, step, self.shorts)
         for key, part in self.tasks:
             share(emit, role, step, key, part.start, part.stop, part.nbytes)
             for start, stop in part.before:
@@ -96,14 +88,14 @@ class Loading:
 class Dumping:
     """The message that a thread is dumping, and its hop."""
 
-    __slots__ = ("_keys", "_msg", "last", "role", "shares", "step")
+    __slots__ = ("_keys", "_msg", "last", "role", "shorts", "step")
 
     def __init__(self, msg: Any, role: str, step: int) -> None:
         self._msg = msg
         self.role = role
         self.step = step
-        #: what of it was short, by layer
-        self.shares = Shares()
+        #: what of it was short
+        self.shorts: list[Short] = []
         #: the key of what was dumped last
         self.last: Any = None
         self._keys: dict[int, Any] | None = None

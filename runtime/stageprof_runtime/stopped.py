@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dis
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
@@ -32,17 +33,10 @@ _STOPPING: Final = frozenset(
 _CALLING: Final = frozenset(number for name, number in dis.opmap.items() if "CALL" in name)
 _COMPARING: Final = dis.opmap["COMPARE_OP"]
 
-#: The number of a thread's own processor clock; a system without one cannot tell who waits.
-_clock_of = getattr(time, "pthread_getcpuclockid", None)
-
-
-def clock_of(thread: int) -> int:
-    """The processor clock of the calling thread; 0 where there is none.
-
-    To be asked by the thread itself: the clock of a thread that is gone crashes the process, while
-    reading one by its number fails as it should.
-    """
-    return _clock_of(thread) if _clock_of is not None else 0
+#: The processor clock of the calling thread, by its identifier; 0 where there is none. To be asked
+#: by the thread itself: the clock of a thread that is gone crashes the process, while reading one
+#: by its number fails as it should.
+clock_of: Final[Callable[[int], int]] = getattr(time, "pthread_getcpuclockid", lambda _: 0)
 
 
 def used_ns(clock: int) -> int:

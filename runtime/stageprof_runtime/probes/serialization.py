@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final
 
-from stageprof_runtime.carried import Dumping, Loading, here
+from stageprof_runtime.carried import Dumping, Loading, here, tell
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import exchange, inside, within
@@ -88,7 +88,8 @@ def _dumps(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[...,
             stop = now_ns()
             here.dump, inside.at = before
         try:
-            dump.shares.emit(emit, role, step)
+            if dump.shorts:
+                tell(emit, role, step, dump.shorts)
             peer = _peer() if stop - start >= SHORT_NS else ""
             emit.span(role, step, start, stop, peer, _theirs(msg, _nbytes(frames)), cpu)
             if entered:

@@ -59,7 +59,7 @@ def _pickle(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[...
             if stop - start >= SHORT_NS:
                 share(emit, dump.role, dump.step, key, start, stop, nbytes)
             else:
-                dump.shares.add(key, stop - start, nbytes)
+                dump.shorts.append((key, stop - start, nbytes))
             watch.calls = calls = watch.calls + 1
             if not calls % SELDOM:
                 watch.took(now_ns() - stop, SELDOM)
@@ -84,7 +84,10 @@ def _unpickle(loads: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
             if id(type(out)) in NODES and (carried := loading()) is not None:
                 buffers = kwargs.get("buffers")
                 nbytes = len(x) + (_nbytes(buffers) if buffers else 0)
-                carried.task(out.key, start, stop, nbytes)
+                if stop - start < SHORT_NS and not carried.before:
+                    carried.shorts.append((out.key, stop - start, nbytes))
+                else:
+                    carried.task(out.key, start, stop, nbytes)
                 watch.calls = calls = watch.calls + 1
                 if not calls % SELDOM:
                     watch.took(now_ns() - stop, SELDOM)
@@ -105,8 +108,9 @@ def _dump_data(emit: Emit, dump: Callable[..., Any], watch: Watch) -> Callable[.
         try:
             stop = now_ns()
             _dumped(emit, here.dump, x, start, stop, frames)
-            watch.calls += 1
-            watch.took(now_ns() - stop)
+            watch.calls = calls = watch.calls + 1
+            if not calls % SELDOM:
+                watch.took(now_ns() - stop, SELDOM)
         except BaseException as error:
             caught(error, watch)
         return header, frames
@@ -136,8 +140,9 @@ def _load_data(load: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
             stop, here.load = now_ns(), carried
             try:
                 carried.values.append(Part(start, stop, _nbytes(frames), before))
-                watch.calls += 1
-                watch.took(now_ns() - stop)
+                watch.calls = calls = watch.calls + 1
+                if not calls % SELDOM:
+                    watch.took(now_ns() - stop, SELDOM)
             except BaseException as error:
                 caught(error, watch)
 
@@ -145,7 +150,10 @@ def _load_data(load: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
 
 
 def _nbytes(buffers: Any) -> int:
-    return sum(memoryview(buffer).nbytes for buffer in buffers)
+    nbytes = 0
+    for buffer in buffers:
+        nbytes += memoryview(buffer).nbytes
+    return nbytes
 
 
 # -- collections ------------------------------------------------------------------------------
