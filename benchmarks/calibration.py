@@ -26,14 +26,15 @@ from pathlib import Path
 import pandas as pd
 
 sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
+sys.path.insert(0, os.fspath(Path(__file__).parents[1] / "tests"))
 
 import stageprof
 from benchmarks import margins
 from benchmarks.page import machine
+from findings.pairs import BLIND, NOTES, PAIRS, Ran, ran, sample
 from stageprof_collectors.findings.catalogue import known
 from stageprof_collectors.findings.settings import DEFAULTS
 from stageprof_runtime.errors import StageprofError
-from tests.findings.pairs import BLIND, NOTES, PAIRS, Ran, ran, sample
 
 #: The rules whose savings are seconds, and seen by this Python.
 TIMED = sorted({*PAIRS} - NOTES - BLIND)

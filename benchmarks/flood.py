@@ -255,7 +255,8 @@ class Flood:
     def _is_wanted(self, tasks: Ints) -> NDArray[np.bool_]:
         wave, layer, thread = self._split(tasks)
         block = wave * self.threads + thread
-        return (layer == LAYERS - 1) & (block % _WANTED == 0)
+        wanted: NDArray[np.bool_] = (layer == LAYERS - 1) & (block % _WANTED == 0)
+        return wanted
 
     def _of_client(self, ends: int) -> Any:
         """Gives what the client ships at an instant."""

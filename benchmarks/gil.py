@@ -13,7 +13,9 @@ import argparse
 import contextlib
 import ctypes
 import importlib.util
+import os
 import statistics
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,8 +23,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from page import machine, write
+sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
 
+from benchmarks.page import machine, write
 from stageprof_runtime.batch import Row
 from stageprof_runtime.event import SAMPLE
 from stageprof_runtime.gil.ticker import Ticker

@@ -14,6 +14,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import psutil
 from distributed import Client, LocalCluster
@@ -53,7 +54,7 @@ def main() -> None:
     rows = ["| where | seconds | MB of this process |", "|---|--:|--:|"]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         sides = made(Path(folder), given.recordings, given.tasks)
-        said = []
+        said: list[Any] = []
         for where in ("one process", f"a cluster of {given.workers} workers"):
             if said:
                 size = {"n_workers": given.workers, "threads_per_worker": 1}

@@ -30,7 +30,7 @@ from stageprof_collectors.storage.store import Store
 from stageprof_runtime import process
 from stageprof_runtime.batch import Row, pack
 from stageprof_runtime.event import ASSIGN, FINISH, RUN, Place
-from stageprof_runtime.patch import replace
+from stageprof_runtime.patch import observe
 from stageprof_runtime.probes import scheduling
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.scheduler_plugin import SchedulerProbe
@@ -67,7 +67,7 @@ def hooks() -> Iterator[Figure]:
     task = SimpleNamespace(processing_on=worker, run_id=7, dependencies=(), who_wants=None)
     probe._scheduler = SimpleNamespace(tasks={"k": task})
     probe._ring, probe._relayed = ring, {_ADDRESS: 1}
-    probe._shipper, probe._cause = SimpleNamespace(counts=[0, 0, 0]), 3
+    probe._counts, probe._cause = [0, 0, 0], 3
     ended = {"worker": _ADDRESS, "nbytes": 28, "typename": "int", "startstops": ()}
     call = probe.transition
     yield "transition that is not looked at", loop(call, "k", "released", "waiting", a=1), "us"
@@ -90,8 +90,8 @@ def wrappers(ring: Ring) -> Iterator[Figure]:
     task = SimpleNamespace(run_id=7, key="k")
     before = loop(Bare().transitions, {}) + loop(Bare().send, "w", task)
     undos = [
-        replace(Bare, "transitions", functools.partial(scheduling._often, process.EMIT)),
-        replace(Bare, "send", functools.partial(scheduling._sent, process.EMIT)),
+        observe(Bare, "transitions", functools.partial(scheduling._transitions, process.EMIT)),
+        observe(Bare, "send", functools.partial(scheduling._sent, process.EMIT)),
     ]
     after = loop(Bare().transitions, {}) + loop(Bare().send, "w", task)
     yield "wrappers of transitions and of sending", after - before, "us"

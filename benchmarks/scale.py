@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, cast
 
 sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
 
@@ -85,7 +85,7 @@ def record(path: Path, tasks: int) -> Figures:
         bare, waiting = peak_mib(), 0
         collector = Collector(path, "benchmarks.scale")
         begun = time.process_time()
-        for batch in receive(sender.stdout):
+        for batch in receive(cast(BinaryIO, sender.stdout)):
             collector.take(batch)
             waiting = max(waiting, collector._queue.qsize())
         sent = json.loads(sender.stderr.read())
@@ -167,7 +167,8 @@ def slope(points: Mapping[int, float], least: int = 0) -> float:
     if len(pairs) < 2:
         return math.nan
     mx, my = (sum(values) / len(pairs) for values in zip(*pairs, strict=True))
-    return sum((x - mx) * (y - my) for x, y in pairs) / sum((x - mx) ** 2 for x, _ in pairs)
+    products = sum((x - mx) * (y - my) for x, y in pairs)
+    return float(products / sum((x - mx) ** 2 for x, _ in pairs))
 
 
 def table(found: Mapping[int, Figures]) -> str:

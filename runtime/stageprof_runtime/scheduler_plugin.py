@@ -9,32 +9,23 @@ from __future__ import annotations
 import asyncio
 import functools
 import socket
-from contextvars import ContextVar
 from threading import get_ident
 from typing import Any
 
 import psutil
-from distributed.diagnostics.plugin import SchedulerPlugin
 
 from stageprof_runtime import looker, process
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import address, forgettable, saturation, tick
-from stageprof_runtime.ending import status_of
+from stageprof_runtime.decisions import Decisions
 from stageprof_runtime.event import (
-    ASSIGN,
-    DEPEND,
-    FINISH,
-    GRAPH,
     MARK,
-    NO_CAUSE,
-    RUN,
     SAMPLE,
-    WANT,
     Place,
 )
-from stageprof_runtime.guard import TIMED, Watches, attempt, cancelled, guard, hook, quietly
+from stageprof_runtime.graphs import Graphs
+from stageprof_runtime.guard import attempt, cancelled, hook, quietly
 from stageprof_runtime.incident import incident
-from stageprof_runtime.needs import FEW, MOST, needed, spread
 from stageprof_runtime.patch import Undo, replace_item, together
 from stageprof_runtime.probes import (
     communication,
@@ -66,14 +57,9 @@ PROBES = [
     loops.install,
     sources.install_cells,
 ]
-#: [number, tasks, keys wanted] of the graph that the running coroutine is taking in, by session
-_graph: ContextVar[dict[str, list[int]]] = ContextVar("stageprof_graph", default={})  # noqa: B039
-
-#: The number of a graph that was on its way in when the session began: it is nobody's cause.
-_UNSEEN = -1 - NO_CAUSE
 
 
-class SchedulerProbe(SchedulerPlugin):
+class SchedulerProbe(Decisions):
     """Observes one scheduler for one session, and carries its workers' batches to the owner."""
 
     def __init__(
@@ -83,19 +69,11 @@ class SchedulerProbe(SchedulerPlugin):
         worker_plugin: bytes,
         watch_gil: bool = True,  # noqa: FBT001, FBT002
     ) -> None:
+        super().__init__(session)
         self.name = session
         self._watch_gil = watch_gil
-        self._session = session
         self._owner = owner
         self._worker_plugin = worker_plugin
-        self.watches = Watches("scheduler")
-        self._transition = self.watches["transition"]
-        self._hook = guard(self._note, self._transition)
-        #: the last thing that happened: a run that ended, or -1 - graph
-        self._cause = NO_CAUSE
-        #: the key of that run
-        self._cause_key: Any = None
-        self._graphs = 0
         self._undo: Undo = lambda: None
         #: whether it ends or has ended; the task that does it
         self._ended = False
@@ -137,6 +115,7 @@ class SchedulerProbe(SchedulerPlugin):
         self._relay.absent_because = self._not_instrumented
         self._shipper = Shipper(place, ring, self._relay.send)
         self._shipper.watches = self.watches
+        self._counts = self._shipper.counts
         self._shipper.every += [self._sample, self._ask_loop]
         self._shipper.seldom.append(functools.partial(sample_host, ring))
         self._shipper.ready = self._relay.ready
@@ -167,94 +146,8 @@ class SchedulerProbe(SchedulerPlugin):
         undos.append(process.join("scheduler", self._ring, probes, self._session))
         self.watches[loops.NAME] = looker.watch(loops.NAME)
         self._shipper.lead(gil.watches())
-        undos.append(replace_item(streams, "update-graph", self._update_graph))
-
-    def transition(self, key: Any, start: Any, finish: Any, *args: Any, **kwargs: Any) -> None:
-        """A task was given to a worker, or its run ended."""
-        if start == "processing" or finish == "processing":
-            watch = self._transition
-            calls = watch.calls + 1
-            if calls % TIMED and not watch.disabled and not watch.sampled:
-                watch.calls = calls  # as `_hook` does, in one call less
-                try:
-                    self._note(key, start, finish, kwargs)
-                except BaseException as error:
-                    watch.failed(error)
-            else:
-                self._hook(key, start, finish, kwargs)
-
-    def _note(self, key: Any, start: str, finish: str, details: dict[str, Any]) -> None:
-        """Five microseconds a task are allowed here for both calls: no detours."""
-        task, ring = self._scheduler.tasks[key], self._ring
-        emit = ring.append if len(ring.rows) < ring.roomy else ring.emit
-        if finish == "processing":
-            worker = task.processing_on
-            address = worker.address if worker else ""
-            run, cause = task.run_id, self._cause
-            emit((ASSIGN, run, now_ns(), address, cause, key))
-            self._shipper.counts[1] += 1
-            if task.dependencies:
-                self._needs(run, cause, task.dependencies)
-            elif cause >= 0:
-                emit((DEPEND, run, -1))
-            return
-        t = now_ns()
-        self._cause = run = task.run_id
-        self._cause_key = key
-        self._shipper.counts[2] += 1
-        status = 0 if finish == "memory" else status_of(finish, str(details.get("stimulus_id", "")))
-        if task.who_wants:
-            emit((WANT, run, t, key))
-        worker = details.get("worker")
-        if worker and worker not in self._relayed:
-            self._estimate(run, t, worker, details.get("startstops") or ())
-        nbytes, kind = details.get("nbytes") or 0, details.get("typename") or ""
-        emit((FINISH, run, t, status, nbytes, kind))
-
-    def _needs(self, run: int, cause: int, tasks: Any) -> None:
-        """Say which runs a run needed; fewer of many, and of all where the ring fills up."""
-        most = FEW if len(tasks) <= FEW else min(MOST, self._ring.room() >> 6)
-        runs = [task.run_id for task in spread(tasks, most)]
-        if len(tasks) > most and cause not in runs:
-            last = self._scheduler.tasks.get(self._cause_key)
-            runs += [cause] if last in tasks else []
-        needed(self._ring.emit, run, cause, runs)
-
-    def _estimate(self, run: int, t: int, worker: str, startstops: Any) -> None:
-        """A run on a worker without stageprof: its length is the worker's, its end is now."""
-        for part in startstops:
-            if part["action"] == "compute":
-                start = t - int((part["stop"] - part["start"]) * 1e9)
-                self._ring.emit((RUN, run, start, start, start, t, 0, 0, worker))
-
-    def _update_graph(self, update_graph: Any) -> Any:
-        @functools.wraps(update_graph)
-        async def timed(*args: Any, **kwargs: Any) -> Any:
-            start = now_ns()
-            number, self._graphs = self._graphs, self._graphs + 1
-            facts = [number, 0, 0]
-            token = _graph.set(_graph.get() | {self._session: facts})
-            parent = self._run_of(kwargs.get("submitting_task"))
-            try:
-                return await update_graph(*args, **kwargs)
-            finally:
-                _graph.reset(token)
-                client = str(kwargs.get("client", ""))
-                self._ring.emit((GRAPH, number, start, now_ns(), *facts[1:], client, parent))
-
-        return timed
-
-    def _run_of(self, key: Any) -> int:
-        task = self._scheduler.tasks.get(key) if key is not None else None
-        return -1 if task is None or task.run_id is None else int(task.run_id)
-
-    @hook
-    def update_graph(self, scheduler: Any, **kwargs: Any) -> None:
-        """The state of a graph's tasks has been made; what follows is because of it."""
-        facts = _graph.get().get(self._session, [_UNSEEN, 0, 0])
-        facts[1:] = [len(kwargs.get("tasks") or ()), len(kwargs.get("keys") or ())]
-        self._shipper.counts[0] += facts[1]
-        self._cause = -1 - facts[0]
+        graphs = Graphs(self._session, scheduler, self._ring)
+        undos.append(replace_item(streams, "update-graph", graphs.timed))
 
     @hook
     def add_worker(self, scheduler: Any, worker: str) -> None:

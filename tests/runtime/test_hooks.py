@@ -29,6 +29,8 @@ import stageprof
 from stageprof_runtime import (
     carried,
     context,
+    decisions,
+    graphs,
     guard,
     made,
     patch,
@@ -38,6 +40,7 @@ from stageprof_runtime import (
     system,
     tick,
 )
+from stageprof_runtime.decisions import Decisions
 from stageprof_runtime.membership import Membership
 from stageprof_runtime.memberships import Memberships
 from stageprof_runtime.outbox import Outbox
@@ -102,7 +105,8 @@ EVERYWHERE = [
 CLUSTER = [
     (SchedulerProbe, "_note"),
     (SchedulerProbe, "_estimate"),
-    (SchedulerProbe, "_run_of"),
+    (graphs.Graphs, "_run_of"),
+    (decisions, "taken"),
     (SchedulerProbe, "_seen"),
     (Relay, "send"),
     (Relay, "ready"),
@@ -110,7 +114,7 @@ CLUSTER = [
     (Relay, "drain_workers"),
     (Relay, "_drain_one"),
     (SchedulerProbe, "_unregister"),
-    (scheduler_plugin, "status_of"),
+    (decisions, "status_of"),
     (WorkerProbe, "_note"),
     (WorkerProbe, "_begin"),
     (WorkerProbe, "_hello"),
@@ -167,7 +171,7 @@ def _cell(function: Any, name: str) -> CellType:
 def _hooks() -> list[tuple[Any, str]]:
     """Every method behind `guard.hook`: what Dask calls less often than for each task."""
     code = guard.hook(lambda: None).__code__
-    owners = (SchedulerProbe, WorkerProbe, Relay, Session, Memberships, Membership)
+    owners = (Decisions, SchedulerProbe, WorkerProbe, Relay, Session, Memberships, Membership)
     places = [(owner, name) for owner in owners for name in vars(owner)]
     return [(o, n) for o, n in places if getattr(vars(o)[n], "__code__", None) is code]
 

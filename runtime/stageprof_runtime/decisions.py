@@ -1,0 +1,108 @@
+"""What a scheduler decides: which worker a task is given to, and what it makes of a run's end.
+
+Each run has a cause: what happened last before the scheduler gave the task to a worker, which is
+another run's end or a graph that came.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from distributed.diagnostics.plugin import SchedulerPlugin
+
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.ending import status_of
+from stageprof_runtime.event import ASSIGN, DEPEND, FINISH, NO_CAUSE, RUN, WANT
+from stageprof_runtime.graphs import taken
+from stageprof_runtime.guard import TIMED, Watches, guard, hook
+from stageprof_runtime.needs import FEW, MOST, needed, spread
+from stageprof_runtime.ring import Ring
+
+
+class Decisions(SchedulerPlugin):
+    """The hooks that tell of one scheduler's decisions for one session.
+
+    A subclass sets what they need before Dask knows the plugin.
+    """
+
+    _scheduler: Any
+    _ring: Ring
+    #: [tasks, assigned, finished] so far
+    _counts: list[int]
+    #: workers that tell of their runs themselves
+    _relayed: dict[str, int]
+
+    def __init__(self, session: str) -> None:
+        self._session = session
+        self.watches = Watches("scheduler")
+        self._transition = self.watches["transition"]
+        self._hook = guard(self._note, self._transition)
+        #: the last thing that happened: a run that ended, or -1 - graph
+        self._cause = NO_CAUSE
+        #: the key of that run
+        self._cause_key: Any = None
+
+    def transition(self, key: Any, start: Any, finish: Any, *args: Any, **kwargs: Any) -> None:
+        """A task was given to a worker, or its run ended."""
+        if start == "processing" or finish == "processing":
+            watch = self._transition
+            calls = watch.calls + 1
+            if calls % TIMED and not watch.disabled and not watch.sampled:
+                watch.calls = calls  # as `_hook` does, in one call less
+                try:
+                    self._note(key, start, finish, kwargs)
+                except BaseException as error:
+                    watch.failed(error)
+            else:
+                self._hook(key, start, finish, kwargs)
+
+    def _note(self, key: Any, start: str, finish: str, details: dict[str, Any]) -> None:
+        """Five microseconds a task are allowed here for both calls: no detours."""
+        task, ring = self._scheduler.tasks[key], self._ring
+        emit = ring.append if len(ring.rows) < ring.roomy else ring.emit
+        if finish == "processing":
+            worker = task.processing_on
+            address = worker.address if worker else ""
+            run, cause = task.run_id, self._cause
+            emit((ASSIGN, run, now_ns(), address, cause, key))
+            self._counts[1] += 1
+            if task.dependencies:
+                self._needs(run, cause, task.dependencies)
+            elif cause >= 0:
+                emit((DEPEND, run, -1))
+            return
+        t = now_ns()
+        self._cause = run = task.run_id
+        self._cause_key = key
+        self._counts[2] += 1
+        status = 0 if finish == "memory" else status_of(finish, str(details.get("stimulus_id", "")))
+        if task.who_wants:
+            emit((WANT, run, t, key))
+        worker = details.get("worker")
+        if worker and worker not in self._relayed:
+            self._estimate(run, t, worker, details.get("startstops") or ())
+        nbytes, kind = details.get("nbytes") or 0, details.get("typename") or ""
+        emit((FINISH, run, t, status, nbytes, kind))
+
+    def _needs(self, run: int, cause: int, tasks: Any) -> None:
+        """Say which runs a run needed; fewer of many, and of all where the ring fills up."""
+        most = FEW if len(tasks) <= FEW else min(MOST, self._ring.room() >> 6)
+        runs = [task.run_id for task in spread(tasks, most)]
+        if len(tasks) > most and cause not in runs:
+            last = self._scheduler.tasks.get(self._cause_key)
+            runs += [cause] if last in tasks else []
+        needed(self._ring.emit, run, cause, runs)
+
+    def _estimate(self, run: int, t: int, worker: str, startstops: Any) -> None:
+        """A run on a worker without stageprof: its length is the worker's, its end is now."""
+        for part in startstops:
+            if part["action"] == "compute":
+                start = t - int((part["stop"] - part["start"]) * 1e9)
+                self._ring.emit((RUN, run, start, start, start, t, 0, 0, worker))
+
+    @hook
+    def update_graph(self, scheduler: Any, **kwargs: Any) -> None:
+        """The state of a graph's tasks has been made; what follows is because of it."""
+        tasks = len(kwargs.get("tasks") or ())
+        self._counts[0] += tasks
+        self._cause = -1 - taken(self._session, tasks, len(kwargs.get("keys") or ()))
