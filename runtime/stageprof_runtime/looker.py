@@ -1,7 +1,7 @@
 """A thread of ours that looks at other threads' stacks, some 20 times a second, then 10, then 5.
 
 Where there has been nothing to look at for a while it sleeps until there is: to wake costs a
-process more than to look.
+process more than to look. Over its budget it looks once where it looked ten times, then no more.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from stageprof_runtime.clock import now_ns, thread_ns
-from stageprof_runtime.guard import Watch, attempt
+from stageprof_runtime.guard import STRIDE, Watch, attempt
 from stageprof_runtime.nap import Nap
 from stageprof_runtime.patch import wrapped
 from stageprof_runtime.unlocked import unlocked
@@ -101,7 +101,7 @@ class Looker:
         self._empty = 0 if self._look(now, ns, late_s) else empty + 1
 
     def _period(self) -> float:
-        step = STEPS[self._looks % len(STEPS)]
+        step = STEPS[self._looks % len(STEPS)] * (STRIDE if self._watch.sampled else 1)
         return PERIOD_S * step * (1 << min((self._looks - 1) // OFTEN, 2))
 
     def _idle(self) -> bool:

@@ -1,4 +1,4 @@
-"""What each probe measures: what an account lacks where one is off.
+"""What each probe measures, and each looker: what an account lacks where one is off.
 
 Steps by their names, and in other words what is no step.
 """
@@ -52,6 +52,15 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "waiting.install": ("result.gather", "graph.send", "build of graphs that are handed over"),
 }  # fmt: skip
 
+#: The same of a thread of ours that looks, by its own name.
+LOOKERS: Final[dict[str, tuple[str, ...]]] = {
+    "loops": MEASURED["loops.install"],
+    "sampler": ("construction, but for what its own probes see",),
+    "stacks": MEASURED["stacks.install"],
+}
+#: What is said of a hook that goes on, but not every time.
+SAMPLED: Final = "sampled"
+
 
 def unmeasured(disabled: Iterable[str]) -> list[str]:
     """What is not measured where these are off, each once.
@@ -59,5 +68,7 @@ def unmeasured(disabled: Iterable[str]) -> list[str]:
     Args:
         disabled: "<probe>: <why>", as the mark "hook disabled" says it; others are passed over.
     """
-    probes = [label.partition(":")[0] for label in disabled]
-    return list(dict.fromkeys(what for probe in probes for what in MEASURED.get(probe, ())))
+    parted = [label.partition(": ") for label in disabled]
+    off = [name for name, _, why in parted if why != SAMPLED]
+    known = MEASURED | LOOKERS
+    return list(dict.fromkeys(what for name in off for what in known.get(name, ())))

@@ -13,11 +13,12 @@ import socket
 from threading import get_ident
 from typing import Any
 
-from stageprof_runtime import cells, looker, process, rounds, tail
+from stageprof_runtime import cells, looker, process, rounds
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.context import lane
 from stageprof_runtime.event import MARK, Place
 from stageprof_runtime.guard import Watches, attempt, quietly
+from stageprof_runtime.heir import Heir
 from stageprof_runtime.inbox import Sink, sinks
 from stageprof_runtime.memberships import Memberships
 from stageprof_runtime.patch import Undo
@@ -107,7 +108,9 @@ class Session:
         self._lane: Any = None
         self._monitor: OwnMonitor | None = None
         self.watches = Watches("client")
+        self._heir = Heir(self.name)
         self._clusters = Memberships(self.name, self.ring, sink, self.watches, self._watching)
+        self._clusters.joining = self._heir.wait
 
     # -- the region -------------------------------------------------------------------------
 
@@ -205,8 +208,8 @@ class Session:
             self._sink(batch)
 
     def _take_tails(self) -> None:
-        """Of workers that were killed here, and whom no other one has followed."""
-        for batch in tail.remaining(self.name):
+        """Of workers that ended here, and whom no other one has followed."""
+        for batch in self._heir.take():
             self._sink(batch)
 
     def _begin_region(self, task: Any) -> None:

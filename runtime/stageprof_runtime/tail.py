@@ -20,34 +20,25 @@ import contextlib
 import errno
 import os
 import stat
-import sys
 import tempfile
 import time
-import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgpack
 
+from stageprof_runtime import locked
 from stageprof_runtime.batch import Row, pack, safe_key
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import Place
 
-if sys.platform != "win32":
-    import fcntl
-
-#: Whether this system has what it takes.
-AVAILABLE: Final = sys.platform != "win32"
 #: Where the system keeps files in memory, and what takes none of a disk's time.
 MEMORY: Final = "/dev/shm"  # noqa: S108 (a folder of our own in it, for us alone)
 #: Bytes of a file; what is beyond is lost with a worker that is killed.
 MOST: Final = 4 << 20
 #: What is in a file of this age, in seconds, without an owner, belongs to no session any more.
 STALE_S: Final = 3_600.0
-_KEPT, _NEW = ".tail", ".new"
-
-#: Those of this process that are open: a forked child would keep their locks for its parent.
-_open: Final[weakref.WeakSet[Tail]] = weakref.WeakSet()
+_KEPT: Final = ".tail"
 
 
 class Tail:
@@ -130,10 +121,10 @@ class Tail:
 
     def _has_neighbours(self) -> bool:
         try:
-            files = {entry.path for entry in os.scandir(_folder(self._session))}
+            files = {entry.path for entry in os.scandir(folder_of(self._session))}
         except OSError:
             return False
-        return bool(files - {self._path})
+        return any(locked.is_owned(path) for path in files - {self._path})
 
     def close(self) -> None:
         """All is sent: remove it."""
@@ -143,7 +134,7 @@ class Tail:
                 os.unlink(self._path)
             self.let_go()
         with contextlib.suppress(OSError):  # there is none, or others are there
-            os.rmdir(_folder(self._session))
+            os.rmdir(folder_of(self._session))
 
     def let_go(self) -> None:
         """Close the file, and nothing else."""
@@ -152,15 +143,10 @@ class Tail:
             os.close(file)
 
     def _begin(self) -> None:
-        folder = _folder(self._session, make=True)
-        _sweep(os.path.dirname(folder))
-        path = os.path.join(folder, f"{os.getpid()}-{self._place.life}")
-        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
-        self._file = os.open(path + _NEW, flags, 0o600)
-        _open.add(self)
-        self._path = path + _KEPT
-        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.rename(path + _NEW, self._path)  # nobody takes it before it is locked
+        folder = folder_of(self._session, make=True)
+        sweep(os.path.dirname(folder))
+        self._path = os.path.join(folder, f"{os.getpid()}-{self._place.life}{_KEPT}")
+        self._file = locked.make(self._path, self)
         self._write_head()
 
     def _write_head(self) -> None:
@@ -177,21 +163,13 @@ class Tail:
 def inherited(session: str) -> list[bytes]:
     """The batches that workers of this host which are gone have left, and no longer are there."""
     try:
-        folder = _folder(session)
+        folder = folder_of(session)
     except OSError:
         return []
     return [batch for left in _orphans(folder) for batch in _batches(left)]
 
 
-def remaining(session: str) -> list[bytes]:
-    """The same for who looks last, as the session ends: its folder goes, too."""
-    batches = inherited(session)
-    with contextlib.suppress(OSError):  # there is none, or a worker is still there
-        os.rmdir(_folder(session))
-    return batches
-
-
-def _folder(session: str, *, make: bool = False) -> str:
+def folder_of(session: str, *, make: bool = False) -> str:
     """The folder of a session's tails on this host.
 
     Raises:
@@ -220,27 +198,10 @@ def _orphans(folder: str) -> Iterator[bytes]:
         return
     for entry in entries:
         if entry.name.endswith(_KEPT):
-            with _locked(entry.path) as file:
+            with locked.orphan(entry.path) as file:
                 if file >= 0:
                     os.unlink(entry.path)
                     yield os.pread(file, 2 * MOST, 0)
-
-
-@contextlib.contextmanager
-def _locked(path: str) -> Iterator[int]:
-    """A file whose owner is gone; -1 if he is there, or another one has taken it."""
-    file = -1
-    try:
-        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        taken = os.fstat(file).st_nlink == 0
-    except OSError:
-        taken = True
-    try:
-        yield -1 if taken else file
-    finally:
-        if file >= 0:
-            os.close(file)
 
 
 def _batches(left: bytes) -> list[bytes]:
@@ -273,7 +234,7 @@ def _unpacked(left: bytes) -> Iterator[Any]:
         yield from unpacker
 
 
-def _sweep(base: str) -> None:
+def sweep(base: str) -> None:
     """Remove what sessions have left whose workers were all killed."""
     for entry in list(os.scandir(base)):
         if entry.name.startswith(_prefix()):
@@ -282,19 +243,15 @@ def _sweep(base: str) -> None:
 
 
 def _clear(folder: str) -> None:
+    stale = _is_stale(os.lstat(folder))  # before: to remove what is in it makes it new
     for file in list(os.scandir(folder)):
-        if time.time() - file.stat(follow_symlinks=False).st_mtime > STALE_S:
-            with _locked(file.path) as orphan:
-                if orphan >= 0:
+        if _is_stale(file.stat(follow_symlinks=False)):
+            with locked.orphan(file.path) as left:
+                if left >= 0:
                     os.unlink(file.path)
-    if time.time() - os.lstat(folder).st_mtime > STALE_S:
+    if stale:
         os.rmdir(folder)
 
 
-def _after_fork() -> None:
-    for tail in list(_open):
-        tail.let_go()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+def _is_stale(there: os.stat_result) -> bool:
+    return time.time() - there.st_mtime > STALE_S

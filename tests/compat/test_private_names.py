@@ -27,8 +27,8 @@ import stageprof
 import stageprof_runtime
 from stageprof_collectors.recording import Recording
 from stageprof_runtime import compat, probes, process, scheduler_plugin, session, worker_plugin
-from stageprof_runtime.measured import MEASURED, unmeasured
-from stageprof_runtime.probes import clients, communication, execution, waiting
+from stageprof_runtime.measured import LOOKERS, MEASURED, unmeasured
+from stageprof_runtime.probes import clients, communication, execution, loops, stacks, waiting
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.stage import STEP
 
@@ -231,6 +231,12 @@ def test_every_probe_says_what_is_lacking_without_it() -> None:
             if isinstance(node, ast.ClassDef) and any(_is_probe(method) for method in node.body):
                 found.add(f"{info.name}.{node.name}")
     assert found == set(MEASURED)
+
+
+@pytest.mark.parametrize("name", [stacks.NAME, loops.NAME, "sampler"])
+def test_a_looker_that_is_off_is_named_and_one_that_looks_more_seldom_is_not(name: str) -> None:
+    assert unmeasured([f"{name}: over its time budget"]) == list(LOOKERS[name])
+    assert unmeasured([f"{name}: sampled"]) == []
 
 
 def _takes_emit(node: ast.FunctionDef) -> bool:

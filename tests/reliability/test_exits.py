@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import psutil
 import pytest
 from distributed import Client
 
@@ -64,6 +65,14 @@ def client() -> Iterator[Client]:
 
 def left(client: Client, worker: str) -> bool:
     return worker not in client.scheduler_info(n_workers=-1)["workers"]
+
+
+def ended(process: int) -> bool:
+    """Whether a process has, though nobody may have asked yet how."""
+    try:
+        return psutil.Process(process).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def busy_to_the_end(client: Client, worker: str) -> None:
@@ -146,6 +155,24 @@ def test_who_is_ended_by_a_signal_leaves_its_last_to_a_neighbour(
             clusters.soon(lambda: left(client, worker))
             assert client.gather(client.map(inc, range(30), pure=False)) == right(30)
     closed(prof.recording)
+    assert prof.recording.coverage()["tails_lost"] == {}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_who_is_ended_by_a_signal_leaves_its_last_to_the_client_of_its_host(
+    number: signal.Signals,
+) -> None:
+    """F4: the same where no other worker is there: 0 lost."""
+    with clusters.separate(1) as client, stageprof.profile() as prof:
+        ((worker, process),) = processes(client).items()
+        busy_to_the_end(client, worker)
+        os.kill(process, number)
+        clusters.soon(lambda: left(client, worker))
+        clusters.soon(lambda: ended(process))
+    closed(prof.recording)
+    assert len(prof.recording.tasks()) == 50
+    assert prof.recording.timeline.runs["seen"].all()
     assert prof.recording.coverage()["tails_lost"] == {}
 
 

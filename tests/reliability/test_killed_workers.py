@@ -133,7 +133,7 @@ def test_what_was_kept_of_the_only_worker_of_the_client_s_host_is_taken_by_the_c
         os.kill(process, signal.SIGKILL)
         clusters.soon(lambda: worker not in processes(client))
         session: Any = prof._session
-        folder = Path(tail._folder(session.name))
+        folder = Path(tail.folder_of(session.name))
     closed(prof.recording)
     assert untold(prof.recording) == Counter()
     assert prof.recording.coverage()["tails_lost"][worker]["tasks"] == 0

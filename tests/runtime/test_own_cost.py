@@ -17,6 +17,7 @@ from stageprof_runtime import sampler as sampler_module
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.context import waiting
 from stageprof_runtime.event import SAMPLE, Place
+from stageprof_runtime.guard import GRACE_NS, STRIDE
 from stageprof_runtime.looker import EMPTY, OFTEN, PERIOD_S, STEPS, Looker, watch
 from stageprof_runtime.nap import Nap
 from stageprof_runtime.ring import Ring
@@ -312,6 +313,19 @@ def test_looks_become_half_as_frequent_twice() -> None:
             lengths.append(looker._period())
         periods.append(round(sum(lengths) / len(lengths) / PERIOD_S))
     assert periods == [1, 2, 4, 4, 4]
+
+
+def test_over_its_budget_it_looks_once_where_it_looked_ten_times() -> None:
+    looker = Looker("dear", lambda *_: True)
+    looker._looks = 1
+    usual, seen = looker._period(), looker._watch
+    seen.calls += 1
+    seen.measured(2 * GRACE_NS)
+    assert seen.sampled
+    assert looker._period() == pytest.approx(STRIDE * usual)
+    seen.calls += 1
+    seen.measured(2 * GRACE_NS)
+    assert seen.disabled == "over its time budget"
 
 
 def test_where_few_rows_come_a_place_wakes_once_in_half_a_second() -> None:

@@ -1,9 +1,10 @@
-"""What killed workers had kept and nobody has taken: the client does, who looks last."""
+"""What workers had kept that are gone, and nobody has taken: the client does, who looks last."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,19 @@ import pytest
 
 from runtime.test_last_batches import Stream, ending
 from runtime.test_tail import PLACE, folder, mark, tables
-from stageprof_runtime import tail
+from stageprof_runtime import locked
 from stageprof_runtime.event import MARK, TABLES
-from stageprof_runtime.tail import Tail, remaining
+from stageprof_runtime.heir import Heir
+from stageprof_runtime.tail import Tail
 
 __all__ = ["folder"]  # a fixture
 
-pytestmark = pytest.mark.skipif(not tail.AVAILABLE, reason="no locks of this kind here")
+pytestmark = pytest.mark.skipif(not locked.AVAILABLE, reason="no locks of this kind here")
+
+
+def remaining(session: str) -> list[bytes]:
+    """What its client takes."""
+    return Heir(session).take()
 
 
 def orphan(*rows: Any, life: int = 1, sent: bytes = b"", session: str = "s") -> None:
@@ -99,3 +106,75 @@ def test_a_worker_that_sends_nothing_any_more_takes_nothing(folder: Path) -> Non
     assert stream.sent == []
     assert len(remaining("s")) == 1
     assert list(folder.iterdir()) == []
+
+
+def test_a_worker_whose_stream_is_closed_leaves_what_it_has_while_the_client_waits(
+    folder: Path,
+) -> None:
+    """Dask ends a worker without a nanny so, and there may be no other on its host."""
+    heir = Heir("s")
+    heir.wait()
+    heir.wait()  # of a second cluster
+    Tail("s", PLACE).leave([b"1", b"2"])
+    assert heir.take() == [b"1", b"2"]
+    assert list(folder.iterdir()) == []
+
+
+def test_it_leaves_nothing_once_the_client_waits_no_more(folder: Path) -> None:
+    heir = Heir("s")
+    heir.wait()
+    assert heir.take() == []
+    Tail("s", PLACE).leave([b"1"])
+    assert list(folder.iterdir()) == []
+
+
+def test_it_leaves_nothing_to_a_client_that_was_killed(folder: Path) -> None:
+    """Nobody would ever take it."""
+    heir = Heir("s")
+    heir.wait()
+    heir.let_go()  # as the kernel does
+    Tail("s", PLACE).leave([b"1"])
+    assert [path.suffix for path in folder.rglob("*.*")] == [".heir"]
+
+
+def test_it_leaves_nothing_to_a_neighbour_that_was_killed(folder: Path) -> None:
+    orphan(mark(1))
+    Tail("s", PLACE).leave([b"1"])
+    assert [tables(batch) for batch in remaining("s")] == [{TABLES[MARK]: 1}]
+
+
+def test_what_a_killed_client_has_left_is_swept_by_the_next_one_an_hour_later(
+    folder: Path,
+) -> None:
+    killed, waits, comes = Heir("killed"), Heir("waits"), Heir("comes")
+    for heir in (killed, waits):
+        heir.wait()
+    killed.let_go()
+    for path in (*folder.rglob("*.heir"), *folder.iterdir()):
+        os.utime(path, (0, 0))
+    comes.wait()
+    there = {path.name.rpartition("-")[2] for path in folder.iterdir()}
+    assert there == {"waits", "comes"}
+    assert [waits.take(), comes.take()] == [[], []]
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_a_forked_child_does_not_wait_in_its_parent_s_place(folder: Path) -> None:
+    heir = Heir("s")
+    heir.wait()
+    (path,) = folder.rglob("*.heir")
+    ready, there = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(there, b".")
+        signal.pause()
+    try:
+        os.read(ready, 1)
+        heir.let_go()
+        assert not locked.is_owned(os.fspath(path))
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(ready)
+        os.close(there)

@@ -16,14 +16,14 @@ from typing import Any
 import msgpack
 import pytest
 
-from stageprof_runtime import tail
+from stageprof_runtime import locked, tail
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import MARK, SUM, TABLES, Place
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import Shipper
 from stageprof_runtime.tail import MOST, Tail, inherited
 
-pytestmark = pytest.mark.skipif(not tail.AVAILABLE, reason="no locks of this kind here")
+pytestmark = pytest.mark.skipif(not locked.AVAILABLE, reason="no locks of this kind here")
 
 PLACE = Place("worker", "host", 7, "tcp://w:1", 42)
 SESSION = "stageprof-of-a-test"
@@ -194,14 +194,14 @@ def test_the_last_of_a_session_removes_its_folder_and_a_new_one_makes_it_again(
 ) -> None:
     first, second = Tail(SESSION, PLACE), Tail(SESSION, PLACE._replace(life=43))
     first.keep([mark(1)], [])
-    sweep, left = tail._sweep, [first]
+    sweep, left = tail.sweep, [first]
 
     def swept(base: str) -> None:
         sweep(base)
         while left:
             left.pop().close()
 
-    monkeypatch.setattr(tail, "_sweep", swept)
+    monkeypatch.setattr(tail, "sweep", swept)
     second.keep([mark(2)], [])
     assert len(list(folder.rglob("*.tail"))) == 1
     Tail(SESSION, PLACE).close()  # which is not the last
