@@ -34,6 +34,7 @@ from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
+from stageprof_runtime.arrays import is_integer, of_objects
 from stageprof_runtime.codes import Codes
 from stageprof_runtime.lines import USER, kind
 from stageprof_runtime.looping import MET, loops_of
@@ -52,8 +53,6 @@ ROW_LOOPS: Final = frozenset(
 DEPTH: Final = 120
 #: Frames of numpy and pandas that are asked for arrays of objects, from the innermost outward.
 NEAR: Final = 6
-#: An array of fewer objects is a row of labels, not a column.
-FEWEST: Final = 1_000
 
 #: Our own frames right outside a task's function.
 _BOTTOM: Final = ("probes/execution.py", "probes.execution>", "probes/local.py", "probes.local>")
@@ -225,7 +224,7 @@ def _one_row(frame: FrameType) -> bool:
         return True
     indexer = _locals(frame, ("indexer",)).get("indexer")
     parts = indexer if type(indexer) is tuple else (indexer,)
-    return any(type(part) is int or _is_integer(part) for part in parts[:1])
+    return any(type(part) is int or is_integer(part) for part in parts[:1])
 
 
 def _for_a_column(frame: FrameType) -> bool:
@@ -281,19 +280,7 @@ def _on_objects(frames: list[FrameType]) -> bool:
 def _has_objects(frame: FrameType) -> bool:
     code = frame.f_code
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return bool(names) and any(map(_of_objects, _locals(frame, names).values()))
-
-
-def _of_objects(value: Any) -> bool:
-    numpy = sys.modules.get("numpy")
-    if numpy is None or type(value) is not numpy.ndarray:
-        return False
-    return bool(value.dtype.kind == "O" and value.size >= FEWEST)
-
-
-def _is_integer(value: Any) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and type.__subclasscheck__(numpy.integer, type(value))
+    return bool(names) and any(map(of_objects, _locals(frame, names).values()))
 
 
 # -- bytecode ---------------------------------------------------------------------------------

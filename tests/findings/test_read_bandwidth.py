@@ -19,6 +19,7 @@ from findings.asking import asked, one, run
 from findings.busy import Busy
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.read_bandwidth import RULE
+from stageprof_runtime import scales
 from stageprof_runtime.probes import local
 
 
@@ -160,8 +161,8 @@ def test_small_reads_of_processes_want_more_threads(tmp_path: Path) -> None:
 def brought(monkeypatch: pytest.MonkeyPatch, weigh_ns: int) -> list[int]:
     """What is told of 100 results, each of a read of 100 ms and weighed in so many ns."""
     clock, rows = itertools.count(0, weigh_ns), list[Any]()
-    monkeypatch.setattr(local, "thread_ns", lambda: next(clock))
-    monkeypatch.setattr(local, "weigh", len)
+    monkeypatch.setattr(scales, "thread_ns", lambda: next(clock))
+    monkeypatch.setattr(scales, "weigh", len)
     emit: Any = SimpleNamespace(row=lambda _, row: rows.append(row))
     loop = local._Loop(emit, Future)
     for number in range(100):
@@ -183,7 +184,7 @@ def test_weighing_what_reads_bring_takes_a_hundredth_of_what_they_wait(
 def test_reads_that_were_not_weighed_count_as_well(tmp_path: Path) -> None:
     """The size of some stands for all."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local, "WEIGHING", 0.0)
+        patch.setattr(scales, "WEIGHING", 0.0)
         found = one(RULE, locally(tmp_path, "threads"))
     assert found.evidence["reads"] == 40
     assert found.evidence["median_bytes"] == 2_000

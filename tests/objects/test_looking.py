@@ -21,7 +21,7 @@ from distributed import Client
 import planted
 import stageprof
 from objects import programs
-from stageprof_runtime import examination, operations, parts, weight
+from stageprof_runtime import budget, examination, operations, parts, weight
 from stageprof_runtime.compat import cloudpickle
 from stageprof_runtime.holding import LEAST, Walk
 from stageprof_runtime.kinds import kind_of
@@ -222,8 +222,8 @@ def test_what_there_was_no_time_for_is_said(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In `coverage()`, with the reason."""
-    monkeypatch.setattr(objects, "FLOOR_NS", 0)
-    monkeypatch.setattr(objects, "SHARE", 0.0)
+    monkeypatch.setattr(budget, "FLOOR_NS", 0)
+    monkeypatch.setattr(budget, "SHARE", 0.0)
     table = np.ones(100_000)
     with stageprof.profile() as prof:
         dask.delayed(planted.ignore)(table).compute()

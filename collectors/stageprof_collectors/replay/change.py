@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stageprof_collectors.account.path import Step
+from stageprof_collectors.account.timeline import Ints
 
 #: A factor for all runs, or one per row of `Timeline.runs`: 1 leaves it as it was, 0 takes it away.
 Factor = float | NDArray[np.float64]
+
+#: No part of a run takes longer than this, ns (decades); a damaged recording may say so.
+_LONGEST: Final = 2.0**60
 
 
 @dataclass(frozen=True)
@@ -57,3 +62,35 @@ class Change:
     def resized(self) -> bool:
         """Whether tasks would be dealt out to threads anew."""
         return self.threads is not None or self.workers is not None or bool(self.together)
+
+
+def scaled(part: Ints, factor: Factor) -> Ints:
+    """A time of each run, ns, with its factor."""
+    if isinstance(factor, float | int) and factor == 1:
+        return part
+    times = np.rint(np.minimum(part * np.maximum(factor, 0.0), _LONGEST))
+    return times.astype(np.int64)
+
+
+def one_of(factor: Factor, row: int) -> float:
+    """The factor of one run."""
+    return float(factor[row]) if isinstance(factor, np.ndarray) else float(factor)
+
+
+def crowding(change: Change, threads: Sequence[int], *, free: bool) -> float:
+    """By how much threads wait longer for their next run if there are more of them.
+
+    A worker's loop hands out no more tasks a second to more threads. Neither does the scheduler to
+    more workers, if it was busy all the time; that is not known, so the two ways differ.
+
+    Args:
+        change: how many there would be.
+        threads: how many each worker had.
+        free: the way that does not keep tasks where they were.
+    """
+    was = [count for count in threads if count]
+    per_worker = sum(was) / len(was) if was else 1.0
+    more = 1.0 if change.threads is None else change.threads / per_worker
+    if change.workers is not None and not free:
+        more *= change.workers / max(len(was), 1)
+    return max(1.0, more)

@@ -25,6 +25,7 @@ from stageprof_collectors.garbage import no_collection
 from stageprof_collectors.replay.arrangement import together
 from stageprof_collectors.replay.change import Change as Change
 from stageprof_collectors.replay.change import Factor as Factor
+from stageprof_collectors.replay.change import crowding, one_of, scaled
 from stageprof_collectors.replay.fixed import Fixed
 from stageprof_collectors.replay.free import Free
 from stageprof_collectors.replay.model import Model
@@ -45,9 +46,6 @@ UNSURE: Final = 0.1
 #: nothing is said of them.
 LARGEST: Final = 1_000_000
 
-
-#: No part of a run takes longer than this, ns (decades); a damaged recording may say so.
-_LONGEST: Final = 2.0**60
 
 #: What a scheduler does for every task, one after another, on its one thread.
 _FOR_TASKS: Final = tuple(STEP[step] for step in ("transition", "task.dump", "task.load"))
@@ -246,41 +244,28 @@ class Replay:
 
     def _amounts(self, change: Change, *, free: bool, untied: bool) -> Amounts:
         parts = self._model.parts
-        lead, fetch = _scaled(parts.lead, change.lead), _scaled(parts.fetch, change.fetch)
-        lag = _scaled(self._model.lag_free if free else parts.lag, change.lag)
+        lead, fetch = scaled(parts.lead, change.lead), scaled(parts.fetch, change.fetch)
+        lag = scaled(self._model.lag_free if free else parts.lag, change.lag)
         # What a thread stood idle between two runs shrinks with what it stood idle for.
-        pre = _scaled(parts.pre, change.begin)
+        pre = scaled(parts.pre, change.begin)
         gone = parts.lead - lead + parts.fetch - fetch + parts.pre - pre
         gone = gone + self._model.before(parts.lag - lag)
         turn = np.maximum(parts.turn - gone, np.minimum(pre, parts.turn))
-        turn = _scaled(turn, 0.0 if change.bare else self._crowding(change, free=free))
+        crowded = crowding(change, self._model.threads.counts, free=free)
+        turn = scaled(turn, 0.0 if change.bare else crowded)
         return Amounts(
             (lead + fetch).tolist(),
             pre.tolist(),
             (turn if free or untied else pre).tolist(),
-            _scaled(parts.compute, change.compute).tolist(),
+            scaled(parts.compute, change.compute).tolist(),
             lag.tolist(),
             *self._of_programs(change),
         )
 
-    def _crowding(self, change: Change, *, free: bool) -> float:
-        """By how much threads wait longer for their next run if there are more of them.
-
-        A worker's loop hands out no more tasks a second to more threads. Neither does the
-        scheduler to more workers, if it was busy all the time; that is not known, so the two
-        ways differ.
-        """
-        was = [count for count in self._model.threads.counts if count]
-        per_worker = sum(was) / len(was) if was else 1.0
-        more = 1.0 if change.threads is None else change.threads / per_worker
-        if change.workers is not None and not free:
-            more *= change.workers / max(len(was), 1)
-        return max(1.0, more)
-
     def _of_programs(self, change: Change) -> tuple[list[list[int]], list[list[int]]]:
         before, after = [], []
         for program in self._programs_of(change):
-            factor = 1.0 if program.run < 0 else float(_one(change.compute, program.run))
+            factor = 1.0 if program.run < 0 else float(one_of(change.compute, program.run))
             before.append([round(length(op.before, change.serial) * factor) for op in program.ops])
             after.append([length(op.after, change.serial) for op in program.ops])
         return before, after
@@ -301,19 +286,8 @@ class Replay:
         for step in self._steps:
             part = self._windows.part(step)
             if part:
-                left = float(_one(getattr(change, part), step.run))
+                left = float(one_of(getattr(change, part), step.run))
             else:
                 left = change.serial(step) if change.serial and step.run < 0 else 1.0
             taken += (step.stop - step.start) * max(0.0, 1 - left)
         return taken / 1e9
-
-
-def _scaled(part: Ints, factor: Factor) -> Ints:
-    if isinstance(factor, float | int) and factor == 1:
-        return part
-    scaled: Ints = np.rint(np.minimum(part * np.maximum(factor, 0.0), _LONGEST)).astype(np.int64)
-    return scaled
-
-
-def _one(factor: Factor, row: int) -> float:
-    return float(factor[row]) if isinstance(factor, np.ndarray) else float(factor)

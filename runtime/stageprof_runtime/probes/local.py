@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
@@ -45,9 +44,9 @@ from stageprof_runtime.patch import Emit, Undo, replace, together, wrapped
 from stageprof_runtime.probes import stacks
 from stageprof_runtime.probes.shares import NODES
 from stageprof_runtime.rounds import handed
+from stageprof_runtime.scales import Scales, waited
 from stageprof_runtime.shield import shield, theirs
 from stageprof_runtime.stage import STEP, Stage
-from stageprof_runtime.weight import weigh
 
 #: Run and graph numbers begin far from those of any scheduler.
 _runs = itertools.count(2**40)
@@ -58,11 +57,6 @@ counts = [0, 0, 0]
 
 #: The computation that the calling thread runs.
 _current: ContextVar[_Loop | None] = ContextVar("stageprof_local", default=None)
-
-#: A run waited if it took so long, ns, and less than this part of it on a processor.
-LONG_NS, WAITED = 5_000_000, 0.5
-#: Of the time that runs waited this part may go into weighing what they brought.
-WEIGHING: Final = 0.01
 
 #: What the hook around each task is called in the coverage.
 _SUBMIT: Final = "local.submit"
@@ -98,9 +92,7 @@ class _Loop:
         self._run_of: dict[Any, int] = {}
         #: id of the bytes of a result that came back -> its key, until it is loaded
         self._results: dict[int, Any] = {}
-        #: ns that runs waited, and that weighing their results took; one thread weighs at a time
-        self._waited = self._weighed = 0
-        self._scales = threading.Lock()
+        self._scales = Scales()
         executor = getattr(submit, "__self__", None)
         #: whether what is submitted runs in this process for certain
         self._threads = isinstance(executor, (ThreadPoolExecutor, *INLINE))
@@ -154,26 +146,12 @@ class _Loop:
             self._brought(run, result, time[1] - time[0], time[2])
 
     def _brought(self, run: int, result: Any, ns: int, cpu: int) -> None:
-        """Say what a run that waited brought; its result is as the scheduler's loop gets it.
-
-        -1 stands for what there was no time to weigh.
-        """
+        """Say what a run that waited brought; its result is as the scheduler's loop gets it."""
         _, info, failed = result
-        if failed or ns < LONG_NS or cpu >= WAITED * ns:
-            return
-        self._waited += ns
-        nbytes = len(info) if type(info) is bytes else self._weight(info[0])
-        self._row_of((RESULT, run, nbytes))
-
-    def _weight(self, result: Any) -> int:
-        if self._weighed > WEIGHING * self._waited or not self._scales.acquire(blocking=False):
-            return -1
-        begun = thread_ns()
-        try:
-            return weigh(result)
-        finally:
-            self._weighed += thread_ns() - begun
-            self._scales.release()
+        if not failed and waited(ns, cpu):
+            self._scales.waited += ns
+            nbytes = len(info) if type(info) is bytes else self._scales.weigh(info[0])
+            self._row_of((RESULT, run, nbytes))
 
     def _submit_elsewhere(self, batch: Any, tasks: list[Any]) -> Future[Any]:
         # What may run in another process gets the scheduler's own dumps and loads, not ours.

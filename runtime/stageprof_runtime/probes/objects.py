@@ -16,6 +16,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
+from stageprof_runtime.budget import Budget
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
@@ -33,11 +34,8 @@ from stageprof_runtime.probes.waiting import handing
 from stageprof_runtime.shield import shield, theirs
 from stageprof_runtime.weight import weigh
 
-#: What looking may take: so many ns, or this share of the time that has passed. It is the thread's
-#: own time that counts, not that in which others had the processor.
-FLOOR_NS: Final = 50_000_000
-SHARE: Final = 0.01
-#: Of it, the part that naming may use: the rest is for looking at what was handed over.
+#: Of the budget of time, the part that naming may use: the rest is for looking at what was handed
+#: over.
 NAMING: Final = 0.6
 #: Layers up to so many tasks are timed by the wall, and none of their tasks takes longer than this
 #: (finding a name on a deep stack does): if it was more, something else had the processor.
@@ -77,24 +75,6 @@ def install(emit: Emit) -> Undo:
             objects.names.clear,
         ]
     )
-
-
-class Budget:
-    """How long looking may still take."""
-
-    def __init__(self, spent: list[int]) -> None:
-        #: [looks, ns], so far
-        self.spent = spent
-        self._began = now_ns()
-
-    def left(self, now: int, part: float = 1.0) -> int:
-        """Nanoseconds that looking may still take, if this part may be used; maybe below 0."""
-        return int(part * max(FLOOR_NS, SHARE * (now - self._began))) - self.spent[1]
-
-    def spend(self, ns: int) -> None:
-        """Looking took this long."""
-        self.spent[0] += 1
-        self.spent[1] += ns
 
 
 class Objects:
