@@ -18,7 +18,7 @@ from stageprof_runtime.ring import Ring
 _graph: ContextVar[dict[str, list[int]]] = ContextVar("stageprof_graph", default={})  # noqa: B039
 
 #: The number of a graph that was on its way in when the session began: it is nobody's cause.
-UNSEEN: Final = -1 - NO_CAUSE
+_UNSEEN: Final = -1 - NO_CAUSE
 
 
 class Graphs:
@@ -56,6 +56,6 @@ class Graphs:
 
 def taken(session: str, tasks: int, wanted: int) -> int:
     """Note the tasks of the graph that is being taken in here, and keys wanted; its number."""
-    facts = _graph.get().get(session, [UNSEEN, 0, 0])
+    facts = _graph.get().get(session, [_UNSEEN, 0, 0])
     facts[1:] = [tasks, wanted]
     return facts[0]

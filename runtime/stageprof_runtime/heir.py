@@ -7,22 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Final
 
-from stageprof_runtime import locked
-from stageprof_runtime.tail import folder_of, inherited, sweep
-
-#: What its file is called, behind the number of its process. Nobody takes it for a worker's.
-_HEIR: Final = ".heir"
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.locked import AVAILABLE, Locked
+from stageprof_runtime.tail import HEIR, folder_of, inherited, sweep
 
 
 class Heir:
-    """Of one session, on the client's host: from `wait` to `take`."""
+    """Of one session, on the client's host: from `wait` to `take`, both for one thread."""
 
     def __init__(self, session: str) -> None:
         self._session = session
-        self._file = -1
-        self._path = ""
+        self._there: Locked | None = None
+        self._over = False
 
     def wait(self) -> None:
         """Have workers of this host know that somebody is there; does so once.
@@ -30,26 +27,20 @@ class Heir:
         Raises:
             OSError: there is no folder for it, or no room.
         """
-        if self._file >= 0 or not locked.AVAILABLE:
+        if self._there is not None or self._over or not AVAILABLE:
             return
         folder = folder_of(self._session, make=True)
-        sweep(os.path.dirname(folder))
-        self._path = os.path.join(folder, f"{os.getpid()}{_HEIR}")
-        self._file = locked.make(self._path, self)
+        self._there = Locked(os.path.join(folder, f"{os.getpid()}-{now_ns()}{HEIR}"))
+        with contextlib.suppress(OSError):
+            sweep(os.path.dirname(folder))
 
     def take(self) -> list[bytes]:
         """The batches that were left; nobody waits for more, and the session's folder goes, too."""
-        if self._file >= 0:  # first: what is left from now on would stay
-            with contextlib.suppress(OSError):
-                os.unlink(self._path)
-            self.let_go()
-        batches = inherited(self._session)
+        self._over = True
+        if self._there is not None:  # first: what is left from now on is taken back
+            self._there.remove()
+        # Twice: a worker may just have been asking whether the owner of one is there.
+        batches = inherited(self._session) + inherited(self._session)
         with contextlib.suppress(OSError):  # there is none, or a worker is still there
             os.rmdir(folder_of(self._session))
         return batches
-
-    def let_go(self) -> None:
-        """Close the file, and nothing else."""
-        file, self._file = self._file, -1
-        if file >= 0:
-            os.close(file)

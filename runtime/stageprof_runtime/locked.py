@@ -11,43 +11,55 @@ import os
 import sys
 import weakref
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Final
 
 if sys.platform != "win32":
     import fcntl
 
 #: Whether this system has what it takes.
 AVAILABLE: Final = sys.platform != "win32"
-#: How a file that is to be locked is called until it is.
+#: How a file is called until it is locked.
 NEW: Final = ".new"
 
 
-class Owner(Protocol):
-    """Somebody who holds such a file."""
+class Locked:
+    """A new file of this process's; nobody finds it at its path before it is locked.
+
+    Raises:
+        OSError: there is no folder for it, or no room; or the system has no such locks there.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        #: -1 once it is closed
+        self.file = -1
+        _mine.add(self)
+        self.file = os.open(path + NEW, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.rename(path + NEW, path)
+        except BaseException:
+            self.let_go()
+            with contextlib.suppress(OSError):
+                os.unlink(path + NEW)
+            raise
 
     def let_go(self) -> None:
-        """Close it, and nothing else."""
+        """Close it: it stays, without an owner."""
+        file, self.file = self.file, -1
+        if file >= 0:
+            os.close(file)
+
+    def remove(self) -> None:
+        """Nothing of it stays; a forked child leaves its parent's alone."""
+        if self.file >= 0:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
+            self.let_go()
 
 
 #: Those of this process: a forked child would keep their locks for its parent.
-_owners: Final[weakref.WeakSet[Owner]] = weakref.WeakSet()
-
-
-def make(path: str, owner: Owner) -> int:
-    """A new file, locked; nobody finds it at its path before it is. The owner closes it.
-
-    Raises:
-        OSError: there is no folder for it, or no room, or it is there.
-    """
-    file = os.open(path + NEW, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.rename(path + NEW, path)
-    except BaseException:
-        os.close(file)
-        raise
-    _owners.add(owner)
-    return file
+_mine: Final[weakref.WeakSet[Locked]] = weakref.WeakSet()
 
 
 @contextlib.contextmanager
@@ -68,16 +80,25 @@ def orphan(path: str) -> Iterator[int]:
 
 
 def is_owned(path: str) -> bool:
-    """Whether a file is there, and its owner too."""
-    if path.endswith(NEW):  # he is about to lock it, and must not find it locked
+    """Whether a file is there, and its owner too; others may ask at the same time."""
+    if path.endswith(NEW):  # its owner is about to lock it, and must not find it locked
+        return False
+    try:
+        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
         return True
-    with orphan(path) as file:
-        return file < 0 and os.path.exists(path)
+    finally:
+        os.close(file)
+    return False
 
 
 def _after_fork() -> None:
-    for owner in list(_owners):
-        owner.let_go()
+    for each in list(_mine):
+        each.let_go()
 
 
 if hasattr(os, "register_at_fork"):

@@ -12,7 +12,7 @@ import contextlib
 import functools
 import logging
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, Final
 
 from distributed.utils import sync
@@ -20,7 +20,7 @@ from distributed.utils import sync
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import client_loop
 from stageprof_runtime.event import MARK, SAMPLE
-from stageprof_runtime.guard import Watches, attempt, hook, quietly
+from stageprof_runtime.guard import Watches, hook, quietly
 from stageprof_runtime.inbox import Sink
 from stageprof_runtime.membership import LEAVE_S, Membership
 from stageprof_runtime.ring import Ring
@@ -49,8 +49,6 @@ class Memberships:
         self.watches = watches
         #: whether the session is ending: no cluster is joined any more
         self.over = False
-        #: called before a cluster is joined, on the loop of the client that joins it
-        self.joining: Callable[[], None] = lambda: None
         self._name = name
         self._ring = ring
         self._sink = sink
@@ -59,6 +57,11 @@ class Memberships:
         self._joined: dict[Any, Membership] = {}
         #: tasks of ours on clients' loops; the loops keep no reference to them
         self._doing: set[asyncio.Task[Any]] = set()
+
+    @property
+    def any(self) -> bool:
+        """Whether there is one."""
+        return bool(self._joined)
 
     # -- from the program's thread ----------------------------------------------------------
 
@@ -137,7 +140,6 @@ class Memberships:
         if any(each.host for each in there):
             membership.visit()
         else:
-            attempt(self.watches["start"], self.joining)
             await membership.join(**self._watching)
             if membership.failed:  # another may be let in, or have come meanwhile
                 await self._stay(membership.cluster)

@@ -1,4 +1,4 @@
-"""The plugin on the scheduler: what it decides and when, and the relay from workers to client.
+"""The plugin on the scheduler: its probes, and the relay from workers to client.
 
 The scheduler's loop is the most precious place there is: a hook appends one tuple and returns,
 and workers' batches are passed on unopened. When the owner's client goes, everything goes.

@@ -110,7 +110,6 @@ class Session:
         self.watches = Watches("client")
         self._heir = Heir(self.name)
         self._clusters = Memberships(self.name, self.ring, sink, self.watches, self._watching)
-        self._clusters.joining = self._heir.wait
 
     # -- the region -------------------------------------------------------------------------
 
@@ -171,7 +170,7 @@ class Session:
         self._shipper.lead({stacks.NAME: looker.watch(stacks.NAME)} | gil.watches())
         self._shipper.counts = local.counts
         self._shipper.cost |= {"objects": objects.cost} | self._cost
-        self._shipper.every += [self._sample, self._clusters.ask_loops]
+        self._shipper.every += [self._sample, self._clusters.ask_loops, self._await_tails]
         self._shipper.seldom.append(functools.partial(sample_host, self.ring))
         self._shipper.start()
         self._monitor = OwnMonitor()
@@ -206,6 +205,10 @@ class Session:
     def _flush(self) -> None:
         for batch in self._shipper.drain():
             self._sink(batch)
+
+    def _await_tails(self) -> None:
+        if self._clusters.any:
+            self._heir.wait()
 
     def _take_tails(self) -> None:
         """Of workers that ended here, and whom no other one has followed."""

@@ -31,14 +31,17 @@ from stageprof_runtime import locked
 from stageprof_runtime.batch import Row, pack, safe_key
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import Place
+from stageprof_runtime.locked import Locked
 
 #: Where the system keeps files in memory, and what takes none of a disk's time.
 MEMORY: Final = "/dev/shm"  # noqa: S108 (a folder of our own in it, for us alone)
 #: Bytes of a file; what is beyond is lost with a worker that is killed.
 MOST: Final = 4 << 20
-#: What is in a file of this age, in seconds, without an owner, belongs to no session any more.
+#: A file of this age, in seconds, in a folder where no owner is, belongs to no session any more.
 STALE_S: Final = 3_600.0
 _KEPT: Final = ".tail"
+#: What the file of a client is called that waits for what is left; see `heir`.
+HEIR: Final = ".heir"
 
 
 class Tail:
@@ -47,8 +50,7 @@ class Tail:
     def __init__(self, session: str, place: Place) -> None:
         self._session = session
         self._place = place
-        self._file = -1
-        self._path = ""
+        self._there: Locked | None = None
         self._size = 0
         self._closed = False
         #: how the next batch is to be made, and the batches before
@@ -118,35 +120,43 @@ class Tail:
         *state, before = self._head
         self.sent([b for b in batches if b not in before], *state, left=False)
         self.let_go()
+        if not self._has_neighbours():  # the last of them had looked just before
+            self._take_back()
+
+    def _take_back(self) -> None:
+        if self._there is not None:
+            _unlink_orphan(self._there.path)
+        _depart(self._session)
 
     def _has_neighbours(self) -> bool:
         try:
             files = {entry.path for entry in os.scandir(folder_of(self._session))}
         except OSError:
             return False
-        return any(locked.is_owned(path) for path in files - {self._path})
+        mine = set() if self._there is None else {self._there.path}
+        return any(map(locked.is_owned, files - mine))
 
     def close(self) -> None:
         """All is sent: remove it."""
         self._closed = True
-        if self._file >= 0:
-            with contextlib.suppress(OSError):
-                os.unlink(self._path)
-            self.let_go()
-        with contextlib.suppress(OSError):  # there is none, or others are there
-            os.rmdir(folder_of(self._session))
+        if self._there is not None:
+            self._there.remove()
+        _depart(self._session)
 
     def let_go(self) -> None:
         """Close the file, and nothing else."""
-        file, self._file, self._closed = self._file, -1, True
-        if file >= 0:
-            os.close(file)
+        self._closed = True
+        if self._there is not None:
+            self._there.let_go()
+
+    @property
+    def _file(self) -> int:
+        return -1 if self._there is None else self._there.file
 
     def _begin(self) -> None:
         folder = folder_of(self._session, make=True)
         sweep(os.path.dirname(folder))
-        self._path = os.path.join(folder, f"{os.getpid()}-{self._place.life}{_KEPT}")
-        self._file = locked.make(self._path, self)
+        self._there = Locked(os.path.join(folder, f"{os.getpid()}-{self._place.life}{_KEPT}"))
         self._write_head()
 
     def _write_head(self) -> None:
@@ -156,7 +166,7 @@ class Tail:
         packed = msgpack.packb(what, default=safe_key, unicode_errors="surrogatepass")
         if os.pwrite(self._file, packed, self._size) < len(packed):
             os.ftruncate(self._file, self._size)  # or what comes later could not be read
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._size += len(packed)
 
 
@@ -167,6 +177,22 @@ def inherited(session: str) -> list[bytes]:
     except OSError:
         return []
     return [batch for left in _orphans(folder) for batch in _batches(left)]
+
+
+def _depart(session: str) -> None:
+    """Remove what a killed client has left of itself, and the folder if nobody is there."""
+    with contextlib.suppress(OSError):  # there is none, or others are there
+        folder = folder_of(session)
+        for entry in list(os.scandir(folder)):
+            if entry.name.endswith(HEIR):
+                _unlink_orphan(entry.path)
+        os.rmdir(folder)
+
+
+def _unlink_orphan(path: str) -> None:
+    with locked.orphan(path) as file:
+        if file >= 0:
+            os.unlink(path)
 
 
 def folder_of(session: str, *, make: bool = False) -> str:
@@ -244,11 +270,12 @@ def sweep(base: str) -> None:
 
 def _clear(folder: str) -> None:
     stale = _is_stale(os.lstat(folder))  # before: to remove what is in it makes it new
-    for file in list(os.scandir(folder)):
+    files = list(os.scandir(folder))
+    if any(locked.is_owned(file.path) for file in files):  # who will take the others
+        return
+    for file in files:
         if _is_stale(file.stat(follow_symlinks=False)):
-            with locked.orphan(file.path) as left:
-                if left >= 0:
-                    os.unlink(file.path)
+            _unlink_orphan(file.path)
     if stale:
         os.rmdir(folder)
 

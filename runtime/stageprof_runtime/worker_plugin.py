@@ -16,7 +16,7 @@ import psutil
 from dask.system import cpu_count
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from stageprof_runtime import looker, process, tail
+from stageprof_runtime import locked, looker, process, tail
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import (
     address,
@@ -28,7 +28,6 @@ from stageprof_runtime.compat import (
 from stageprof_runtime.event import MARK, SAMPLE, Place
 from stageprof_runtime.guard import TIMED, Watches, attempt, guard, hook, quietly
 from stageprof_runtime.inbox import sinks
-from stageprof_runtime.locked import AVAILABLE
 from stageprof_runtime.outbox import Outbox
 from stageprof_runtime.patch import Install, Undo, together
 from stageprof_runtime.pings import FIRST, UNANSWERED, Pings
@@ -139,7 +138,7 @@ class WorkerProbe(WorkerPlugin):
         shipper.rounds = self._rounds
         shipper.every += [self._sample, self._ask_loop]
         shipper.seldom += [functools.partial(sample_host, ring)]
-        if AVAILABLE and self._session not in sinks:  # whose owner would die with it
+        if locked.AVAILABLE and self._session not in sinks:  # whose owner would die with it
             shipper.tail = Tail(self._session, place)
             shipper.every.append(self._inherit)
         self._ring, self._pings = ring, Pings(ring)

@@ -239,5 +239,8 @@ def test_a_graph_that_was_on_its_way_in_when_the_session_began_is_no_run() -> No
     probe = SchedulerProbe("session", "Client-1", b"")
     probe._counts = [0, 0, 0]
     scheduler: Any = None
+    probe._cause = 5
     probe.update_graph(scheduler, tasks=["a"], keys=["a"])
     assert probe._cause == NO_CAUSE
+    assert probe._counts == [1, 0, 0]
+    assert probe.watches["update_graph"].failures == 0

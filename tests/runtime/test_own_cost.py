@@ -326,6 +326,7 @@ def test_over_its_budget_it_looks_once_where_it_looked_ten_times() -> None:
     seen.calls += 1
     seen.measured(2 * GRACE_NS)
     assert seen.disabled == "over its time budget"
+    looker.stop()
 
 
 def test_where_few_rows_come_a_place_wakes_once_in_half_a_second() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,9 @@ from stageprof_runtime.event import MARK, TABLES
 from stageprof_runtime.heir import Heir
 from stageprof_runtime.tail import Tail
 
+if sys.platform != "win32":
+    import fcntl
+
 __all__ = ["folder"]  # a fixture
 
 pytestmark = pytest.mark.skipif(not locked.AVAILABLE, reason="no locks of this kind here")
@@ -26,6 +31,12 @@ pytestmark = pytest.mark.skipif(not locked.AVAILABLE, reason="no locks of this k
 def remaining(session: str) -> list[bytes]:
     """What its client takes."""
     return Heir(session).take()
+
+
+def killed(heir: Heir) -> None:
+    """The kernel closes what a process has open."""
+    assert heir._there is not None
+    heir._there.let_go()
 
 
 def orphan(*rows: Any, life: int = 1, sent: bytes = b"", session: str = "s") -> None:
@@ -132,9 +143,9 @@ def test_it_leaves_nothing_to_a_client_that_was_killed(folder: Path) -> None:
     """Nobody would ever take it."""
     heir = Heir("s")
     heir.wait()
-    heir.let_go()  # as the kernel does
+    killed(heir)
     Tail("s", PLACE).leave([b"1"])
-    assert [path.suffix for path in folder.rglob("*.*")] == [".heir"]
+    assert list(folder.iterdir()) == []
 
 
 def test_it_leaves_nothing_to_a_neighbour_that_was_killed(folder: Path) -> None:
@@ -146,10 +157,10 @@ def test_it_leaves_nothing_to_a_neighbour_that_was_killed(folder: Path) -> None:
 def test_what_a_killed_client_has_left_is_swept_by_the_next_one_an_hour_later(
     folder: Path,
 ) -> None:
-    killed, waits, comes = Heir("killed"), Heir("waits"), Heir("comes")
-    for heir in (killed, waits):
+    gone, waits, comes = Heir("killed"), Heir("waits"), Heir("comes")
+    for heir in (gone, waits):
         heir.wait()
-    killed.let_go()
+    killed(gone)
     for path in (*folder.rglob("*.heir"), *folder.iterdir()):
         os.utime(path, (0, 0))
     comes.wait()
@@ -171,10 +182,61 @@ def test_a_forked_child_does_not_wait_in_its_parent_s_place(folder: Path) -> Non
         signal.pause()
     try:
         os.read(ready, 1)
-        heir.let_go()
+        killed(heir)
         assert not locked.is_owned(os.fspath(path))
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         os.close(ready)
         os.close(there)
+
+
+def test_what_is_left_just_when_the_client_has_looked_is_taken_back(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heir, mine = Heir("s"), Tail("s", PLACE)
+    heir.wait()
+    begin = mine._begin
+
+    def late() -> None:
+        assert heir.take() == []
+        begin()
+
+    monkeypatch.setattr(mine, "_begin", late)
+    mine.leave([b"1"])
+    assert list(folder.iterdir()) == []
+
+
+def test_what_the_client_waits_for_is_swept_by_nobody_however_long(folder: Path) -> None:
+    heir = Heir("s")
+    heir.wait()
+    Tail("s", PLACE).leave([b"1"])
+    for path in (*folder.rglob("*.*"), *folder.iterdir()):
+        os.utime(path, (0, 0))
+    other = Heir("another")
+    other.wait()
+    assert heir.take() == [b"1"]
+    assert other.take() == []
+    assert list(folder.iterdir()) == []
+
+
+def test_who_asks_whether_an_owner_is_there_does_not_hinder_who_asks_too(folder: Path) -> None:
+    path = folder / "x"
+    path.touch()
+    with path.open() as asking:
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        assert not locked.is_owned(os.fspath(path))
+
+
+def test_a_file_that_cannot_be_locked_does_not_stay(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a folder for temporary files on some file systems of a network."""
+
+    def no_locks(file: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with pytest.raises(OSError, match="No locks"):
+        locked.Locked(os.fspath(folder / "x"))
+    assert list(folder.iterdir()) == []
