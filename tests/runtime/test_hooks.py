@@ -41,6 +41,7 @@ from stageprof_runtime import (
     tick,
 )
 from stageprof_runtime.decisions import Decisions
+from stageprof_runtime.heir import Heir
 from stageprof_runtime.membership import Membership
 from stageprof_runtime.memberships import Memberships
 from stageprof_runtime.outbox import Outbox
@@ -103,6 +104,8 @@ EVERYWHERE = [
     (Session, "_take_tails"),
 ]
 CLUSTER = [
+    (Heir, "wait"),
+    (Heir, "take"),
     (SchedulerProbe, "_note"),
     (SchedulerProbe, "_estimate"),
     (graphs.Graphs, "_run_of"),
@@ -177,6 +180,28 @@ def _hooks() -> list[tuple[Any, str]]:
 
 
 HOOKS = _hooks()
+#: Of all these what a short run may end before.
+TWICE_A_SECOND = {
+    (Heir, "wait"),
+    (Session, "_sample"),
+    (SchedulerProbe, "_sample"),
+    (SchedulerProbe, "_on_loop"),
+    (WorkerProbe, "_sample"),
+    (Memberships, "ask_loops"),
+    (Memberships, "_on_loop"),
+}
+#: What none of these programs brings about: workers, clients and schedulers that come and go, a
+#: client in a process of its own, messages that take long.
+ELSEWHERE = {
+    (SchedulerProbe, "add_worker"),
+    (SchedulerProbe, "remove_worker"),
+    (SchedulerProbe, "remove_client"),
+    (SchedulerProbe, "_close"),
+    (WorkerProbe, "_say"),
+    (Memberships, "_leave_later"),
+    (Membership, "_take"),
+    (carried.Loading, "task"),
+}
 
 
 def named(places: list[tuple[Any, str]]) -> pytest.MarkDecorator:
@@ -269,19 +294,24 @@ FUTURES = [list(range(1, 11)), list(range(1, 11)), 1, 6]
 def client() -> Iterator[Client]:
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+            n_workers=2,
+            threads_per_worker=1,
+            processes=False,
+            protocol="tcp://",  # or nothing would be serialized
+            dashboard_address=":0",
         ) as cluster,
         Client(cluster) as client,
     ):
         yield client
 
 
-def survives(client: Client) -> stageprof.Recording:
+def survives(client: Client, seen: Callable[[], bool] = lambda: True) -> stageprof.Recording:
     """Run everything under `profile`: right results, the same workers, and a recording."""
     before = set(client.scheduler_info()["workers"])
     with stageprof.profile() as prof:
         assert collections() == EXPECTED
         assert futures(client) == FUTURES
+        clusters.soon(seen)
     assert set(client.scheduler_info()["workers"]) == before
     # Not even one that failed leaves anything.
     clusters.soon(lambda: process.installed() == [], 5)
@@ -298,8 +328,10 @@ def test_no_error_of_ours_reaches_a_computation_on_a_cluster(
     owner: Any, name: str, client: Client, monkeypatch: pytest.MonkeyPatch, never_disabled: None
 ) -> None:
     """F1: every hook of client, scheduler and workers raises everything in turn."""
-    plant(monkeypatch, owner, name)
-    survives(client)
+    raised = plant(monkeypatch, owner, name)
+    place = (owner, name)
+    survives(client, lambda: bool(raised) or place not in TWICE_A_SECOND)
+    assert raised or place in ELSEWHERE
 
 
 @named(EVERYWHERE + LOCAL)
@@ -482,7 +514,7 @@ REPORTED: list[tuple[Any, str, str]] = [
     (WorkerProbe, "_note", "worker.transition"),
     (sampler, "look", "sampler"),
     (made.Lines, "made", "HighLevelGraph.from_collections"),
-    (serialization, "_nbytes", "distributed.client.serialize"),
+    (serialization, "within", "distributed.client.serialize"),
     (scheduling, "role", "Scheduler._create_taskstate_from_graph"),
     (waiting, "_block", "SyncMethodMixin.sync"),
 ]
