@@ -212,6 +212,29 @@ def unwritten(stream: Any) -> int:
     return 0 if buffer is None else len(buffer)
 
 
+def copies(stream: Any) -> bool:
+    """Whether what a stream sends is copied; within a process its receiver gets the same object."""
+    address = str(getattr(getattr(stream, "comm", None), "peer_address", ""))
+    return bool(address) and not address.startswith("inproc")
+
+
+def next_write(stream: Any) -> int:
+    """The number, from 1, of the write that what is sent now is part of; 0: it does not count.
+
+    A stream writes one by one.
+    """
+    return int(getattr(stream, "batch_count", -1)) + 1
+
+
+def written(stream: Any, number: int, message: Any) -> bool:
+    """Whether a message has been, that is part of the write of a number."""
+    if next_write(stream) > number + 1:
+        return True
+    log = getattr(stream, "recent_message_log", ())
+    latest = log[-1] if log else ()
+    return next_write(stream) > number and any(each is message for each in latest)
+
+
 def reducers(pickler: Any) -> dict[Any, Any]:
     """What a pickler of cloudpickle's makes of objects of each type."""
     table: dict[Any, Any] = pickler._dispatch_table

@@ -9,6 +9,7 @@ from typing import Any, Final
 from stageprof_runtime.compat import batched_stream, unwritten, waiting_in
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.relay import UNTAKEN
+from stageprof_runtime.sent import Sent
 
 #: Batches that may wait to be sent; with more, rows stay in the ring, which is bounded.
 BACKLOG: Final = 20
@@ -22,6 +23,7 @@ class Outbox:
         self._op = op
         self._watch = Watch("worker.outbox")
         self._waiting: deque[bytes] = deque()
+        self._through = Sent(None, op)
         #: how many went through the stream
         self.sent = 0
         #: whether nothing is sent any more: what is left is asked for
@@ -60,11 +62,15 @@ class Outbox:
         """What is left; nothing is afterwards."""
         left = [*self._waiting]
         self._waiting.clear()
+        attempt(self._watch, self._through.forget)
         return left
 
     def _send_now(self, batch: bytes) -> bool:
         try:
-            batched_stream(self._worker).send({"op": self._op, "batch": batch})
+            stream = batched_stream(self._worker)
+            if stream is not self._through.stream:  # it is connected anew
+                self._through = Sent(stream, self._op)
+            self._through.send(batch)
         except Exception:  # not connected
             return False
         self.sent += 1

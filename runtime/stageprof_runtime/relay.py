@@ -16,6 +16,7 @@ from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import forgettable, unwritten, waiting_in
 from stageprof_runtime.guard import Watches, hook, quietly
 from stageprof_runtime.inbox import sinks
+from stageprof_runtime.sent import Sent
 
 #: Seconds that the drain of one worker may take before it counts as lost.
 DRAIN_S = 5.0
@@ -47,6 +48,7 @@ class Relay:
         self.watches = watches
         #: the owner's stream: after a new one it is another session's, or nobody's
         self._comm = scheduler.client_comms.get(owner)
+        self._sent = Sent(self._comm, f"{session}-batch")
         #: called with a worker and why it cannot be observed
         self.absent_because: Callable[[str, str], None] = lambda *_: None
         #: worker -> batches that came from it through the stream
@@ -110,7 +112,7 @@ class Relay:
         comm = self._mine()
         if comm is None or comm.closed() or self.over:  # gone, or it has what it waited for
             return
-        comm.send({"op": f"{self._session}-batch", "batch": batch})
+        self._sent.send(batch)
         self.passed += 1
 
     def _handed(self, batch: bytes) -> bool:
@@ -182,4 +184,5 @@ class Relay:
         if self._telling is not None:
             await asyncio.wait([self._telling])
         await asyncio.sleep(LINGER_S)
+        self._sent.forget()
         self.stop_listening()

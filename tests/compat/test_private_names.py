@@ -42,8 +42,9 @@ READERS = sorted(
     for name, value in inspect.getmembers(compat, inspect.isfunction)
     if value.__module__ == compat.__name__ and name not in NO_READERS and not name.startswith("_")
 )
-#: Only where a cluster is asked something before a run: not in these programs.
-ELSEWHERE = {"asked_of", "saturation", "wanted"}
+#: Only where a cluster is asked something before a run, or is in processes of its own: not in these
+#: programs.
+ELSEWHERE = {"asked_of", "saturation", "wanted", "written"}
 
 
 def inc(x: int) -> int:
