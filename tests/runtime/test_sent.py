@@ -114,7 +114,7 @@ def inc(x: int) -> int:
 
 @pytest.fixture
 def client() -> Any:
-    with clusters.separate(2) as client:
+    with clusters.separate(1) as client:
         yield client
 
 
@@ -125,10 +125,10 @@ def test_after_a_recording_neither_scheduler_nor_workers_have_much_of_it(
     """It was all of it: 300 bytes a task on the scheduler, up to a thousand messages."""
     file = tmp_path / "r.stageprof"
     with stageprof.profile(file) as prof:
-        for _ in range(5):
-            client.gather(client.map(inc, range(1_000), pure=False))
+        for _ in range(2):
+            client.gather(client.map(inc, range(500), pure=False))
     assert prof.recording.coverage()["batches_lost"] == 0
-    assert prof.recording.store.rows("run") == 5_000
+    assert prof.recording.store.rows("run") == 1_000
     clusters.soon(lambda: client.run_on_scheduler(_on_scheduler) == 0, 10)
-    kept = client.run(_on_worker)
-    assert max(kept.values()) < 20_000
+    (kept,) = client.run(_on_worker).values()
+    assert kept < 5_000
