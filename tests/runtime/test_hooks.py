@@ -134,7 +134,7 @@ CLUSTER = [
     (execution, "finished"),
     (execution, "run_id"),
     (serialization, "_hop"),
-    (carried, "loading"),
+    (shares, "loading"),
     (carried.Dumping, "keys"),
     (carried.Loading, "emit"),
     (carried.Loading, "task"),
@@ -191,7 +191,8 @@ TWICE_A_SECOND = {
     (Memberships, "_on_loop"),
 }
 #: What none of these programs brings about: workers, clients and schedulers that come and go, a
-#: client in a process of its own, messages that take long.
+#: client in a process of its own, messages and imports that take long, tasks that are stolen, data
+#: that is spilled.
 ELSEWHERE = {
     (SchedulerProbe, "add_worker"),
     (SchedulerProbe, "remove_worker"),
@@ -201,6 +202,9 @@ ELSEWHERE = {
     (Memberships, "_leave_later"),
     (Membership, "_take"),
     (carried.Loading, "task"),
+    (imports, "_emit"),
+    (scheduling, "_stolen"),
+    (spill, "within"),
 }
 
 

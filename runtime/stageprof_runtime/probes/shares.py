@@ -128,10 +128,15 @@ def _dumped(emit: Emit, dump: Dumping, x: Any, start: int, stop: int, frames: An
 def _load_data(load: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
     @functools.wraps(load)
     def timed(header: Any, frames: Any, *args: Any, **kwargs: Any) -> Any:
-        carried = None if watch.disabled else loading()
+        carried = None
+        try:
+            if not watch.disabled and (carried := loading()) is not None:
+                before, carried.before = carried.before, []
+        except BaseException as error:
+            carried = None
+            caught(error, watch)
         if carried is None:
             return load(header, frames, *args, **kwargs)
-        before, carried.before = carried.before, []
         here.load = False  # a value that is a task's description is a value
         start = now_ns()
         try:
