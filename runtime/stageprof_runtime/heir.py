@@ -19,16 +19,18 @@ class Heir:
     def __init__(self, session: str) -> None:
         self._session = session
         self._there: Locked | None = None
-        self._over = False
+        #: whether it has been tried, or is over
+        self._done = False
 
     def wait(self) -> None:
-        """Have workers of this host know that somebody is there; does so once.
+        """Have workers of this host know that somebody is there; tries that once.
 
         Raises:
             OSError: there is no folder for it, or no room.
         """
-        if self._there is not None or self._over or not AVAILABLE:
+        if self._done or not AVAILABLE:
             return
+        self._done = True
         folder = folder_of(self._session, make=True)
         self._there = Locked(os.path.join(folder, f"{os.getpid()}-{now_ns()}{HEIR}"))
         with contextlib.suppress(OSError):
@@ -36,7 +38,7 @@ class Heir:
 
     def take(self) -> list[bytes]:
         """The batches that were left; nobody waits for more, and the session's folder goes, too."""
-        self._over = True
+        self._done = True
         if self._there is not None:  # first: what is left from now on is taken back
             self._there.remove()
         # Twice: a worker may just have been asking whether the owner of one is there.

@@ -15,7 +15,7 @@ import pytest
 
 from runtime.test_last_batches import Stream, ending
 from runtime.test_tail import PLACE, folder, mark, tables
-from stageprof_runtime import locked
+from stageprof_runtime import locked, tail
 from stageprof_runtime.event import MARK, TABLES
 from stageprof_runtime.heir import Heir
 from stageprof_runtime.tail import Tail
@@ -240,3 +240,13 @@ def test_a_file_that_cannot_be_locked_does_not_stay(
     with pytest.raises(OSError, match="No locks"):
         locked.Locked(os.fspath(folder / "x"))
     assert list(folder.iterdir()) == []
+
+
+def test_where_there_is_no_folder_for_it_that_is_tried_once(folder: Path) -> None:
+    """Or each half second would count as a failure."""
+    Path(tail.folder_of("s", make=True)).chmod(0o777)
+    heir = Heir("s")
+    with pytest.raises(PermissionError):
+        heir.wait()
+    heir.wait()
+    assert heir.take() == []
