@@ -32,6 +32,7 @@ from stageprof_runtime import (
     decisions,
     graphs,
     guard,
+    heir,
     made,
     patch,
     process,
@@ -105,7 +106,7 @@ EVERYWHERE = [
 ]
 CLUSTER = [
     (Heir, "wait"),
-    (Heir, "take"),
+    (heir, "inherited"),
     (SchedulerProbe, "_note"),
     (SchedulerProbe, "_estimate"),
     (graphs.Graphs, "_run_of"),
