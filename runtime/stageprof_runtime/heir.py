@@ -10,11 +10,11 @@ import os
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.locked import AVAILABLE, Locked
-from stageprof_runtime.tail import HEIR, folder_of, inherited, sweep
+from stageprof_runtime.tail import HEIR, depart, folder_of, inherited, sweep
 
 
 class Heir:
-    """Of one session, on the client's host: from `wait` to `take`, both for one thread."""
+    """Of one session, on the client's host: from `wait` to `take`, which comes after it."""
 
     def __init__(self, session: str) -> None:
         self._session = session
@@ -43,6 +43,5 @@ class Heir:
             self._there.remove()
         # Twice: a worker may just have been asking whether the owner of one is there.
         batches = inherited(self._session) + inherited(self._session)
-        with contextlib.suppress(OSError):  # there is none, or a worker is still there
-            os.rmdir(folder_of(self._session))
+        depart(self._session)
         return batches

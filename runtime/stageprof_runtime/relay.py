@@ -47,8 +47,7 @@ class Relay:
         self._owner = owner
         self.watches = watches
         #: the owner's stream: after a new one it is another session's, or nobody's
-        self._comm = scheduler.client_comms.get(owner)
-        self._sent = Sent(self._comm, f"{session}-batch")
+        self._sent = Sent(scheduler.client_comms.get(owner), f"{session}-batch")
         #: called with a worker and why it cannot be observed
         self.absent_because: Callable[[str, str], None] = lambda *_: None
         #: worker -> batches that came from it through the stream
@@ -125,7 +124,7 @@ class Relay:
     def _mine(self) -> Any:
         """The owner's stream; None if it is gone, or the owner has come back with another."""
         comm = self._scheduler.client_comms.get(self._owner)
-        return comm if comm is self._comm else None
+        return comm if comm is self._sent.stream else None
 
     def ready(self) -> bool:
         """Whether the owner takes what is sent to it."""

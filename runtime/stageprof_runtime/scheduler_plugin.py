@@ -18,11 +18,7 @@ from stageprof_runtime import looker, process
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import address, forgettable, saturation, tick
 from stageprof_runtime.decisions import Decisions
-from stageprof_runtime.event import (
-    MARK,
-    SAMPLE,
-    Place,
-)
+from stageprof_runtime.event import MARK, SAMPLE, Place
 from stageprof_runtime.graphs import Graphs
 from stageprof_runtime.guard import attempt, cancelled, hook, quietly
 from stageprof_runtime.incident import incident

@@ -20,6 +20,7 @@ from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.context import phase
 from stageprof_runtime.event import MARK, Place
 from stageprof_runtime.guard import Watch, attempt, failures
+from stageprof_runtime.measured import OFF, SAMPLED
 from stageprof_runtime.patch import UNDONE, wrapped
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.system import EVERY_S
@@ -236,10 +237,10 @@ class Shipper:
         """Say once, as marks, which hooks are disabled or sampled and which probes are missing."""
         there = [w for w in list(wrapped.values()) if not 0 < w.ended < self.place.life]
         watches = [*list(self.watches.values()), self._tailing, *there]
-        news = {w.name: w.disabled or "sampled" for w in watches if w.disabled or w.sampled}
+        news = {w.name: w.disabled or SAMPLED for w in watches if w.disabled or w.sampled}
         for name, why in (news | process.failed).items():
             if why == UNDONE:
                 continue
             if f"{name}{why}" not in self._told:
                 self._told.add(f"{name}{why}")
-                rows.append((MARK, now_ns(), "hook disabled", f"{name}: {why}"))
+                rows.append((MARK, now_ns(), OFF, f"{name}: {why}"))

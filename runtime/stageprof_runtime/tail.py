@@ -126,7 +126,7 @@ class Tail:
     def _take_back(self) -> None:
         if self._there is not None:
             _unlink_orphan(self._there.path)
-        _depart(self._session)
+        depart(self._session)
 
     def _has_neighbours(self) -> bool:
         try:
@@ -141,7 +141,7 @@ class Tail:
         self._closed = True
         if self._there is not None:
             self._there.remove()
-        _depart(self._session)
+        depart(self._session)
 
     def let_go(self) -> None:
         """Close the file, and nothing else."""
@@ -166,7 +166,7 @@ class Tail:
         packed = msgpack.packb(what, default=safe_key, unicode_errors="surrogatepass")
         if os.pwrite(self._file, packed, self._size) < len(packed):
             os.ftruncate(self._file, self._size)  # or what comes later could not be read
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._there and self._there.path)
         self._size += len(packed)
 
 
@@ -179,7 +179,7 @@ def inherited(session: str) -> list[bytes]:
     return [batch for left in _orphans(folder) for batch in _batches(left)]
 
 
-def _depart(session: str) -> None:
+def depart(session: str) -> None:
     """Remove what a killed client has left of itself, and the folder if nobody is there."""
     with contextlib.suppress(OSError):  # there is none, or others are there
         folder = folder_of(session)

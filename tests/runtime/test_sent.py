@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -113,7 +114,7 @@ def inc(x: int) -> int:
 
 
 @pytest.fixture
-def client() -> Any:
+def client() -> Iterator[Client]:
     with clusters.separate(1) as client:
         yield client
 
@@ -122,7 +123,7 @@ def client() -> Any:
 def test_after_a_recording_neither_scheduler_nor_workers_have_much_of_it(
     client: Client, tmp_path: Path
 ) -> None:
-    """It was all of it: 300 bytes a task on the scheduler, up to a thousand messages."""
+    """It was all of it: some 100 bytes a task on the scheduler, up to a thousand messages."""
     file = tmp_path / "r.stageprof"
     with stageprof.profile(file) as prof:
         for _ in range(2):

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
 
-from stageprof_runtime.carried import Dumping, Part, here, loading, share
+from stageprof_runtime.carried import Dumping, Loading, Part, here, loading, share
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import TASK_KINDS, place
 from stageprof_runtime.guard import SELDOM, Watch, caught
@@ -128,15 +128,10 @@ def _dumped(emit: Emit, dump: Dumping, x: Any, start: int, stop: int, frames: An
 def _load_data(load: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
     @functools.wraps(load)
     def timed(header: Any, frames: Any, *args: Any, **kwargs: Any) -> Any:
-        carried = None
-        try:
-            if not watch.disabled and (carried := loading()) is not None:
-                before, carried.before = carried.before, []
-        except BaseException as error:
-            carried = None
-            caught(error, watch)
+        carried = _loading(watch)
         if carried is None:
             return load(header, frames, *args, **kwargs)
+        before, carried.before = carried.before, []
         here.load = False  # a value that is a task's description is a value
         start = now_ns()
         try:
@@ -152,6 +147,14 @@ def _load_data(load: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
                 caught(error, watch)
 
     return timed
+
+
+def _loading(watch: Watch) -> Loading | None:
+    try:
+        return None if watch.disabled else loading()
+    except BaseException as error:
+        caught(error, watch)
+        return None
 
 
 def _nbytes(buffers: Any) -> int:
