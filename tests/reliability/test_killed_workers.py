@@ -91,8 +91,13 @@ def _only_at_the_end(dask_worker: Any) -> None:
 
 
 def _kept(dask_worker: Any) -> bool:
-    """Whether all that it has done is where a kill does not reach it."""
-    return all(not len(p._ring) and p._shipper._held for p in _observers(dask_worker))
+    """Whether all that it has done is where a kill does not reach it, and not on its way there."""
+    return all(map(_keeps_all, _observers(dask_worker)))
+
+
+def _keeps_all(plugin: Any) -> bool:
+    with plugin._shipper._packing:  # held from when rows are taken until they are written
+        return not len(plugin._ring) and bool(plugin._shipper._held)
 
 
 def _observers(dask_worker: Any) -> list[Any]:
