@@ -87,7 +87,7 @@ def record(path: Path, tasks: int) -> Figures:
         begun = time.process_time()
         for batch in receive(cast(BinaryIO, sender.stdout)):
             collector.take(batch)
-            waiting = max(waiting, collector._queue.qsize())
+            waiting = max(waiting, len(collector._waiting))
         sent = json.loads(sender.stderr.read())
         _finish(collector)
         used, peak = time.process_time() - begun, peak_mib()
@@ -101,8 +101,7 @@ def record(path: Path, tasks: int) -> Figures:
 
 def _finish(collector: Any) -> None:
     """What `Collector.close` does, but for opening the recording."""
-    collector._queue.put(None)
-    collector._thread.join()
+    collector._finish()
     collector._writer.close()
 
 

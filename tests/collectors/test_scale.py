@@ -5,6 +5,7 @@ from __future__ import annotations
 import cProfile
 import math
 import pstats
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,24 +80,46 @@ def test_what_does_not_arrive_of_many_workers_is_counted(
     assert sum(origin.batches for origin in store.origins) == len(batches) - len(gone)
 
 
+class Pauses(threading.Event):
+    """What a collector pauses with: a batch comes each 10 ms of it, and one when it writes."""
+
+    def __init__(self, collector: Collector, batches: list[bytes]) -> None:
+        super().__init__()
+        self._collector, self._batches = collector, batches[::-1]
+        self.all_came = threading.Event()
+        #: how many it wrote at once
+        self.lots: list[int] = []
+
+    def write(self, lot: list[bytes]) -> None:
+        self.lots.append(len(lot))
+        self._come()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        for _ in range(round(100 * (timeout or 0))):
+            self._come()
+        return self.is_set()
+
+    def _come(self) -> None:
+        if self._batches:
+            self._collector.take(self._batches.pop())
+        else:
+            self.all_came.set()
+
+
 def test_the_batches_of_a_crowd_are_gathered_for_longer(
     batches: list[tuple[int, bytes]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A clock that moves with each batch shows how many are written together."""
-
     def lots(crowd: int) -> list[int]:
-        now = iter(range(10**6))
-        monkeypatch.setattr(
-            "stageprof_collectors.storage.collector.time.monotonic", lambda: next(now) / 100
-        )
         monkeypatch.setattr(collecting, "CROWD", crowd)
         collector = Collector(tmp_path / f"{crowd}.stageprof")
-        sizes: list[int] = []
-        monkeypatch.setattr(collector, "_keep", lambda lot: sizes.append(len(lot)))
-        for _, batch in batches:
-            collector.take(batch)
+        first, *others = (batch for _, batch in batches)
+        pauses = Pauses(collector, others)
+        monkeypatch.setattr(collector, "_over", pauses)
+        monkeypatch.setattr(collector, "_keep", pauses.write)
+        collector.take(first)
+        assert pauses.all_came.wait(60)
         collector.close()
-        return sizes
+        return pauses.lots
 
     few, many = lots(10**6), lots(10)
 

@@ -78,8 +78,7 @@ def begun(tmp_path: Path) -> Collector:
     path = tmp_path / "a.stageprof"
     collector = Collector(path)
     collector.take(pack(Place("client", "here", 1, "client", 0), 0, 1, [(MARK, 1, "a", "")]))
-    collector._queue.put(None)  # as `close` does first, so that what follows is its second half
-    collector._thread.join()
+    collector._finish()  # as `close` does first, so that what follows is its second half
     return collector
 
 

@@ -1,18 +1,17 @@
 """Where a session's batches go: into the file (or memory) as they come, and into the live view.
 
 Batches arrive on event loops, which must not wait; a thread of the collector narrows and writes
-them. What the live view shows is read off the batches' heads.
+them, and sleeps for a while between two times: to wake costs a busy process more than to write.
+What the live view shows is read off the batches' heads when it is asked for.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import os
-import queue
 import sys
 import threading
-import time
+from collections import deque
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -97,7 +96,7 @@ class Collector:
         header = describe(label)
         path = None if path is None else _lasting(path)
         self.path = path
-        self.live = Live()
+        self._live = Live()
         self._writer = None if path is None else Writer(path, header)
         #: the recording itself where there is no file
         self._store = Store(header)
@@ -105,8 +104,13 @@ class Collector:
         self._kept: list[bytes] | None = [] if savable and path is None else None
         #: held while the store grows, and by those who look at it meanwhile
         self.lock = threading.Lock()
-        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._told = self._closed = False
+        #: what is not kept yet, and what the live view has not seen
+        self._waiting: deque[bytes] = deque()
+        self._unseen: deque[bytes] = deque()
+        self._seeing = threading.Lock()
+        #: whether something waits; whether no more will come
+        self._came, self._over = threading.Event(), threading.Event()
+        self._told = False
         #: what its thread has done: times that it kept something, ns of a processor
         self.cost = {"collector": [0, 0]}
         self._thread = threading.Thread(target=self._run, name="stageprof-collector", daemon=True)
@@ -114,8 +118,20 @@ class Collector:
 
     def take(self, batch: bytes) -> None:
         """Hand over one batch; returns at once. What comes after `close` is not kept."""
-        if not self._closed:
-            self._queue.put(batch)
+        if self._over.is_set():
+            return
+        self._waiting.append(batch)
+        self._unseen.append(batch)
+        if not self._came.is_set():
+            self._came.set()
+
+    @property
+    def live(self) -> Live:
+        """How far the run is, by all that came so far."""
+        with self._seeing:
+            while self._unseen:
+                self._look(self._unseen.popleft())
+        return self._live
 
     @property
     def growing(self) -> Store:
@@ -146,15 +162,19 @@ class Collector:
         It raises nothing, for the user's block ends here: where the file is gone or was overwritten
         the recording is empty, and says so.
         """
-        self._closed = True
-        self._queue.put(None)
-        self._thread.join()
+        self._finish()
         if self._writer is not None:
             self._writer.close()
             self._tell(self._writer.failed)
             return self._reopened(self._writer.path)
         self._store.complete, self._store.incomplete_reason = True, ""
         return Recording(self._store)
+
+    def _finish(self) -> None:
+        """Keep all that came, and end the thread."""
+        self._over.set()
+        self._came.set()
+        self._thread.join()
 
     def _reopened(self, path: Path) -> Recording:
         try:
@@ -172,24 +192,15 @@ class Collector:
 
     def _gather(self) -> bool:
         """Keep what comes within a while after the next batch; False once there is no more."""
-        batches: list[bytes] = []
-        deadline = math.inf
-        while (rest := deadline - time.monotonic()) > 0:
-            try:
-                batch = self._queue.get(timeout=None if math.isinf(rest) else rest)
-            except queue.Empty:
-                break
-            if batch is None:
-                self._keep(batches)
-                return False
-            self._look(batch)
-            batches.append(batch)
-            if len(batches) == 1:
-                deadline = time.monotonic() + GATHER_S
-            elif len(batches) == CROWD and self._writer is not None:  # in memory nothing is gained
-                deadline += CROWD_S - GATHER_S
-        self._keep(batches)
-        return True
+        self._came.wait()
+        self._over.wait(GATHER_S)
+        if len(self._waiting) >= CROWD and self._writer is not None:  # in memory nothing is gained
+            self._over.wait(CROWD_S - GATHER_S)
+        self._came.clear()
+        more = not self._over.is_set()  # asked between: what comes after is heard, or is kept now
+        self._keep([self._waiting.popleft() for _ in range(len(self._waiting))])
+        _ = self.live  # nobody else may ask, and heads that wait take their room
+        return more
 
     def _keep(self, batches: list[bytes]) -> None:
         if self._writer is None:
@@ -219,9 +230,9 @@ class Collector:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return
         role, name = head.place[0], head.place[3]
-        self.live.now[f"{role} {name}"] = head.now
+        self._live.now[f"{role} {name}"] = head.now
         if any(head.counts):
-            self.live.counts[name] = head.counts
+            self._live.counts[name] = head.counts
 
 
 def _lasting(path: str | os.PathLike[str]) -> str:
