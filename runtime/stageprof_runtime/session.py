@@ -13,7 +13,7 @@ import socket
 from threading import get_ident
 from typing import Any
 
-from stageprof_runtime import cells, looker, process, rounds
+from stageprof_runtime import cells, computation, looker, process, rounds
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.context import lane
 from stageprof_runtime.event import MARK, Place
@@ -168,7 +168,7 @@ class Session:
         sinks[self.name] = self._sink
         self._shipper.watches = self.watches
         self._shipper.lead({stacks.NAME: looker.watch(stacks.NAME)} | gil.watches())
-        self._shipper.counts = local.counts
+        self._shipper.counts = computation.counts
         self._shipper.cost |= {"objects": objects.cost} | self._cost
         self._shipper.every += [self._sample, self._clusters.ask_loops, self._await_tails]
         self._shipper.seldom.append(functools.partial(sample_host, self.ring))

@@ -38,6 +38,7 @@ from stageprof_runtime.arrays import is_integer, of_objects
 from stageprof_runtime.codes import Codes
 from stageprof_runtime.lines import USER, kind
 from stageprof_runtime.looping import MET, loops_of
+from stageprof_runtime.stem import in_task
 from stageprof_runtime.unlocked import unlocked
 
 PYTHON, CALL, LIBRARY, OBJECTS = "python", "call", "library", "objects"
@@ -54,8 +55,6 @@ DEPTH: Final = 120
 #: Frames of numpy and pandas that are asked for arrays of objects, from the innermost outward.
 NEAR: Final = 6
 
-#: Our own frames right outside a task's function.
-_BOTTOM: Final = ("probes/execution.py", "probes.execution>", "probes/local.py", "probes.local>")
 #: Functions of pandas (end of the file's name, name or qualified name) by what they say.
 _PANDAS: Final = {
     ("core/frame.py", "iterrows"): "iterrows",
@@ -147,7 +146,7 @@ def _frames(frame: FrameType | None) -> list[FrameType]:
 
 def _look_up(code: CodeType) -> _Code:
     file = code.co_filename.replace("\\", "/")
-    if any(part in file for part in _BOTTOM):
+    if in_task(file):
         return _Code(_BEGIN, "")
     if "/pandas/core/" in file:
         return _Code(_NUMERIC, _of_pandas(file, code))

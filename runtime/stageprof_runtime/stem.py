@@ -15,7 +15,10 @@ from stageprof_runtime.lines import DASK, LIBRARY, USER, kind
 #: Frames of one stack that are walked; a recursion that is deeper has no known beginning.
 MOST: Final = 5_000
 #: Our own files whose function is right outside a task's.
-_BOTTOM: Final = ("probes/execution.py", "probes.execution>", "probes/local.py", "probes.local>")
+_BOTTOM: Final = (
+    "probes/execution.py", "probes.execution>",
+    "stageprof_runtime/computation.py", "stageprof_runtime.computation>",
+)  # fmt: skip
 #: Files of Dask's that call a task's function and do nothing else.
 _CARRIERS: Final = (
     "dask/_task_spec.py", "dask/local.py", "dask/core.py", "dask/optimization.py",

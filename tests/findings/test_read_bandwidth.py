@@ -20,7 +20,7 @@ from findings.busy import Busy
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.read_bandwidth import RULE
 from stageprof_runtime import scales
-from stageprof_runtime.probes import local
+from stageprof_runtime.computation import Computation
 
 
 def program(
@@ -164,7 +164,7 @@ def brought(monkeypatch: pytest.MonkeyPatch, weigh_ns: int) -> list[int]:
     monkeypatch.setattr(scales, "thread_ns", lambda: next(clock))
     monkeypatch.setattr(scales, "weigh", len)
     emit: Any = SimpleNamespace(row=lambda _, row: rows.append(row))
-    loop = local._Loop(emit, Future)
+    loop = Computation(emit, Future)
     for number in range(100):
         loop._brought(number, ("key", (b"read", None), False), 100_000_000, 0)
     return [nbytes for *_, nbytes in rows]

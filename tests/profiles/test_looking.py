@@ -68,7 +68,7 @@ def test_a_task_is_told_from_its_function_inward(
 
 
 def test_a_task_of_the_synchronous_scheduler_is_told_without_the_program_around_it() -> None:
-    around = [("main", USER), ("_run", f"{OURS}/probes/local.py")]
+    around = [("main", USER), ("_run", f"{OURS}/computation.py")]
     stack = stack_through(*around, ("execute_task", f"{DASK}/local.py"), ("load", USER))
     assert names(of_task(stack)) == ["load"]
 

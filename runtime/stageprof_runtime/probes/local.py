@@ -1,74 +1,36 @@
 """The local schedulers: threads, processes and synchronous.
 
 All three run `dask.local.get_async`, which is given where to submit, and how to dump and load.
-Handing it our own keeps the observation to this one computation: `dask.callbacks` are global to
-the process, and an exception in one fails the user's compute().
-
-A task gets a run number of its own; the rows are those of a cluster whose scheduler and workers
-are this process, so the account is the same.
+Handing it our own (see `computation`) keeps the observation to this one computation:
+`dask.callbacks` are global to the process, and an exception in one fails the user's compute().
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
-import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from threading import get_ident
-from typing import Any, Final
+from typing import Any
 
-from stageprof_runtime.batch import Row
-from stageprof_runtime.carried import share
-from stageprof_runtime.clock import now_ns, thread_ns
-from stageprof_runtime.compat import INLINE, identity, place
+from stageprof_runtime.clock import now_ns
+from stageprof_runtime.compat import place
+from stageprof_runtime.computation import Computation, begin, counts
 from stageprof_runtime.context import lane_number, within
-from stageprof_runtime.elsewhere import timed_batch
-from stageprof_runtime.event import (
-    ASSIGN,
-    BLOCK,
-    DEPEND,
-    FINISH,
-    GRAPH,
-    POOLED,
-    RESULT,
-    RUN,
-    SPAN,
-    SUBMIT,
-)
-from stageprof_runtime.guard import Watch, attempt
+from stageprof_runtime.event import BLOCK, GRAPH, SPAN, SUBMIT
 from stageprof_runtime.lines import user_line
-from stageprof_runtime.needs import needed, spread
-from stageprof_runtime.patch import Emit, Undo, replace, together, wrapped
-from stageprof_runtime.probes import stacks
-from stageprof_runtime.probes.shares import NODES
+from stageprof_runtime.patch import Emit, Undo, replace, together
 from stageprof_runtime.rounds import handed
-from stageprof_runtime.scales import Scales, waited
-from stageprof_runtime.shield import shield, theirs
+from stageprof_runtime.shield import theirs
 from stageprof_runtime.stage import STEP, Stage
 
-#: Run and graph numbers begin far from those of any scheduler.
-_runs = itertools.count(2**40)
-_graphs = itertools.count(2**40)
-
-#: [tasks, assigned, finished] on the local schedulers since they are observed, for the live view
-counts = [0, 0, 0]
-
 #: The computation that the calling thread runs.
-_current: ContextVar[_Loop | None] = ContextVar("stageprof_local", default=None)
-
-#: What the hook around each task is called in the coverage.
-_SUBMIT: Final = "local.submit"
-
-#: (start, stop, thread, cpu, pid, failed, [(step, start, stop), ...]) of one task
-Times = tuple[int, int, int, int, int, bool, list[tuple[int, int, int]]]
+_current: ContextVar[Computation | None] = ContextVar("stageprof_local", default=None)
 
 
 def install(emit: Emit) -> Undo:
     """Observe what the local schedulers run from now on."""
-    counts[:] = [0, 0, 0]
-    wrapped[_SUBMIT] = Watch(_SUBMIT)  # a recording before may have had it put away
+    begin()
     names = ("local.get_async", "threads.get_async", "processes.get_async")
     undos = [replace(*place(name), lambda f: _get_async(emit, f)) for name in names]
     undos.append(replace(*place("local.state"), _state))
@@ -76,197 +38,20 @@ def install(emit: Emit) -> Undo:
     return together(undos)
 
 
-class _Loop:
-    """One computation of a local scheduler: what it submits and what comes back."""
-
-    def __init__(self, emit: Emit, submit: Callable[..., Future[Any]]) -> None:
-        self.emit = emit
-        self._submit = submit
-        self._watch = wrapped[_SUBMIT]
-        self.graph = next(_graphs)
-        self.cause = -1 - self.graph
-        self.dumps: Callable[..., Any] = identity
-        self.loads: Callable[..., Any] = identity
-        #: key -> the keys that it needs, as the scheduler has them; the last run of each key
-        self.needs: Mapping[Any, Any] = {}
-        self._run_of: dict[Any, int] = {}
-        #: id of the bytes of a result that came back -> its key, until it is loaded
-        self._results: dict[int, Any] = {}
-        self._scales = Scales()
-        executor = getattr(submit, "__self__", None)
-        #: whether what is submitted runs in this process for certain
-        self._threads = isinstance(executor, (ThreadPoolExecutor, *INLINE))
-
-    def submit(self, batch: Any, tasks: list[Any]) -> Future[Any]:
-        """Submit tasks as the scheduler asks, timed; their future holds only its own result."""
-        if self._threads and self.dumps is identity:
-            runs = [next(_runs) for _ in tasks]
-            self._note(self._assigned, runs, tasks)
-            return self._submit(self._run, batch, tasks, runs)
-        return self._submit_elsewhere(batch, tasks)
-
-    def _note(self, doing: Callable[..., None], *args: Any) -> None:
-        if not self._watch.disabled:
-            attempt(self._watch, doing, *args)
-
-    def _run(self, batch: Any, tasks: list[Any], runs: list[int]) -> list[Any]:
-        """Run tasks one by one on a thread of this process, and say so."""
-        results: list[Any] = []
-        times: list[tuple[int, int, int, bool]] = []
-        try:
-            results.extend(self._timed(batch, task, times) for task in tasks)
-        finally:
-            self._note(self._ran, runs[: len(times)], times, results)
-        return results
-
-    def _timed(self, batch: Any, task: Any, times: list[tuple[int, int, int, bool]]) -> Any:
-        """One task's result; the synchronous scheduler lets what it raises through."""
-        with within("client", Stage.EXECUTION):
-            before, failed = stacks.begin("client", task[0]), True
-            cpu, start = thread_ns(), now_ns()
-            try:
-                (result,) = batch([task])
-                failed = bool(result[2])
-            finally:
-                stop, cpu = now_ns(), thread_ns() - cpu
-                stacks.end(before)
-                times.append((start, stop, cpu, failed))
-        return result
-
-    def _ran(
-        self, runs: list[int], times: list[tuple[int, int, int, bool]], results: list[Any]
-    ) -> None:
-        row, thread = self.emit.row, get_ident()
-        for run, (start, stop, cpu, failed) in zip(runs, times, strict=True):
-            row("client", (RUN, run, start, start, start, stop, thread, cpu, "local"))
-            row("client", (FINISH, run, stop, int(failed), 0, ""))
-        counts[2] += len(runs)
-        self.cause = runs[-1]
-        for run, time, result in zip(runs, times, results, strict=False):
-            self._brought(run, result, time[1] - time[0], time[2])
-
-    def _brought(self, run: int, result: Any, ns: int, cpu: int) -> None:
-        """Say what a run that waited brought; its result is as the scheduler's loop gets it."""
-        _, info, failed = result
-        if not failed and waited(ns, cpu):
-            self._scales.waited += ns
-            nbytes = len(info) if type(info) is bytes else self._scales.weigh(info[0])
-            self._row_of((RESULT, run, nbytes))
-
-    def _submit_elsewhere(self, batch: Any, tasks: list[Any]) -> Future[Any]:
-        # What may run in another process gets the scheduler's own dumps and loads, not ours.
-        plain = [(key, info, self.dumps, self.loads, *rest) for key, info, _, _, *rest in tasks]
-        keys = [task[0] for task in tasks]
-        runs = [next(_runs) for _ in tasks]
-        self._note(self._assigned, runs, plain)
-        out: Future[Any] = Future()
-        fut = self._submit(timed_batch, batch, plain, os.getpid())
-        fut.add_done_callback(lambda f: self._returned(f, out, runs, keys))
-        return out
-
-    def _assigned(self, runs: list[int], tasks: list[Any]) -> None:
-        t = now_ns()
-        counts[1] += len(runs)
-        cause = self.cause
-        for run, task in zip(runs, tasks, strict=True):
-            key = task[0]
-            self.emit.row("client", (ASSIGN, run, t, "local", cause, key))
-            needs = self.needs.get(key)
-            if needs:
-                found = [self._run_of.get(need) for need in spread(needs)]
-                needed(self._row_of, run, cause, found)
-            elif cause >= 0:
-                self._row_of((DEPEND, run, -1))
-            self._run_of[key] = run
-
-    def _row_of(self, row: Row) -> None:
-        self.emit.row("client", row)
-
-    def _returned(
-        self, fut: Future[Any], out: Future[Any], runs: list[int], keys: list[Any]
-    ) -> None:
-        try:
-            results, times = fut.result()
-        except BaseException as error:  # handed on: it is the user's
-            out.set_exception(error)
-            return
-        # On this thread an interrupt is not the user's: a result that is not set hangs the run.
-        try:
-            self._rows(runs, keys, times)
-            for run, time, result in zip(runs, times, results, strict=True):
-                self._brought(run, result, time[1] - time[0], time[3])
-            if self.loads is not identity:  # its bytes are loaded soon, by the scheduler's thread
-                self._results.update((id(info), key) for key, info, _ in results)
-        except BaseException as error:
-            self._watch.failed(error)
-        out.set_result(results)
-
-    def _rows(self, runs: list[int], keys: list[Any], times: list[Times]) -> None:
-        for run, key, time in zip(runs, keys, times, strict=True):
-            self._row(run, time)
-            for step, start, stop in time[-1]:
-                share(self.emit, "client", step, key, start, stop)
-        counts[2] += len(runs)
-        self.cause = runs[-1]
-
-    def _row(self, run: int, time: Times) -> None:
-        start, stop, thread, cpu, pid, failed, spans = time
-        place = "local" if pid == os.getpid() else f"{POOLED}{pid}"
-        for step, begin, end in spans:
-            self.emit.row("client", (SPAN, step, begin, end, thread, place, 0))
-        self.emit.row("client", (RUN, run, start, start, start, stop, thread, cpu, place))
-        self.emit.row("client", (FINISH, run, now_ns(), int(failed), 0, ""))
-
-    def timed(self, function: Callable[..., Any], step: str) -> Callable[..., Any]:
-        """The scheduler's own dumps or loads, timed in its own thread."""
-        if function is identity:
-            return function
-
-        def make(function: Callable[..., Any]) -> Callable[..., Any]:
-            def timed(obj: Any) -> Any:
-                with within("client", Stage.SERIALIZATION):
-                    start = now_ns()
-                    result = function(obj)
-                    stop = now_ns()
-                self.emit.span("client", STEP[step], start, stop)
-                self._share(step, obj, result, start, stop)
-                return result
-
-            return timed
-
-        timed: Callable[..., Any] = shield(function, make, self._watch)
-        return timed
-
-    def _share(self, step: str, obj: Any, result: Any, start: int, stop: int) -> None:
-        """Say whose was dumped (a task with its data) or loaded (bytes that a task returned)."""
-        if step == "result.load":
-            key, nbytes = self._results.pop(id(obj), None), _size(obj)
-        else:
-            task: Any = obj[0] if type(obj) is tuple and obj else None
-            key = task.key if id(type(task)) in NODES else None
-            nbytes = _size(result)
-        if key is not None:
-            share(self.emit, "client", STEP[step], key, start, stop, nbytes)
-
-
-def _size(data: Any) -> int:
-    return len(data) if type(data) is bytes else 0
-
-
 def _get_async(emit: Emit, get_async: Callable[..., Any]) -> Callable[..., Any]:
     def timed(submit: Any, num_workers: int, dsk: Any, result: Any, *args: Any, **kw: Any) -> Any:
-        loop = _Loop(emit, submit)
+        computation = Computation(emit, submit)
         start = now_ns()
         dsk = _materialized(emit, dsk)
-        _hand_over(loop, start, dsk, result)
+        _hand_over(computation, start, dsk, result)
         for name, step in (("dumps", "task.dump"), ("loads", "result.load")):
             if name in kw:
-                setattr(loop, name, kw[name])
-                kw[name] = loop.timed(kw[name], step)
-        token = _current.set(loop)
+                setattr(computation, name, kw[name])
+                kw[name] = computation.timed(kw[name], step)
+        token = _current.set(computation)
         try:
             with within("client", Stage.SCHEDULING):
-                return get_async(loop.submit, num_workers, dsk, result, *args, **kw)
+                return get_async(computation.submit, num_workers, dsk, result, *args, **kw)
         finally:
             _current.reset(token)
             row = (SPAN, STEP["local.loop"], start, now_ns(), get_ident(), "get", 0)
@@ -285,24 +70,24 @@ def _materialized(emit: Emit, dsk: Any) -> Any:
     return dsk
 
 
-def _hand_over(loop: _Loop, start: int, dsk: Any, result: Any) -> None:
+def _hand_over(computation: Computation, start: int, dsk: Any, result: Any) -> None:
     file, line = user_line()
     handed[file, line] += 1
     wanted = len(result) if isinstance(result, list) else 1
-    submit = (SUBMIT, loop.graph, start, wanted, 0, lane_number() or get_ident(), file, line)
-    loop.emit.row("client", submit)
+    submit = (SUBMIT, computation.graph, start, wanted, 0, lane_number() or get_ident(), file, line)
+    computation.emit.row("client", submit)
     counts[0] += len(dsk)
-    graph = (GRAPH, loop.graph, start, now_ns(), len(dsk), wanted, "local", -1)
-    loop.emit.row("client", graph)
+    graph = (GRAPH, computation.graph, start, now_ns(), len(dsk), wanted, "local", -1)
+    computation.emit.row("client", graph)
 
 
 def _state(make: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(make)
     def noted(*args: Any, **kwargs: Any) -> Any:
         state = make(*args, **kwargs)
-        loop = _current.get()
-        if loop is not None:
-            loop.needs = state["dependencies"]
+        computation = _current.get()
+        if computation is not None:
+            computation.needs = state["dependencies"]
         return state
 
     return noted
