@@ -10,17 +10,12 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from stageprof_collectors.account import region, work
-from stageprof_collectors.account.account import Account
 from stageprof_collectors.account.computations import computations
 from stageprof_collectors.account.groups import Groups
-from stageprof_collectors.account.lane import Lanes
-from stageprof_collectors.account.path import Step, Walk
-from stageprof_collectors.account.timeline import Columns, Ints, Timeline
+from stageprof_collectors.account.timeline import Columns
+from stageprof_collectors.evidence import Evidence
 from stageprof_collectors.findings.crowd import Crowds
 from stageprof_collectors.findings.diagnosis import Diagnosis, diagnose
 from stageprof_collectors.findings.finding import Finding
@@ -28,19 +23,15 @@ from stageprof_collectors.findings.findings import findings_frame
 from stageprof_collectors.findings.innocence import innocents
 from stageprof_collectors.findings.recomputed import recomputed
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
-from stageprof_collectors.garbage import give_back, no_collection
+from stageprof_collectors.garbage import no_collection
 from stageprof_collectors.profiles.flame import Flame, flame
 from stageprof_collectors.profiles.holders import gil
 from stageprof_collectors.profiles.native import looked
-from stageprof_collectors.profiles.nodes import Nodes
 from stageprof_collectors.replay.replay import Replay
-from stageprof_collectors.storage.layered import Layered
 from stageprof_collectors.storage.store import Store
 from stageprof_collectors.tables import places
 from stageprof_collectors.tables.coverage import coverage
-from stageprof_collectors.tables.incidents import Incidents
 from stageprof_collectors.tables.layers import layers, lines
-from stageprof_collectors.tables.memory import Memory
 from stageprof_collectors.tables.objects import objects
 from stageprof_collectors.tables.path import path
 from stageprof_collectors.tables.tasks import tasks
@@ -50,11 +41,11 @@ if TYPE_CHECKING:
     from pyinstrument.session import Session
 
 
-class Recording:
+class Recording(Evidence):
     """A run as it was recorded."""
 
     def __init__(self, store: Store, path: str | None = None) -> None:
-        self.store = store
+        super().__init__(store)
         #: the file it came from or goes to, if any
         self.path = path
         #: what the rules said of it, by the settings that they went by
@@ -76,44 +67,16 @@ class Recording:
         """
         return cls(Store.open(path, max_memory=max_memory), os.fspath(path))
 
-    @property
-    def complete(self) -> bool:
-        """Whether the recording was ended in good order."""
-        return self.store.complete
-
-    @property
-    def wall(self) -> float:
-        """Seconds of the region."""
-        span = self.timeline.region
-        return (span.stop - span.start) / 1e9
-
     def forget(self) -> None:
         """Let go of what tables were made from, and of what lies on disk (see `Store.spill`).
 
         Who asks for it again has it made, or read, anew.
         """
-        for name in ("lanes", "walk", "replay", "crowds", "groups", "prefixes"):
+        for name in ("replay", "crowds", "groups"):
             self.__dict__.pop(name, None)
-        self.timeline.forget()
-        self.store.scratch.release()
-        give_back()
+        super().forget()
 
-    # -- what the tables are made from --------------------------------------------------------
-
-    @cached_property
-    def timeline(self) -> Timeline:
-        """All events on one clock."""
-        return Timeline(self.store)
-
-    @cached_property
-    def lanes(self) -> Lanes:
-        """What each thread was doing."""
-        return Lanes(self.timeline)
-
-    @cached_property
-    def walk(self) -> Walk:
-        """What blocking calls waited for."""
-        return Walk(self.timeline, self.lanes)
+    # -- what several tables are made from ----------------------------------------------------
 
     @cached_property
     def replay(self) -> Replay:
@@ -131,63 +94,15 @@ class Recording:
         return Groups(self)
 
     @cached_property
-    def layered(self) -> Layered:
-        """The layer of each run."""
-        return self.store.layered(self.timeline.runs["key"])
-
-    @cached_property
-    def prefixes(self) -> NDArray[np.object_]:
-        """The prefix of each run's key."""
-        return np.array(self.layered.prefixes, dtype=object)[self.layered.of]
-
-    @cached_property
-    def nodes(self) -> Nodes:
-        """The stacks that were looked at, of all places as one tree."""
-        return Nodes(self.store)
-
-    @cached_property
     def looked(self) -> Columns:
         """Looks at stacks: FLAME rows with the `share` of each, C frames where they were seen."""
         return looked(self)
-
-    @property
-    def owners(self) -> Ints:
-        """Number of the graph that led to each run, at its scheduler; -1 if unknown."""
-        return self.timeline.owners
 
     @cached_property
     def worker_names(self) -> dict[str, str]:
         """The names of workers by their address; "" for those that have none."""
         frame = self.workers()
         return dict(zip(frame["worker"], frame["name"], strict=True))
-
-    @cached_property
-    def memory(self) -> Memory:
-        """What the workers may take of memory, and what they took."""
-        return Memory(self.timeline)
-
-    @cached_property
-    def incidents(self) -> Incidents:
-        """What befell the workers for want of memory."""
-        return Incidents(self.timeline, self.lanes)
-
-    @cached_property
-    def path_steps(self) -> list[Step]:
-        """The critical path in ns of the region's clock."""
-        with no_collection():
-            return region.critical_path(self.timeline, self.lanes, self.walk)
-
-    @cached_property
-    def account(self) -> Account:
-        """The stage account."""
-        span = self.timeline.region
-        account = Account(span.stop - span.start)
-        roles = [place.role for place in self.store.places]
-        for step in self.path_steps:
-            role = roles[step.what.place] if 0 <= step.what.place < len(roles) else ""
-            account.entries[step.what.step, role].wall += step.stop - step.start
-        work.count(account, self.timeline, self.lanes, self.path_steps)
-        return account
 
     # -- tables ---------------------------------------------------------------------------------
 
