@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from stageprof.check import Checked as Checked
 from stageprof.check import check as check
+from stageprof.checked import Checked as Checked
 from stageprof.comparison import Comparison as Comparison
 from stageprof.comparison import compare as compare
 from stageprof.dataset import Dataset as Dataset

@@ -12,21 +12,19 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FrameType
 from typing import Any, Final, Self
 
 from dask.highlevelgraph import HighLevelGraph
 
+from stageprof.checked import Checked
 from stageprof.configuration import Given as GivenSettings
 from stageprof.configuration import settings_of
 from stageprof.reading import reading
 from stageprof.recording import Recording
-from stageprof_collectors.findings.finding import Finding
-from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.preflight.checkup import LIMIT_S, Checkup, Looking
 from stageprof_collectors.preflight.rates import measured
-from stageprof_collectors.summary import Summary
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import StageprofError, UsageError
 from stageprof_runtime.handover import CLUSTER, THREADS, Given, Handover
@@ -37,67 +35,6 @@ logger = logging.getLogger("stageprof")
 
 #: Expressions up to which a collection is optimized to be looked at: some 5 ms each.
 OPTIMIZED: Final = 200
-
-
-@dataclass(frozen=True)
-class Checked:
-    """What was found before anything ran; iterates over its findings, gravest first."""
-
-    found: Checkup
-    label: str = "check"
-    #: rules that were switched off
-    off: tuple[str, ...] = ()
-
-    @property
-    def findings(self) -> list[Finding]:
-        """Gravest first."""
-        return list(self.found.findings)
-
-    @property
-    def not_looked_at(self) -> list[str]:
-        """What was not looked at, and why."""
-        return list(self.found.unseen)
-
-    @property
-    def summary(self) -> Summary:
-        """In the form that the faces show."""
-        return Summary(
-            self.label, 0.0, self._facts(), self.found.findings, (), self.off, (), (), None, (),
-            "", (), "", "",
-        )  # fmt: skip
-
-    def _facts(self) -> tuple[str, ...]:
-        found = self.found
-        if not found.graphs:
-            return ("nothing was handed to Dask",)
-        looked = f"{count(found.graphs, 'graph')}, about {count(found.tasks, 'task')}"
-        return looked, f"looked for {seconds(found.seconds)}", found.source
-
-    def __iter__(self) -> Iterator[Finding]:
-        return iter(self.found.findings)
-
-    def __len__(self) -> int:
-        return len(self.found.findings)
-
-    def __bool__(self) -> bool:
-        """Whether anything above a note was found."""
-        return bool(self.found.above_note)
-
-    def __str__(self) -> str:
-        from stageprof.renderers import check
-
-        return check.text(self)
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """What a notebook shows, and a terminal of IPython."""
-        from stageprof.renderers import check
-
-        return {"text/html": check.html(self), "text/plain": check.text(self)}
-
-    def _repr_markdown_(self) -> str:
-        from stageprof.renderers import check
-
-        return check.markdown(self)
 
 
 def check(
@@ -298,4 +235,4 @@ class Preflight:
         return replace(found, seconds=found.seconds + self._handover.spent_ns / 1e9)
 
 
-__all__ = ["Checked", "Preflight", "check", "looking_of"]
+__all__ = ["Preflight", "check", "looking_of"]

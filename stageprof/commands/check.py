@@ -10,7 +10,8 @@ from typing import Final
 
 import click
 
-from stageprof.check import Checked, Preflight, looking_of
+from stageprof.check import Preflight, looking_of
+from stageprof.checked import Checked
 from stageprof.commands.attach import Duration
 from stageprof.commands.run import Terminated, program_of
 from stageprof.configuration import settings_for

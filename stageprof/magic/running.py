@@ -12,7 +12,8 @@ import IPython.core.error
 from IPython.core.interactiveshell import InteractiveShell
 
 from stageprof.app import needs_ui
-from stageprof.check import Checked, Preflight, check, looking_of
+from stageprof.check import Preflight, check, looking_of
+from stageprof.checked import Checked
 from stageprof.configuration import settings_for_run
 from stageprof.magic.cell import Code, Names, shown_as_the_users
 from stageprof.magic.kept import Kept, Run, middle, warn

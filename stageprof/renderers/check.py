@@ -14,7 +14,7 @@ from stageprof.renderers.page import WIDTH, heading, plain, printed, wrapped
 from stageprof_collectors.text import safe
 
 if TYPE_CHECKING:
-    from stageprof.check import Checked
+    from stageprof.checked import Checked
 
 #: The name of the JSON form and its version, as in docs/json.md.
 SCHEMA: Final = "stageprof.check/1"
