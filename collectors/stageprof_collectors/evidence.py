@@ -1,6 +1,6 @@
 """What a recording saw, on one clock: what its tables are made from.
 
-Each part is made when asked for and kept. Instants and lengths are ns.
+Each part is made when asked for and kept. Instants and lengths are ns, but for `wall`.
 """
 
 from __future__ import annotations

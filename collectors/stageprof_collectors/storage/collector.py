@@ -128,9 +128,7 @@ class Collector:
     @property
     def live(self) -> Live:
         """How far the run is, by all that came so far."""
-        with self._seeing:
-            while self._unseen:
-                self._look(self._unseen.popleft())
+        self._see()
         return self._live
 
     @property
@@ -199,7 +197,7 @@ class Collector:
         self._came.clear()
         more = not self._over.is_set()  # asked between: what comes after is heard, or is kept now
         self._keep([self._waiting.popleft() for _ in range(len(self._waiting))])
-        _ = self.live  # nobody else may ask, and heads that wait take their room
+        self._see()  # nobody may ask for the live view, and what it has not seen takes its room
         return more
 
     def _keep(self, batches: list[bytes]) -> None:
@@ -223,6 +221,11 @@ class Collector:
                 self.path,
                 failed,
             )
+
+    def _see(self) -> None:
+        with self._seeing:
+            while self._unseen:
+                self._look(self._unseen.popleft())
 
     def _look(self, batch: bytes) -> None:
         try:
