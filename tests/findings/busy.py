@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from replay.handmade import CLIENT, HandMade, ns
+from replay.handmade import CLIENT, SCHEDULER, HandMade, ns
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.event import COLUMN, FINISH, HOLD, LINE, RUN, SAMPLE, STACK, UNUSED
 
@@ -93,6 +93,18 @@ class Busy:
         """What the worker says of itself: `threads`, `cpus`."""
         for name, value in values.items():
             self.worker(SAMPLE, ns(1), f"worker.{name}", float(value))
+
+    def host(self, cpus: float, busy: float, own: float) -> None:
+        """Of so many processors so many were busy, and so many with this worker's process."""
+        rows = {"host.cpus": (cpus, cpus)}
+        stop = self._stop + 1
+        rows |= {"host.busy_s": (0, busy * stop / 1e3), "process.cpu_s": (0, own * stop / 1e3)}
+        for name, values in rows.items():
+            for t, value in zip((1.0, stop), values, strict=True):
+                self.worker(SAMPLE, ns(t), name, float(value))
+        for place in (CLIENT, SCHEDULER):
+            for t in (1.0, stop):
+                self.made._rows[place].append((SAMPLE, ns(t), "process.cpu_s", 0.0))
 
     def recording(self) -> Recording:
         """The user's thread waits from its hand-over to the end of the last task."""

@@ -190,6 +190,23 @@ def test_reads_that_were_not_weighed_count_as_well(tmp_path: Path) -> None:
     assert found.evidence["median_bytes"] == 2_000
 
 
+@pytest.mark.parametrize(
+    ("busy", "own", "fires"), [(2.0, 0.5, False), (2.0, 0.05, True), (1.2, 0.5, True)]
+)
+@pytest.mark.parametrize("watched", [False, True])
+def test_waiting_for_a_processor_that_other_programs_have_is_no_reading(
+    busy: float, own: float, fires: bool, watched: bool
+) -> None:
+    """A process that computes for all that others leave it waits for no storage."""
+    made = Busy(threads=10)
+    made.facts(threads=10, cpus=2)
+    made.tasks("fetched", 400, 80, cpu=own / 10, nbytes=2_000)
+    made.host(2, busy, own)
+    if watched:
+        made.held(2, 10)
+    assert bool(asked(RULE, made.recording())) == fires
+
+
 @pytest.mark.parametrize("gil", [False, True])
 def test_waiting_for_the_gil_is_no_reading(gil: bool, tmp_path: Path) -> None:
     """Threads that compute in Python get little of a processor each."""

@@ -14,6 +14,7 @@ from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import count, seconds, share, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.others import others
 from stageprof_collectors.replay.apart import concurrency
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.replay import Change
@@ -37,6 +38,8 @@ READS: Final = re.compile(
 THREADS: Final = 16
 #: Of a process's time: so much is computed where its threads wait for one another.
 FULL: Final = 0.8
+#: Of a processor: tasks that read compute less, all those of a process together.
+LEAST: Final = 0.1
 _COMPUTE: Final = frozenset({STEP["compute"]})
 
 _TEXT: Final = (
@@ -115,23 +118,33 @@ def _brought(recording: Recording) -> NDArray[np.float64]:
 
 
 def _busy(recording: Recording) -> NDArray[np.float64]:
-    """Of each run's time the part that it computed, or waited for the GIL to compute."""
+    """Of each run's time the part that it computed, or waited for the GIL or a processor."""
     runs = recording.timeline.runs
     busy = runs["cpu"] / np.maximum(runs["stop"] - runs["start"], 1)
-    waited = recording.timeline.gil.shares
-    waited = _full(recording) if waited is None else waited
+    waited, had = recording.timeline.gil.shares, _had(recording)
+    if waited is None or had < 1:
+        full = _full(recording, had)
+        waited = full if waited is None else np.maximum(waited, full)
     found: NDArray[np.float64] = np.clip(busy + waited, 0, 1)
     return found
 
 
-def _full(recording: Recording) -> NDArray[np.float64]:
-    """1 for runs of processes whose tasks computed nearly all the time: others wait for those."""
+def _had(recording: Recording) -> float:
+    """Of a processor what a process that computes can have had, where hardly any was idle."""
+    found, processes = others(recording), max(1, len(recording.timeline.at.numbers))
+    if found is None or not found.full:
+        return 1.0
+    return float(np.clip((found.cpus - found.kept) / processes, LEAST, 1))
+
+
+def _full(recording: Recording, had: float) -> NDArray[np.float64]:
+    """1 for runs of processes whose tasks computed nearly all that they had: others wait."""
     runs, of_place = recording.timeline.runs, recording.timeline.at
     full = np.zeros(len(runs["run"]))
     for place in of_place.numbers:
         mine = of_place.of(place)
         whole = int(runs["stop"][mine].max() - runs["start"][mine].min())
-        full[mine] = runs["cpu"][mine].sum() >= FULL * max(1, whole)
+        full[mine] = runs["cpu"][mine].sum() >= FULL * had * max(1, whole)
     return full
 
 
