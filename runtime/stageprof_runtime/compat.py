@@ -212,6 +212,11 @@ def unwritten(stream: Any) -> int:
     return 0 if buffer is None else len(buffer)
 
 
+def is_open(stream: Any) -> bool:
+    """Whether a stream goes on to write what it has."""
+    return not (getattr(stream, "please_stop", False) or stream.closed())
+
+
 def copies(stream: Any) -> bool:
     """Whether what a stream sends is copied; within a process its receiver gets the same object."""
     address = str(getattr(getattr(stream, "comm", None), "peer_address", ""))

@@ -9,8 +9,9 @@ import contextlib
 import os
 
 from stageprof_runtime.clock import now_ns
+from stageprof_runtime.inheritance import inherited
 from stageprof_runtime.locked import AVAILABLE, Locked
-from stageprof_runtime.tail import HEIR, depart, folder_of, inherited, sweep
+from stageprof_runtime.tail import HEIR, depart, folder_of, sweep
 
 
 class Heir:

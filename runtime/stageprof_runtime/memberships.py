@@ -12,7 +12,7 @@ import contextlib
 import functools
 import logging
 import os
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from distributed.utils import sync
@@ -20,7 +20,7 @@ from distributed.utils import sync
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import client_loop
 from stageprof_runtime.event import MARK, SAMPLE
-from stageprof_runtime.guard import Watches, hook, quietly
+from stageprof_runtime.guard import Watches, hook, in_task, quietly
 from stageprof_runtime.inbox import Sink
 from stageprof_runtime.membership import LEAVE_S, Membership
 from stageprof_runtime.ring import Ring
@@ -91,7 +91,7 @@ class Memberships:
 
     @hook
     def _leave_later(self, client: Any) -> None:
-        self._later(self.closing(client))
+        self._later(functools.partial(self.closing, client))
 
     def _abandon(self, client: Any) -> None:
         """Let go of a client that could not be asked to leave: its cluster is gone or stuck.
@@ -112,7 +112,7 @@ class Memberships:
         if client.asynchronous:
             # Its loop is this thread's: nothing can be awaited here; or it is that of no thread.
             if _in_loop():
-                self._later(function(*args))
+                self._later(functools.partial(function, *args))
             return
         if client.status != "running":
             return
@@ -184,11 +184,11 @@ class Memberships:
             await asyncio.wait([asyncio.wrap_future(joining)], timeout=HAND_OVER_S)
 
     async def _inherited(self, heir: Membership) -> None:
-        task = self._later(heir.join(**self._watching))
+        task = self._later(functools.partial(heir.join, **self._watching))
         await asyncio.shield(task)
 
-    def _later(self, doing: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task = asyncio.ensure_future(quietly(doing, self.watches["task"]))
+    def _later(self, doing: Callable[[], Awaitable[Any]]) -> asyncio.Task[None]:
+        task = in_task(doing, self.watches["task"])
         self._doing.add(task)
         task.add_done_callback(self._doing.discard)
         return task
@@ -210,9 +210,9 @@ class Memberships:
             return
         if membership.forgotten:
             self._let_go(client, _CUT_OFF)
-            self._later(self._stay(membership.cluster))
+            self._later(functools.partial(self._stay, membership.cluster))
         elif len(self._doing) <= len(self._joined):
-            self._later(membership.ping())
+            self._later(membership.ping)
 
 
 def _in_loop() -> bool:

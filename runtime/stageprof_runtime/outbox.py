@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final
 
-from stageprof_runtime.compat import batched_stream, unwritten, waiting_in
+from stageprof_runtime.compat import batched_stream, is_open, unwritten, waiting_in
 from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.relay import UNTAKEN
 from stageprof_runtime.sent import Sent
@@ -36,10 +36,13 @@ class Outbox:
         return waiting < BACKLOG and unwritten(stream) < UNTAKEN
 
     def left(self) -> bool:
-        """Whether all that was sent has left this process, as far as can be told."""
-        stream = batched_stream(self._worker)
-        waits = self._waiting or waiting_in(stream, self._op) or unwritten(stream)
-        return not waits
+        """Whether all that was sent has left this process, as far as can be told.
+
+        A stream that ends lets go of what it has: it is asked last whether it has ended.
+        """
+        stream, through = batched_stream(self._worker), self._through
+        waits = self._waiting or waiting_in(stream, self._op) or through.pending()
+        return not (waits or unwritten(stream)) and stream is through.stream and is_open(stream)
 
     def send(self, batch: bytes) -> None:
         """Send a batch, from any thread."""

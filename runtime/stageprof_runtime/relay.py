@@ -8,13 +8,14 @@ clock that they ask, to keep theirs.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import forgettable, unwritten, waiting_in
-from stageprof_runtime.guard import Watches, hook, quietly
+from stageprof_runtime.guard import Watches, hook, in_task, quietly
 from stageprof_runtime.inbox import sinks
 from stageprof_runtime.sent import Sent
 
@@ -82,9 +83,9 @@ class Relay:
             (self._scheduler.stream_handlers, f"{self._session}-batch", batch),
         )
 
-    def later(self, doing: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def later(self, doing: Callable[[], Awaitable[Any]]) -> asyncio.Task[None]:
         """Do something on the scheduler's loop."""
-        task = asyncio.ensure_future(quietly(doing, self.watches["task"]))
+        task = in_task(doing, self.watches["task"])
         self._doing.add(task)
         task.add_done_callback(self._doing.discard)
         return task
@@ -156,7 +157,9 @@ class Relay:
     async def tell_workers(self, op: str, patience: float, **what: Any) -> None:
         """Have all workers add or remove the plugin; those that are stuck are not waited for."""
         message = {"op": op, "name": self._session, **what}
-        self._telling = self.later(self._scheduler.broadcast(msg=message, on_error="ignore"))
+        self._telling = self.later(
+            functools.partial(self._scheduler.broadcast, msg=message, on_error="ignore")
+        )
         await asyncio.wait([self._telling], timeout=patience)
 
     async def drain_workers(self, batches: list[Any]) -> None:

@@ -35,6 +35,14 @@ class Sent:
         if number and copies(self.stream):  # else the receiver has this very message
             self._messages.append((number, message))
 
+    def pending(self) -> bool:
+        """Whether something was not written, as far as can be told; from any thread."""
+        try:
+            latest = self._messages[-1]
+        except IndexError:
+            return False
+        return not written(self.stream, *latest)
+
     def forget(self) -> None:
         """Take out what has been written since."""
         while self._messages and written(self.stream, *self._messages[0]):

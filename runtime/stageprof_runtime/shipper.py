@@ -167,6 +167,14 @@ class Shipper:
         if self.tail is not None and batches and not self._tailing.disabled:
             attempt(self._tailing, self._leave_to, self.tail, batches)
 
+    def carry(self, batches: list[bytes]) -> None:
+        """Send batches of others, and keep them as our own until they have left."""
+        with self._packing:
+            if self.tail is not None and not self._tailing.disabled:
+                attempt(self._tailing, self.tail.carry, batches)
+        for batch in batches:
+            self._send(batch)
+
     def _leave_to(self, tail: Tail, batches: list[bytes]) -> None:
         told = self._seq, *self._last, self._phase, self.counts
         tail.sent(batches, *told, left=self.left())

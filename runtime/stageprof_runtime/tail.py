@@ -10,8 +10,9 @@ client is on that host the tail is lost, and the recording says so.
 
 The file is a row of msgpack's objects: how the batch that would come next is to be made, with the
 batches before that may not have left when their worker was killed; then, for each look at what
-is new, `[time, rows, sums so far]`. A batch that comes twice counts once: it has a number. Looks at
-stacks are not in it.
+is new, `[time, rows, sums so far]`; and the batches of others that it sends, `[batch, ...]`. A
+batch that comes twice counts once: it has a number. Looks at stacks are not in it. See
+`inheritance` for who reads it.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgpack
 
 from stageprof_runtime import locked
-from stageprof_runtime.batch import Row, pack, safe_key
+from stageprof_runtime.batch import Row, safe_key
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import Place
 from stageprof_runtime.locked import Locked
@@ -39,7 +40,8 @@ MEMORY: Final = "/dev/shm"  # noqa: S108 (a folder of our own in it, for us alon
 MOST: Final = 4 << 20
 #: A file of this age, in seconds, in a folder where no owner is, belongs to no session any more.
 STALE_S: Final = 3_600.0
-_KEPT: Final = ".tail"
+#: What the file of a worker is called.
+KEPT: Final = ".tail"
 #: What the file of a client is called that waits for what is left; see `heir`.
 HEIR: Final = ".heir"
 
@@ -104,6 +106,19 @@ class Tail:
             self._size = 0
             self._write_head()
 
+    def carry(self, batches: Sequence[bytes]) -> None:
+        """Batches of others are on their way through this worker.
+
+        Raises:
+            OSError: as for `keep`.
+        """
+        self._sent.append(list(batches))
+        if self._closed or self._size + sum(map(len, batches)) > 2 * MOST:
+            return
+        if self._file < 0:
+            self._begin()
+        self._write(self._sent[-1])
+
     def leave(self, batches: Sequence[bytes]) -> None:
         """The worker ends, and nobody takes these from it: the others of its host will.
 
@@ -117,8 +132,9 @@ class Tail:
             return
         if self._file < 0:
             self._begin()
-        *state, before = self._head
-        self.sent([b for b in batches if b not in before], *state, left=False)
+        *state, _ = self._head
+        known = [b for some in self._sent for b in some]
+        self.sent([b for b in batches if b not in known], *state, left=False)
         self.let_go()
         if not self._has_neighbours():  # the last of them had looked just before
             self._take_back()
@@ -156,7 +172,7 @@ class Tail:
     def _begin(self) -> None:
         folder = folder_of(self._session, make=True)
         sweep(os.path.dirname(folder))
-        self._there = Locked(os.path.join(folder, f"{os.getpid()}-{self._place.life}{_KEPT}"))
+        self._there = Locked(os.path.join(folder, f"{os.getpid()}-{self._place.life}{KEPT}"))
         self._write_head()
 
     def _write_head(self) -> None:
@@ -168,15 +184,6 @@ class Tail:
             os.ftruncate(self._file, self._size)  # or what comes later could not be read
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._there and self._there.path)
         self._size += len(packed)
-
-
-def inherited(session: str) -> list[bytes]:
-    """The batches that workers of this host which are gone have left, and no longer are there."""
-    try:
-        folder = folder_of(session)
-    except OSError:
-        return []
-    return [batch for left in _orphans(folder) for batch in _batches(left)]
 
 
 def depart(session: str) -> None:
@@ -214,50 +221,6 @@ def folder_of(session: str, *, make: bool = False) -> str:
 
 def _prefix() -> str:
     return f"stageprof-tails-{getattr(os, 'getuid', int)()}-"  # Windows has neither tails nor those
-
-
-def _orphans(folder: str) -> Iterator[bytes]:
-    """What is in the files whose owners are gone; each is given to one who asks."""
-    try:
-        entries = list(os.scandir(folder))
-    except FileNotFoundError:  # the last of the others took it away just then
-        return
-    for entry in entries:
-        if entry.name.endswith(_KEPT):
-            with locked.orphan(entry.path) as file:
-                if file >= 0:
-                    os.unlink(entry.path)
-                    yield os.pread(file, 2 * MOST, 0)
-
-
-def _batches(left: bytes) -> list[bytes]:
-    """The batches that a file holds: those before, and the one that would have come next."""
-    parts = _unpacked(left)
-    head = next(parts, None)
-    if head is None:
-        return []
-    place, seq, drops, cost, now, counts, before = head
-    looks = list(parts)
-    if not looks:
-        return list(before)
-    sums = [some for _, _, some in looks if some]
-    rows = [row for _, some, _ in looks for row in some] + list(sums[-1] if sums else ())
-    cost = {name: list(spent) for name, spent in cost.items()}
-    told = {"drops": drops, "cost": cost, "now": now, "counts": counts}
-    try:
-        return [*before, pack(Place(*place), seq, looks[-1][0], rows, **told)]
-    except (TypeError, ValueError, OverflowError):  # its worker could not have sent it either
-        return list(before)
-
-
-def _unpacked(left: bytes) -> Iterator[Any]:
-    """The objects of a file, up to one that was not written to its end."""
-    unpacker = msgpack.Unpacker(
-        use_list=False, strict_map_key=False, unicode_errors="surrogatepass", max_buffer_size=0
-    )
-    unpacker.feed(left)
-    with contextlib.suppress(ValueError, msgpack.UnpackException):
-        yield from unpacker
 
 
 def sweep(base: str) -> None:

@@ -16,7 +16,7 @@ import psutil
 from dask.system import cpu_count
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from stageprof_runtime import locked, looker, process, tail
+from stageprof_runtime import inheritance, locked, looker, process
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import (
     address,
@@ -26,7 +26,7 @@ from stageprof_runtime.compat import (
     tick,
 )
 from stageprof_runtime.event import MARK, SAMPLE, Place
-from stageprof_runtime.guard import TIMED, Watches, attempt, guard, hook, quietly
+from stageprof_runtime.guard import TIMED, Watches, attempt, guard, hook, in_task, quietly
 from stageprof_runtime.inbox import sinks
 from stageprof_runtime.outbox import Outbox
 from stageprof_runtime.patch import Install, Undo, together
@@ -170,12 +170,11 @@ class WorkerProbe(WorkerPlugin):
             self._end(self._shipper.tail)
 
     def _end(self, kept: Tail) -> None:
-        """Dask may close the stream before it tells us: then somebody else sends what is left."""
-        left = self._outbox.take()
-        if left and not self._outbox.closed:
-            kept.leave(left)
-        else:
+        """Leave to others what may not have left: the stream may be closed, or its loop ending."""
+        if self._outbox.closed or self._outbox.left():
             kept.close()
+        else:
+            kept.leave(self._outbox.take())
 
     @hook
     def _say(self, reason: str) -> None:
@@ -249,7 +248,7 @@ class WorkerProbe(WorkerPlugin):
     def _on_loop(self, asked: int) -> None:
         self._ring.emit((SAMPLE, now_ns(), "loop.lag_s", (now_ns() - asked) / 1e9))
         if self._pinging is None or self._pinging.done():
-            self._pinging = asyncio.ensure_future(quietly(self._ping(), self.watches["ping"]))
+            self._pinging = in_task(self._ping, self.watches["ping"])
 
     async def _ping(self) -> None:
         """A small round trip to the scheduler's clock."""
@@ -295,5 +294,5 @@ class WorkerProbe(WorkerPlugin):
 
     def _inherit(self) -> None:
         """Send what workers that were on this host have left."""
-        for batch in tail.inherited(self._session):
-            self._outbox.send(batch)
+        if batches := inheritance.inherited(self._session):
+            self._shipper.carry(batches)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -125,6 +126,34 @@ def test_what_was_kept_of_a_killed_worker_is_sent_by_another_one_of_its_host(hei
     assert untold(prof.recording) == Counter()
     assert worker in set(prof.recording.tasks()["worker"])
     assert prof.recording.coverage()["tails_lost"][worker]["tasks"] == 0
+
+
+def _ends_after_it_was_stuck(dask_worker: Any) -> None:
+    """Its loop is told to stand still until several batches wait for it, and ends the process."""
+
+    def end() -> None:
+        (plugin,) = _observers(dask_worker)
+        until = plugin._shipper._seq + 3
+        clusters.soon(lambda: plugin._shipper._seq >= until)
+        sys.exit(0)
+
+    # Not before this call is over: its answer would have the loop go on for longer.
+    dask_worker.loop.asyncio_loop.call_later(0.5, end)
+
+
+def test_a_worker_that_ends_with_batches_on_their_way_loses_none_of_them() -> None:
+    """F3, F12: what is being written as `sys.exit` ends the loop is cancelled with it."""
+    with clusters.local(2) as client:
+        worker = min(processes(client))
+        with stageprof.profile() as prof:
+            assert client.gather(client.map(inc, range(50), pure=False)) == right(50)
+            client.run(_ends_after_it_was_stuck, workers=[worker])
+            clusters.soon(lambda: worker not in processes(client))
+            assert client.gather(client.map(inc, range(50), pure=False)) == right(50)
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
+    closed(prof.recording)
+    assert untold(prof.recording) == Counter()
+    assert prof.recording.coverage()["batches_lost"] == 0
 
 
 def test_what_was_kept_of_the_only_worker_of_the_client_s_host_is_taken_by_the_client() -> None:

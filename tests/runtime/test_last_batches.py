@@ -19,6 +19,8 @@ class Stream:
     def __init__(self) -> None:
         self.buffer: list[Any] = []
         self.sent: list[bytes] = []
+        self.please_stop = False
+        self.comm: Any = SimpleNamespace(stream=SimpleNamespace(_write_buffer=b""))
 
     def closed(self) -> bool:
         return False
@@ -36,6 +38,7 @@ def ending(stream: Stream) -> Any:
     made: Any = WorkerProbe("s")
     made._outbox = Outbox(SimpleNamespace(loop=LOOP, batched_stream=stream), "s-batch")
     made._shipper = SimpleNamespace(stop=lambda: None, drain=lambda: [b"2"], tail=None)
+    made._shipper.carry = lambda batches: list(map(made._outbox.send, batches))
     made._ring = Ring()
     made._outbox.send(b"1")
     return made
@@ -48,8 +51,7 @@ def test_a_worker_that_closes_sends_what_was_posted_before_what_is_left() -> Non
 
 
 def test_what_was_sent_has_left_once_neither_worker_nor_stream_nor_network_has_it() -> None:
-    stream: Any = Stream()
-    stream.comm = SimpleNamespace(stream=SimpleNamespace(_write_buffer=b""))
+    stream = Stream()
     outbox = ending(stream)._outbox
     assert not outbox.left()  # the loop has not had it yet
 
@@ -62,6 +64,32 @@ def test_what_was_sent_has_left_once_neither_worker_nor_stream_nor_network_has_i
     assert not outbox.left()
 
     stream.buffer, stream.comm.stream._write_buffer = [], b"1"
+    assert not outbox.left()
+
+    stream.comm.stream._write_buffer = b""
+    assert outbox.left()
+    stream.please_stop = True  # it may have let go of what it had
+    assert not outbox.left()
+
+
+def test_what_a_stream_took_for_its_next_write_has_not_left_before_that_is_over() -> None:
+    """A loop that ends cancels the write, and what it had is nowhere any more."""
+    stream: Any = Stream()
+    stream.comm.peer_address, stream.batch_count, stream.recent_message_log = "tcp://s:1", 0, []
+    taken: list[Any] = []
+    stream.send = taken.append
+    outbox = ending(stream)._outbox
+    outbox.send_all()
+    stream.batch_count = 1
+    assert not outbox.left()
+    stream.recent_message_log = [taken]
+    assert outbox.left()
+
+
+def test_nobody_knows_what_became_of_what_a_stream_had_once_there_is_another_one() -> None:
+    outbox = ending(Stream())._outbox
+    outbox.send_all()
+    outbox._worker.batched_stream = Stream()
     assert not outbox.left()
 
 
@@ -97,6 +125,17 @@ def test_what_a_worker_has_sent_is_left_to_nobody() -> None:
             asyncio.run(made._drain())
         made.teardown(None)
         assert kept.done == ["closed"]
+
+
+def test_what_a_worker_has_sent_and_may_not_have_left_is_left_to_others() -> None:
+    """Its loop may end before the stream writes that."""
+    stream = Stream()
+    made = ending(stream)
+    made._shipper.tail = kept = Kept()
+    stream.buffer = [{"op": "s-batch", "batch": b"1"}]
+    made.teardown(None)
+    assert stream.sent == [b"1", b"2"]
+    assert kept.done == [[]]
 
 
 def test_what_could_not_be_sent_goes_first_when_it_can_be() -> None:

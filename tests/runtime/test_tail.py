@@ -19,9 +19,10 @@ import pytest
 from stageprof_runtime import locked, tail
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import MARK, SUM, TABLES, Place
+from stageprof_runtime.inheritance import inherited
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import Shipper
-from stageprof_runtime.tail import MOST, Tail, inherited
+from stageprof_runtime.tail import MOST, Tail
 
 pytestmark = pytest.mark.skipif(not locked.AVAILABLE, reason="no locks of this kind here")
 
@@ -103,6 +104,23 @@ def test_what_was_on_its_way_comes_again_and_what_came_since_is_the_next(folder:
     assert (said["seq"], said["drops"], said["cost"]) == (7, {"ring full": 3}, {"ship": [1, 2]})
     assert (said["now"], said["counts"]) == (4, [5, 6, 7])
     assert tables(batch) == {TABLES[MARK]: 1}
+
+
+def test_what_it_had_of_others_comes_again_whatever_it_keeps_itself(folder: Path) -> None:
+    """A worker that was to send what another one had left is killed, too."""
+    does = f"t.keep([{mark(1)!r}], []); t.carry([b'of another']); t.keep([{mark(2)!r}], [])"
+    killed(folder, does)
+    of_another, batch = inherited(SESSION)
+    assert of_another == b"of another"
+    assert tables(batch) == {TABLES[MARK]: 2}
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_what_it_had_of_others_is_kept_until_that_has_left(folder: Path, left: bool) -> None:
+    sent = "t.sent([b'%s'], 7, {}, {}, 0, [0, 0, 0], left=%s)"
+    killed(folder, f"t.carry([b'of another']); {sent % (6, False)}; {sent % (7, left)}")
+    expected = [b"6", b"7"] if left else [b"of another", b"6", b"7"]
+    assert inherited(SESSION) == expected
 
 
 def test_what_is_taken_once_is_gone(folder: Path) -> None:
