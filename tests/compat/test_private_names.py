@@ -44,7 +44,7 @@ READERS = sorted(
 )
 #: Only where a cluster is asked something before a run, or is in processes of its own: not in these
 #: programs.
-ELSEWHERE = {"asked_of", "saturation", "wanted", "written"}
+ELSEWHERE = {"asked_of", "is_open", "saturation", "wanted", "written"}
 
 
 def inc(x: int) -> int:

@@ -25,7 +25,11 @@ from stageprof_runtime import tail
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.shipper import PERIOD_S
 
-pytestmark = pytest.mark.cluster
+pytestmark = [
+    pytest.mark.cluster,
+    # Of Dask's own: a LocalCluster may hear that a worker has gone of which it had heard nothing.
+    pytest.mark.flaky(reruns=2, only_rerun=["KeyError"]),
+]
 
 #: Fifteen seconds after a worker has died a LocalCluster closes its nanny for good, if no worker of
 #: that name is there just then: not even because the next one has been killed, too.

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stageprof_runtime.stage import STEP
@@ -110,6 +110,7 @@ def test_the_boxes_of_a_window_are_all_that_lie_in_it(
 
 
 @given(ROWS, st.floats(0, 9_000), st.floats(0.5, 200))
+@example([[(1, 0)]], 0.5, 0.5)  # just as far as it may be
 def test_the_nearest_box_is_the_nearest(
     rows: list[list[tuple[int, int]]], t: float, slack: float
 ) -> None:

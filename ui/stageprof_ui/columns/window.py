@@ -6,6 +6,7 @@ adds the part of it that lies in a pixel. Nearer, the boxes themselves, which th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -205,7 +206,8 @@ def _chunk(
 def nearest(boxes: Boxes, rows: Sequence[int], t: float, slack: float) -> tuple[int, int] | None:
     """Row and number of the box at an instant, or nearest to it within `slack` units."""
     best: tuple[float, int, int] | None = None
-    for row, (a, b) in zip(rows, extents(boxes, rows, t, t + slack), strict=True):
+    beyond = math.nextafter(t + slack, math.inf)  # a window is open at its end
+    for row, (a, b) in zip(rows, extents(boxes, rows, t, beyond), strict=True):
         for i in range(a, min(b, a + 3)):
             start = float(boxes.start[i])
             off = max(start - t, t - start - float(boxes.length[i]), 0.0)
