@@ -96,9 +96,12 @@ class Busy:
 
     def host(self, cpus: float, busy: float, own: float) -> None:
         """Of so many processors so many were busy, and so many with this worker's process."""
-        rows = {"host.cpus": (cpus, cpus)}
         stop = self._stop + 1
-        rows |= {"host.busy_s": (0, busy * stop / 1e3), "process.cpu_s": (0, own * stop / 1e3)}
+        rows = {
+            "host.cpus": (cpus, cpus),
+            "host.busy_s": (0, busy * stop / 1e3),
+            "process.cpu_s": (0, own * stop / 1e3),
+        }
         for name, values in rows.items():
             for t, value in zip((1.0, stop), values, strict=True):
                 self.worker(SAMPLE, ns(t), name, float(value))
