@@ -1,16 +1,17 @@
 """What recording costs: the same workloads with nothing, stageprof, and other tools.
 
-Run ``python benchmarks/overhead.py [--rounds 9] [--write benchmarks/RESULTS.md]``; with
-``--keep FILE`` rounds are added to those of earlier runs, one workload at a time if so wished.
+Run ``python benchmarks/overhead.py [--clusters 3] [--rounds 3] [--write benchmarks/RESULTS.md]``;
+with ``--keep FILE`` rounds are added to those of earlier runs, one workload at a time if so wished.
 Within a round every tool runs once, in a new order, on the same warm cluster, between bare runs,
-and the garbage collector runs before each.
+and the garbage collector runs before each. What is recorded costs more on one cluster than on
+another that was started in the same way, so rounds are of several.
 A figure is the median over rounds of a run's seconds divided by the mean of the two bare ones next
-to it, with a bootstrap interval of 95 %: of wall seconds, in which the tool begins (what it does in
-the end, such as writing a report, is not in them), and of CPU seconds of the client and all
-processes of the cluster, which other programs disturb less. Besides, by stageprof's own clocks,
-which the machine's noise leaves alone: its part of the processor time (threads, processes and hooks
-of its own, and what is done for each call around functions of Dask's; not what its messages cost
-Dask), and microseconds a task by hook.
+to it, with a bootstrap interval of 95 % (clusters are drawn, and rounds of those): of wall seconds,
+in which the tool begins (what it does in the end, such as writing a report, is not in them), and of
+CPU seconds of the client and all processes of the cluster, which other programs disturb less.
+Besides, by stageprof's own clocks, which the machine's noise leaves alone: its part of the
+processor time (threads, processes and hooks of its own, and what is done for each call around
+functions of Dask's; not what its messages cost Dask), and microseconds a task by hook.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ import gc
 import json
 import os
 import random
-import statistics
 import sys
 import tempfile
 import time
@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import dask
 import psutil
@@ -40,7 +40,9 @@ from pyinstrument import Profiler as Pyinstrument
 sys.path.insert(0, os.fspath(Path(__file__).parents[1]))
 
 import stageprof
+from benchmarks import ratios
 from benchmarks.page import machine, write
+from benchmarks.ratios import BARE, Rounds, Run
 from benchmarks.workloads import make_frame, no_ops, rechunk, sample, short_array
 
 #: At most so many times as long, recorded.
@@ -49,7 +51,6 @@ TARGETS = {"rechunk": 1.01, "etl": 1.01, "no-op tasks": 1.02}
 
 # -- tools --------------------------------------------------------------------------------------
 
-BARE = "nothing"
 #: (role, hook) -> calls, ns; the tasks of all recordings are under `TASKS`
 Hooks = dict[tuple[str, str], list[float]]
 TASKS = ("", "tasks")
@@ -86,24 +87,13 @@ def instrumented() -> Iterator[None]:
     profiler.stop()
 
 
-class Run(NamedTuple):
-    """What one run took."""
-
-    tool: str
-    wall_s: float
-    cpu_s: float
-    #: what of the processor time was stageprof's, by its own clocks
-    own_s: float = 0.0
-
-
 @dataclass
 class Bench:
-    """One workload under several tools: its rounds, each a list of runs in their order."""
+    """One workload under several tools, on one cluster."""
 
-    name: str
     work: Callable[[], None]
     tools: dict[str, Callable[[], AbstractContextManager[Any]]]
-    rounds: list[list[Run]] = field(default_factory=list)
+    rounds: Rounds = field(default_factory=list)
 
     def round(self) -> None:
         """Run every tool once, in a random order, between bare runs."""
@@ -120,27 +110,6 @@ class Bench:
             # What a tool does after the run (writing a report) is not the run's cost.
             run = Run(name, time.perf_counter() - started, cpu_s() - busy)
         return run._replace(own_s=own.seconds) if isinstance(own, Own) else run
-
-    def bare_s(self) -> float:
-        """What the workload takes, seconds."""
-        return statistics.median(run.wall_s for runs in self.rounds for run in runs[::2])
-
-    def ratios(self, tool: str) -> tuple[list[float], list[float]]:
-        """How many times as long it took with a tool, of wall and of CPU seconds, by round."""
-        beside = [
-            (before, run, after)
-            for runs in self.rounds
-            for before, run, after in zip(runs[::2], runs[1::2], runs[2::2], strict=False)
-            if run.tool == tool
-        ]
-        wall = [2 * run.wall_s / (a.wall_s + b.wall_s) for a, run, b in beside]
-        return wall, [2 * run.cpu_s / (a.cpu_s + b.cpu_s) for a, run, b in beside]
-
-    def own(self, tool: str) -> str:
-        """The median of what was stageprof's own, as a part of the other processor time, %."""
-        runs = [run for runs in self.rounds for run in runs if run.tool == tool and run.own_s]
-        parts = [100 * run.own_s / (run.cpu_s - run.own_s) for run in runs]
-        return f"{statistics.median(parts):.1f}" if parts else ""
 
 
 def settle() -> None:
@@ -159,14 +128,6 @@ def cpu_s() -> float:
     here = psutil.Process()
     times = [process.cpu_times() for process in (here, *here.children(recursive=True))]
     return sum(t.user + t.system for t in times)
-
-
-def interval(ratios: list[float], draws: int = 2000) -> str:
-    """The median, and the bootstrap interval of 95 % around it."""
-    rng = random.Random(0)
-    drawn = sorted(statistics.median(rng.choices(ratios, k=len(ratios))) for _ in range(draws))
-    low, high = drawn[draws // 40], drawn[-draws // 40]
-    return f"{statistics.median(ratios):.3f} | {low:.3f} to {high:.3f}"
 
 
 def on_cluster(folder: Path, hooks: Hooks) -> dict[str, Any]:
@@ -219,55 +180,71 @@ WORKS: dict[str, tuple[Callable[[], Callable[[], None]], Any]] = {
 }
 
 
-def measured(name: str, rounds: int, folder: Path, tools: list[str], hooks: Hooks) -> Bench:
-    """A workload under some tools, interleaved by round."""
+def measured(
+    name: str, clusters: int, rounds: int, folder: Path, tools: list[str], hooks: Hooks
+) -> Iterator[Rounds]:
+    """A workload under some tools, interleaved by round; the rounds of one cluster each time."""
     make, where = WORKS[name]
     work = make()  # before the workers start: they import from where we do
-    with where(folder, hooks) as known:
-        given = {t: tool for t, tool in known.items() if not tools or t in (BARE, *tools)}
-        bench = Bench(name, work, given)
-        bench.work()  # warm: first-use imports are not what is compared
-        for i in range(rounds):
-            bench.round()
-            print(f"round {i + 1}/{rounds}: {name}", file=sys.stderr, flush=True)
-    return bench
+    for i in range(clusters):
+        with where(folder, hooks) as known:
+            given = {t: tool for t, tool in known.items() if not tools or t in (BARE, *tools)}
+            bench = Bench(work, given)
+            bench.work()  # warm: first-use imports are not what is compared
+            for j in range(rounds):
+                bench.round()
+                said = f"cluster {i + 1}/{clusters}, round {j + 1}/{rounds}: {name}"
+                print(said, file=sys.stderr, flush=True)
+        yield bench.rounds
 
 
 # -- what is kept between runs ------------------------------------------------------------------
 
 
-def kept(path: Path | None) -> tuple[dict[str, list[list[Run]]], Hooks]:
-    """Rounds by workload, and the hooks' cost, of earlier runs."""
+def kept(path: Path | None) -> tuple[dict[str, list[Rounds]], Hooks]:
+    """Rounds by workload and cluster, and the hooks' cost, of earlier runs."""
     if path is None or not path.exists():
         return {}, {}
     said = json.loads(path.read_text())
-    rounds = {
-        n: [[Run(*run) for run in runs] for runs in all_] for n, all_ in said["rounds"].items()
+    works = {
+        name: [[[Run(*run) for run in runs] for runs in rounds] for rounds in clusters]
+        for name, clusters in said["clusters"].items()
     }
-    return rounds, {(role, name): cost for role, name, cost in said["hooks"]}
+    return works, {(role, name): cost for role, name, cost in said["hooks"]}
 
 
-def keep(path: Path, rounds: dict[str, list[list[Run]]], hooks: Hooks) -> None:
+def keep(path: Path, works: dict[str, list[Rounds]], hooks: Hooks) -> None:
     """Write them."""
     costs = [(role, name, cost) for (role, name), cost in hooks.items()]
-    path.write_text(json.dumps({"rounds": rounds, "hooks": costs}))
+    path.write_text(json.dumps({"clusters": works, "hooks": costs}))
 
 
 # -- report -------------------------------------------------------------------------------------
 
 
-def table(rounds: dict[str, list[list[Run]]]) -> Iterator[str]:
+def table(works: dict[str, list[Rounds]]) -> Iterator[str]:
     """The figures as markdown."""
-    yield "| workload | rounds | bare, s | tool | wall | 95 % | target | CPU | 95 % | own, % |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
-    for name in (name for name in WORKS if name in rounds):
-        bench = Bench(name, short_array, {}, rounds[name])
-        tools = dict.fromkeys(run.tool for runs in bench.rounds for run in runs[1::2])
-        for tool in tools:
-            wall, cpu = bench.ratios(tool)
+    yield (
+        "| workload | clusters | rounds | bare, s | tool | wall | 95 % | target | CPU | 95 % "
+        "| own, % |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
+    for name in (name for name in WORKS if name in works):
+        clusters = works[name]
+        for tool in ratios.tools(clusters):
             target = TARGETS.get(name, "") if tool == "stageprof" else ""
-            cells = (name, len(wall), f"{bench.bare_s():.2f}", tool, interval(wall), target)
-            yield f"| {' | '.join(map(str, cells))} | {interval(cpu)} | {bench.own(tool)} |"
+            cells = (
+                name,
+                len(clusters),
+                ratios.count(clusters, tool),
+                f"{ratios.bare_s(clusters):.2f}",
+                tool,
+                ratios.wall(clusters, tool),
+                target,
+                ratios.cpu(clusters, tool),
+                ratios.own(clusters, tool),
+            )
+            yield f"| {' | '.join(map(str, cells))} |"
 
 
 def costs(hooks: Hooks) -> Iterator[str]:
@@ -283,20 +260,22 @@ def costs(hooks: Hooks) -> Iterator[str]:
 def main() -> None:
     """Run, print, and write if asked."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--rounds", type=int, default=9)
+    options.add_argument("--clusters", type=int, default=3, help="0: only what was kept")
+    options.add_argument("--rounds", type=int, default=3, help="on each cluster")
     options.add_argument("--workloads", nargs="+", default=list(WORKS), choices=list(WORKS))
     options.add_argument("--tools", nargs="+", default=[], help="only these beside `nothing`")
     options.add_argument("--keep", type=Path, metavar="FILE", help="add to the rounds that it has")
     options.add_argument("--write", type=Path, help="put the tables between the markers there")
     given = options.parse_args()
-    rounds, hooks = kept(given.keep)
+    works, hooks = kept(given.keep)
     with tempfile.TemporaryDirectory() as folder:
-        for name in given.workloads if given.rounds else ():
-            bench = measured(name, given.rounds, Path(folder), given.tools, hooks)
-            rounds.setdefault(name, []).extend(bench.rounds)
-            if given.keep is not None:
-                keep(given.keep, rounds, hooks)
-    text = "\n".join([machine(), "", *table(rounds), "", *costs(hooks)])
+        for name in given.workloads:
+            asked = name, given.clusters, given.rounds, Path(folder), given.tools
+            for rounds in measured(*asked, hooks):
+                works.setdefault(name, []).append(rounds)
+                if given.keep is not None:
+                    keep(given.keep, works, hooks)
+    text = "\n".join([machine(), "", *table(works), "", *costs(hooks)])
     print(text)
     if given.write is not None:
         write(given.write, "overhead", text)

@@ -5,7 +5,8 @@ out. A message costs its sender, the scheduler and its receiver about a millisec
 few rows wait for more. Every half second what is there goes, the process is sampled and its
 server's loop asked for its lag and for a round trip to the next clock; what can wait comes with
 every fourth of these. What waits on a worker is kept ten times a second where a kill does not reach
-it (see `tail`); elsewhere this thread wakes more seldom where few rows come.
+it (see `tail`): by the worker's loop as long as that comes to its timer, for it wakes anyway, else
+by this thread, which wakes more seldom where the loop does it and where few rows come.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ SELDOM = 4
 #: So many new ones in a round are few: the next lasts twice as long, then the rest of the half
 #: second.
 FEW = 100
+#: The loop that kept what waits so lately, ns, will do so again before the thread has to.
+LATELY_NS = round(2 * PERIOD_S * 1e9)
 #: Rows of one batch; more rows make more batches, so that none grows without bound.
 ROWS = 20_000
 
@@ -86,8 +89,11 @@ class Shipper:
         self._phase = 0
         self._unsent: dict[str, int] = {}
         self._told: set[str] = set()
+        #: when the loop came to keep what waits
+        self._came = 0
         self._packing = threading.Lock()
-        self._stop = threading.Event()
+        self._stopped = False
+        self._awake = threading.Event()
         name = f"stageprof-shipper-{place.role}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -98,7 +104,8 @@ class Shipper:
 
     def stop(self, timeout: float = 2.0) -> None:
         """Stop the thread; what is left in the ring is for `drain`."""
-        self._stop.set()
+        self._stopped = True
+        self._awake.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(timeout)
 
@@ -119,10 +126,31 @@ class Shipper:
 
     def _run(self) -> None:
         cost = self.cost["ship"]
-        while not self._stop.wait(PERIOD_S * self._lasts):
+        while self._slept():
             attempt(self._watch, self._round)
             cost[0] += 1
             cost[1] = thread_ns()  # with what it takes to wake, which is as much
+
+    def _slept(self) -> bool:
+        """Sleep for as long as the round lasts, or until `come` finds much; False: it is over."""
+        began = now_ns()
+        if self._awake.wait(PERIOD_S * self._lasts):
+            self._awake.clear()
+            self._lasts = min(self._lasts, max(1, round((now_ns() - began) / PERIOD_S / 1e9)))
+        return not self._stopped
+
+    def come(self) -> None:
+        """Called ten times a second on the worker's loop: keep what is new, if that is quick."""
+        if self.tail is None or self._tailing.disabled or not self.tail.is_quick:
+            return
+        self._came = now_ns()
+        if self._worth():
+            self._awake.set()
+        elif self._packing.acquire(blocking=False):
+            try:
+                self._keep_new(self.tail)
+            finally:
+                self._packing.release()
 
     def _round(self) -> None:
         self._waited += self._lasts
@@ -142,7 +170,7 @@ class Shipper:
         else:
             self._keep()
         self._left = self._waiting()
-        self._lasts = self._longer() if few and self.tail is None else 1
+        self._lasts = self._longer(few=few)
 
     def _do_seldom(self) -> None:
         self._wrappers = None
@@ -154,14 +182,16 @@ class Shipper:
 
     def _keep(self) -> None:
         """Keep what is new where a kill does not reach it; beyond what is sent at once, none."""
-        if self.tail is None or self._tailing.disabled:
-            return
-        with self._packing:
-            if len(self._held) < ENOUGH:
-                rows = self.ring.take(sums_too=False)
-                self._held += rows
-                sums = self.ring.sums_so_far() if rows else []
-                attempt(self._tailing, self.tail.keep, rows, sums)
+        if self.tail is not None and not self._tailing.disabled:
+            with self._packing:
+                self._keep_new(self.tail)
+
+    def _keep_new(self, tail: Tail) -> None:
+        if len(self._held) < ENOUGH:
+            rows = self.ring.take(sums_too=False)
+            self._held += rows
+            sums = self.ring.sums_so_far() if rows else []
+            attempt(self._tailing, tail.keep, rows, sums)
 
     def _keep_sent(self, batches: list[bytes]) -> None:
         if self.tail is not None and batches and not self._tailing.disabled:
@@ -179,9 +209,13 @@ class Shipper:
         told = self._seq, *self._last, self._phase, self.counts
         tail.sent(batches, *told, left=self.left())
 
-    def _longer(self) -> int:
-        """How many rounds the next lasts where few rows come."""
+    def _longer(self, *, few: bool) -> int:
+        """How many rounds the next lasts; more than one where few rows come, or the loop does."""
         rest = max(1, min(self._due - self._waited, ROUNDS))
+        if self.tail is not None:
+            return rest if now_ns() - self._came < LATELY_NS else 1
+        if not few:
+            return 1
         return rest if self._lasts > 1 else min(rest, 2)
 
     def _worth(self) -> bool:

@@ -166,6 +166,12 @@ class Tail:
             self._there.let_go()
 
     @property
+    def is_quick(self) -> bool:
+        """Whether the file is there, and in memory: adding to it takes none of a disk's time."""
+        there = self._there
+        return there is not None and not self._closed and there.path.startswith(f"{MEMORY}{os.sep}")
+
+    @property
     def _file(self) -> int:
         return -1 if self._there is None else self._there.file
 

@@ -24,17 +24,23 @@ PERIOD_S: Final = 0.02
 LATE_NS: Final = 10_000_000
 #: How often the processor time is told, ns.
 EVERY_NS: Final = 250_000_000
+#: How often the loop is said to have come, ns: with every fifth look or so.
+COMES_NS: Final = 90_000_000
 
 
 class Ticks:
     """Watches the loop of one server, on its own thread."""
 
-    def __init__(self, loop: Any, ring: Ring, watch: Watch) -> None:
+    def __init__(
+        self, loop: Any, ring: Ring, watch: Watch, comes: Callable[[], None] = lambda: None
+    ) -> None:
         self._loop = loop
         self._ring = ring
         self._watch = watch
+        #: called on the loop, ten times a second
+        self._comes = comes
         self._over = False
-        self._due = self._told = 0
+        self._due = self._told = self._came = 0
 
     def start(self, timer: Any = None) -> Undo:
         """Begin, with a timer of the loop's or one of our own; to be called on the loop's thread.
@@ -94,3 +100,6 @@ class Ticks:
         if now - self._told >= EVERY_NS:
             self._told = now
             self._ring.emit((SAMPLE, now, "loop.cpu_s", cpu() / 1e9))
+        if now - self._came >= COMES_NS:
+            self._came = now
+            self._comes()
