@@ -51,8 +51,7 @@ def pack(
     """Rows as emitted by probes -> the bytes of one batch.
 
     Raises:
-        TypeError, OverflowError: a field holds what its column cannot; the caller counts the
-            batch as dropped.
+        TypeError, ValueError, OverflowError: a field holds what its column cannot.
     """
     strings: dict[str, int] = {"": 0}
     batch = {
@@ -69,6 +68,30 @@ def pack(
     }
     packed: bytes = msgpack.packb(batch, default=safe_key, unicode_errors="surrogatepass")
     return packed
+
+
+def pack_sound(
+    place: Place, seq: int, t: int, rows: Sequence[Row], drops: dict[str, int], **told: Any
+) -> tuple[bytes, dict[str, int]]:
+    """The same without the rows that cannot be packed, and how many these are, by reason.
+
+    The batch tells of them among its drops.
+    """
+    try:
+        return pack(place, seq, t, rows, drops=drops, **told), {}
+    except Exception as error:
+        sound = [row for row in rows if _is_sound(place, row)]
+        why, lost = f"not packable: {type(error).__name__}", len(rows) - len(sound)
+        said = drops | {why: drops.get(why, 0) + lost}
+        return pack(place, seq, t, sound, drops=said, **told), {why: lost}
+
+
+def _is_sound(place: Place, row: Row) -> bool:
+    try:
+        pack(place, 0, 0, [row])
+    except Exception:
+        return False
+    return True
 
 
 def _tables(rows: Iterable[Row], strings: dict[str, int]) -> dict[str, list[Any]]:
@@ -94,7 +117,11 @@ def _column(field: str, values: tuple[Any, ...], strings: dict[str, int]) -> Col
         return ["q", 0, _bytes(array("q", [_intern(v, strings) for v in values]))]
     if field == "value":
         return ["d", 0, _bytes(array("d", values))]
-    return ["q", 0, _bytes(array("q", values))]
+    try:
+        whole = array("q", values)
+    except TypeError:  # sizes are what the user's own `sizeof` says, which may be a float
+        whole = array("q", map(int, values))
+    return ["q", 0, _bytes(whole)]
 
 
 def _intern(text: object, strings: dict[str, int]) -> int:

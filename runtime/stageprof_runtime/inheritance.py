@@ -10,9 +10,9 @@ from typing import Any
 import msgpack
 
 from stageprof_runtime import locked
-from stageprof_runtime.batch import pack
+from stageprof_runtime.batch import pack_sound
 from stageprof_runtime.event import Place
-from stageprof_runtime.tail import KEPT, MOST, folder_of
+from stageprof_runtime.tail import ALL, KEPT, folder_of
 
 
 def inherited(session: str) -> list[bytes]:
@@ -21,7 +21,11 @@ def inherited(session: str) -> list[bytes]:
         folder = folder_of(session)
     except OSError:
         return []
-    return [batch for left in _orphans(folder) for batch in _batches(left)]
+    found: list[bytes] = []
+    for left in _orphans(folder):
+        with contextlib.suppress(Exception):  # one that makes no sense takes none of the others'
+            found += _batches(left)
+    return found
 
 
 def _orphans(folder: str) -> Iterator[bytes]:
@@ -35,7 +39,7 @@ def _orphans(folder: str) -> Iterator[bytes]:
             with locked.orphan(entry.path) as file:
                 if file >= 0:
                     os.unlink(entry.path)
-                    yield os.pread(file, 2 * MOST, 0)
+                    yield os.pread(file, ALL, 0)
 
 
 def _batches(left: bytes) -> list[bytes]:
@@ -51,11 +55,9 @@ def _batches(left: bytes) -> list[bytes]:
     sums = [some for _, _, some in looks if some]
     rows = [row for _, some, _ in looks for row in some] + list(sums[-1] if sums else ())
     cost = {name: list(spent) for name, spent in cost.items()}
-    told = {"drops": drops, "cost": cost, "now": now, "counts": counts}
-    try:
-        return [*before, pack(Place(*place), seq, looks[-1][0], rows, **told)]
-    except (TypeError, ValueError, OverflowError):  # its worker could not have sent it either
-        return before
+    told = {"cost": cost, "now": now, "counts": counts}
+    batch, _ = pack_sound(Place(*place), seq, looks[-1][0], rows, drops, **told)
+    return [*before, batch]
 
 
 def _carries(part: Sequence[Any]) -> bool:

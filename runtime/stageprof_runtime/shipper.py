@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stageprof_runtime import patch, process
-from stageprof_runtime.batch import Row, pack
+from stageprof_runtime.batch import Row, pack_sound
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.context import phase
 from stageprof_runtime.event import MARK, Place
@@ -120,7 +120,7 @@ class Shipper:
             rows = held + self.ring.take(sums_too=every)
             self._report_hooks(rows)
             parts = [rows[i : i + ROWS] for i in range(0, len(rows), ROWS)]
-            batches = [batch for part in parts or [[]][:every] if (batch := self._pack(part))]
+            batches = [self._pack(part) for part in parts or [[]][:every]]
             self._keep_sent(batches)
             return batches
 
@@ -226,7 +226,7 @@ class Shipper:
         first, step = self._seq == 0, phase.get(self.place.role, 0)
         return first or self._waiting() >= ENOUGH or step != self._phase
 
-    def _pack(self, rows: list[Any]) -> bytes | None:
+    def _pack(self, rows: list[Any]) -> bytes:
         seq, self._seq = self._seq, self._seq + 1
         watches = [watch for watch in list(self.watches.values()) if watch.calls]
         cost = {watch.name: self._since(watch) for watch in watches} | self.cost
@@ -234,15 +234,12 @@ class Shipper:
             self._wrappers = known = self._wrappers or self._of_wrappers()
             cost["wrappers"] = known
         now = self._phase = phase.get(self.place.role, 0)
-        drops, counts = self._drops(), self.counts
-        self._last = drops, cost
-        try:
-            return pack(
-                self.place, seq, now_ns(), rows, drops=drops, cost=cost, now=now, counts=counts
-            )
-        except Exception as error:
-            self.lost(f"not packable: {type(error).__name__}", len(rows))
-            return None
+        told = {"cost": cost, "now": now, "counts": self.counts}
+        batch, lost = pack_sound(self.place, seq, now_ns(), rows, self._drops(), **told)
+        for reason, n in lost.items():
+            self.lost(reason, n)
+        self._last = self._drops(), cost
+        return batch
 
     def _since(self, watch: Watch) -> list[int]:
         """Calls of a hook, and ns that it took, in this session: others may have begun before."""

@@ -38,6 +38,8 @@ from stageprof_runtime.locked import Locked
 MEMORY: Final = "/dev/shm"  # noqa: S108 (a folder of our own in it, for us alone)
 #: Bytes of a file; what is beyond is lost with a worker that is killed.
 MOST: Final = 4 << 20
+#: Bytes of a file that are read; what would not be is not written.
+ALL: Final = 2 * MOST
 #: A file of this age, in seconds, in a folder where no owner is, belongs to no session any more.
 STALE_S: Final = 3_600.0
 #: What the file of a worker is called.
@@ -71,11 +73,7 @@ class Tail:
             return
         if self._file < 0 and not rows:
             return
-        if self._file < 0:
-            try:
-                self._begin()
-            except FileNotFoundError:  # the last of the others took the folder away just then
-                self._begin()
+        self._begun()
         self._write([now_ns(), list(rows), list(sums)])
 
     def sent(
@@ -104,7 +102,7 @@ class Tail:
         if self._file >= 0 and not self._closed:
             os.ftruncate(self._file, 0)
             self._size = 0
-            self._write_head()
+            self._begun()
 
     def carry(self, batches: Sequence[bytes]) -> None:
         """Batches of others are on their way through this worker.
@@ -113,10 +111,9 @@ class Tail:
             OSError: as for `keep`.
         """
         self._sent.append(list(batches))
-        if self._closed or self._size + sum(map(len, batches)) > 2 * MOST:
+        if self._closed or self._size + sum(map(len, batches)) > ALL:
             return
-        if self._file < 0:
-            self._begin()
+        self._begun()
         self._write(self._sent[-1])
 
     def leave(self, batches: Sequence[bytes]) -> None:
@@ -130,8 +127,7 @@ class Tail:
         if self._closed or not self._has_neighbours():
             self.close()
             return
-        if self._file < 0:
-            self._begin()
+        self._begun()
         *state, _ = self._head
         known = [b for some in self._sent for b in some]
         self.sent([b for b in batches if b not in known], *state, left=False)
@@ -175,17 +171,31 @@ class Tail:
     def _file(self) -> int:
         return -1 if self._there is None else self._there.file
 
-    def _begin(self) -> None:
+    def _begun(self) -> None:
+        """Have the file begin as it must: there may have been no room for that before."""
+        if self._file < 0:
+            try:
+                self._make()
+            except FileNotFoundError:  # the last of the others took the folder away just then
+                self._make()
+        if not self._size:
+            self._write_head()
+
+    def _make(self) -> None:
         folder = folder_of(self._session, make=True)
         sweep(os.path.dirname(folder))
         self._there = Locked(os.path.join(folder, f"{os.getpid()}-{self._place.life}{KEPT}"))
-        self._write_head()
 
     def _write_head(self) -> None:
-        self._write([list(self._place), *self._head])
+        try:
+            self._write([list(self._place), *self._head])
+        except OSError:  # what comes next is worth more than what has most likely arrived
+            self._write([list(self._place), *self._head[:-1], []])
 
     def _write(self, what: list[Any]) -> None:
         packed = msgpack.packb(what, default=safe_key, unicode_errors="surrogatepass")
+        if self._size + len(packed) > ALL:
+            return
         if os.pwrite(self._file, packed, self._size) < len(packed):
             os.ftruncate(self._file, self._size)  # or what comes later could not be read
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._there and self._there.path)

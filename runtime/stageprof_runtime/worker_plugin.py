@@ -163,7 +163,7 @@ class WorkerProbe(WorkerPlugin):
         self._shipper.stop()
         self._ring.emit((MARK, now_ns(), "told all", ""))
         if not self._outbox.closed:  # else nobody would take from here what others have left
-            self._inherit()
+            attempt(self.watches["teardown"], self._inherit)
         self._pack_all()
         self._outbox.send_all()
         if self._shipper.tail is not None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stageprof_collectors.storage.merge import MOST, merge
+from stageprof_collectors.storage.origin import Origin
 from stageprof_collectors.storage.shipment import decode
 from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
@@ -96,3 +97,18 @@ def test_large_batches_stay_by_themselves_and_damaged_ones_are_left_out() -> Non
 
     assert [m.seq for m in merged] == [0, 2]
     assert [m.merged for m in merged] == [1, 2]
+
+
+@given(st.lists(st.sampled_from(range(6)), min_size=1, max_size=12), st.integers(1, 4))
+def test_batches_that_come_again_are_in_the_file_once(order: list[int], at_once: int) -> None:
+    """What a killed worker had sent comes again, with what it had not, when others were written."""
+    batches = [pack(A, seq, seq, [(MARK, seq, "x", f"label {seq}")]) for seq in range(6)]
+    origins: dict[Place, Origin] = {}
+    lots = [order[i : i + at_once] for i in range(0, len(order), at_once)]
+
+    store = stored([b for lot in lots for b in merge([batches[i] for i in lot], origins)])
+
+    marks = store.table("mark")["t"].tolist()
+    assert sorted(marks) == sorted(set(order))
+    assert store.origins[0].batches == len(set(order))
+    assert store.origins[0].lost == max(order) + 1 - len(set(order))

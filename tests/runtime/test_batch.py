@@ -79,14 +79,24 @@ def test_a_key_of_an_odd_type_is_named_by_its_type() -> None:
     assert rows(unpacked(pack(PLACE, 0, 0, [(ARRIVE, 1, Hostile())])), ARRIVE) == [(1, "<Hostile>")]
 
 
-def test_rows_that_cannot_be_packed_are_counted_and_the_next_go_on() -> None:
+def test_of_rows_that_cannot_be_packed_only_these_are_lost_and_that_is_said_at_once() -> None:
     shipper = Shipper(PLACE, Ring(), ignore)
-    shipper.ring.emit((SPAN, 1, 2**80, 0, 0, "", 0))
-    assert shipper.drain() == []
-    shipper.ring.emit((SPAN, 1, 2, 3, 4, "", 0))
+    for start in (1, 2**80, 2, "no number", 3):
+        shipper.ring.emit((SPAN, 1, start, 0, 0, "", 0))
     (batch,) = map(unpacked, shipper.drain())
-    assert batch["drops"] == {"not packable: OverflowError": 1}
-    assert len(rows(batch, SPAN)) == 1
+    assert [row[1] for row in rows(batch, SPAN)] == [1, 2, 3]
+    (told,) = batch["drops"].items()
+    assert told in {("not packable: OverflowError", 2), ("not packable: TypeError", 2)}
+    shipper.ring.emit((SPAN, 1, 4, 0, 0, "", 0))
+    (batch,) = map(unpacked, shipper.drain())
+    assert batch["drops"] == dict([told])
+    assert batch["seq"] == 1
+
+
+def test_sizes_may_be_floats_as_users_have_them() -> None:
+    """`sizeof` may be registered for a type of theirs; Dask takes what it says."""
+    packed = pack(PLACE, 0, 0, [(SPAN, 1, 2, 3, 4, "", 1.5e3), (SPAN, 1, 2, 3, 4, "", 7)])
+    assert [row[-1] for row in rows(unpacked(packed), SPAN)] == [1500, 7]
 
 
 def test_drops_of_the_ring_travel_with_the_batch() -> None:

@@ -18,7 +18,7 @@ from runtime.test_tail import PLACE, folder, mark, tables
 from stageprof_runtime import locked, tail
 from stageprof_runtime.event import MARK, TABLES
 from stageprof_runtime.heir import Heir
-from stageprof_runtime.tail import Tail
+from stageprof_runtime.tail import KEPT, Tail
 
 if sys.platform != "win32":
     import fcntl
@@ -88,14 +88,25 @@ def test_where_the_last_worker_takes_the_folder_away_meanwhile_there_is_nothing(
     assert remaining("s") == []
 
 
-def test_one_that_cannot_be_packed_costs_neither_what_was_sent_before_nor_the_others(
-    folder: Path,
-) -> None:
+def test_a_row_that_cannot_be_packed_costs_nothing_else_and_is_counted(folder: Path) -> None:
     orphan((MARK, 2**63, "too large for a column", ""), life=1, sent=b"before")
     orphan(mark(2), life=2)
-    before, other = sorted(remaining("s"), key=len)
+    before, without, other = sorted(remaining("s"), key=len)
     assert before == b"before"
+    assert tables(without) == {}
+    assert msgpack.unpackb(without)["drops"] == {"not packable: OverflowError": 1}
     assert tables(other) == {TABLES[MARK]: 1}
+
+
+@pytest.mark.parametrize("left", [b"", b"\x93\x01\x90\x90", b"\x05", b"no msgpack at all", b"\xc1"])
+def test_a_file_that_makes_no_sense_costs_the_others_nothing(folder: Path, left: bytes) -> None:
+    orphan(mark(1), life=1)
+    (file,) = folder.rglob("*.tail")
+    file.with_name(f"0{KEPT}").write_bytes(left)
+    file.with_name(f"9{KEPT}").write_bytes(left)
+    (batch,) = remaining("s")
+    assert tables(batch) == {TABLES[MARK]: 1}
+    assert list(folder.iterdir()) == []
 
 
 def test_a_worker_that_closes_sends_what_others_have_left(folder: Path) -> None:
@@ -196,13 +207,13 @@ def test_what_is_left_just_when_the_client_has_looked_is_taken_back(
 ) -> None:
     heir, mine = Heir("s"), Tail("s", PLACE)
     heir.wait()
-    begin = mine._begin
+    make = mine._make
 
     def late() -> None:
         assert heir.take() == []
-        begin()
+        make()
 
-    monkeypatch.setattr(mine, "_begin", late)
+    monkeypatch.setattr(mine, "_make", late)
     mine.leave([b"1"])
     assert list(folder.iterdir()) == []
 

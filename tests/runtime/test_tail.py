@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -321,6 +322,58 @@ def test_what_finds_no_room_is_left_out_and_the_rest_is_read(
     assert [text for text in msgpack.unpackb(batch)["strings"] if "label" in text] == [
         "label 1", "label 3",
     ]  # fmt: skip
+
+
+def test_a_file_that_found_no_room_for_its_beginning_begins_once_there_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = Tail(SESSION, PLACE)
+    mine.keep([mark(1)], [])
+    with monkeypatch.context() as full:
+        full.setattr(os, "pwrite", _no_room)
+        with pytest.raises(OSError, match="No space left"):
+            mine.sent([b"batch 0"], 1, {"ring full": 3}, {}, 0, [0, 0, 0])
+        with pytest.raises(OSError, match="No space left"):
+            mine.keep([mark(2)], [])
+    mine.keep([mark(3)], [])
+    mine.let_go()
+    before, batch = inherited(SESSION)
+    assert before == b"batch 0"
+    assert msgpack.unpackb(batch)["seq"] == 1
+    assert labels(batch) == ["label 3"]
+
+
+def test_where_there_is_room_for_little_what_was_sent_goes_first(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has most likely arrived; what was not sent is nowhere else."""
+    mine = Tail(SESSION, PLACE)
+    mine.keep([mark(1)], [])
+    write = os.pwrite
+
+    def small(file: int, what: bytes, at: int) -> int:
+        return _no_room() if len(what) > 1_000 else write(file, what, at)
+
+    monkeypatch.setattr(os, "pwrite", small)
+    mine.sent([b"x" * 2_000], 1, {}, {}, 0, [0, 0, 0])
+    mine.keep([mark(2)], [])
+    mine.let_go()
+    (batch,) = inherited(SESSION)
+    assert labels(batch) == ["label 2"]
+
+
+def test_one_look_with_huge_keys_fills_no_memory(folder: Path) -> None:
+    mine = Tail(SESSION, PLACE)
+    mine.keep([mark(1)], [])
+    mine.keep([(MARK, 2, "name", "k" * MOST)] * 3, [])
+    mine.keep([mark(3)], [])
+    mine.let_go()
+    (batch,) = inherited(SESSION)
+    assert labels(batch) == ["label 1", "label 3"]
+
+
+def _no_room(*_: object) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 class Full(Tail):

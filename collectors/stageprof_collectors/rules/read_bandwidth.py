@@ -76,24 +76,35 @@ class Readers(NamedTuple):
     local: bool = False
 
 
+class Reads(NamedTuple):
+    """What is known of each run, were it one that reads."""
+
+    #: whether it needed no other run, and it is known whether it waited
+    leaf: NDArray[np.bool_]
+    #: of its time the part that it computed, or waited for the GIL or a processor
+    busy: NDArray[np.float64]
+    #: bytes of its result; not a number where that is not known
+    brought: NDArray[np.float64]
+
+
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for each prefix that reads."""
     runs, reading = recording.timeline.runs, set(filter(READS.search, recording.layered.prefixes))
     if not reading:
         return
-    waiting = _waiting(recording, limits)
+    reads = Reads(_leaves(recording), _busy(recording), _brought(recording))
+    waiting = _waiting(recording, reads, limits)
     if int(waiting.sum()) < limits["reads"]:
         return
     prefixes = recording.prefixes.astype(str)
     for prefix in sorted(reading.intersection(prefixes[waiting].tolist())):
-        mine, local = _leaves(recording) & (prefixes == prefix), runs["run"] >= LOCAL
+        mine, local = reads.leaf & (prefixes == prefix), runs["run"] >= LOCAL
         for rows in (np.flatnonzero(mine & ~local), np.flatnonzero(mine & local)):
-            if len(rows) >= limits["reads"] and _small_and_idle(recording, rows, limits):
-                yield from _found(recording, prefix, rows, limits)
+            if len(rows) >= limits["reads"] and _small_and_idle(recording, reads, rows, limits):
+                yield from _found(recording, reads, prefix, rows, limits)
 
 
 def _leaves(recording: Recording) -> NDArray[np.bool_]:
-    """Runs that needed no other run, and of which it is known whether they waited."""
     runs, needs = recording.timeline.runs, recording.timeline.depends
     leaves: NDArray[np.bool_] = (np.diff(needs.first) == 0) & (runs["seen"] == 1)
     rows, _ = _told(recording)
@@ -109,7 +120,6 @@ def _told(recording: Recording) -> tuple[Rows, Rows]:
 
 
 def _brought(recording: Recording) -> NDArray[np.float64]:
-    """Bytes of each run's result; not a number where that is not known."""
     runs = recording.timeline.runs
     brought = np.where(runs["run"] < LOCAL, runs["nbytes"].astype(float), np.nan)
     rows, nbytes = _told(recording)
@@ -118,7 +128,6 @@ def _brought(recording: Recording) -> NDArray[np.float64]:
 
 
 def _busy(recording: Recording) -> NDArray[np.float64]:
-    """Of each run's time the part that it computed, or waited for the GIL or a processor."""
     runs = recording.timeline.runs
     busy = runs["cpu"] / np.maximum(runs["stop"] - runs["start"], 1)
     waited, had = recording.timeline.gil.shares, _had(recording)
@@ -148,20 +157,20 @@ def _full(recording: Recording, had: float) -> NDArray[np.float64]:
     return full
 
 
-def _waiting(recording: Recording, limits: Limits) -> NDArray[np.bool_]:
+def _waiting(recording: Recording, reads: Reads, limits: Limits) -> NDArray[np.bool_]:
     runs = recording.timeline.runs
     long = runs["stop"] - runs["start"] > limits["least_s"] * 1e9
-    return _leaves(recording) & (_busy(recording) < limits["cpu"]) & long
+    return reads.leaf & (reads.busy < limits["cpu"]) & long
 
 
-def _small_and_idle(recording: Recording, rows: Rows, limits: Limits) -> bool:
-    brought = _brought(recording)[rows]
+def _small_and_idle(recording: Recording, reads: Reads, rows: Rows, limits: Limits) -> bool:
+    brought = reads.brought[rows]
     if np.isnan(brought).all():
         return False
-    rate = _rate(recording, rows)
+    rate = _rate(recording, reads, rows)
     if limits["expected_bytes_per_s"] and rate < limits["expected_bytes_per_s"] / 2:
         return True
-    busy = float(np.average(_busy(recording)[rows], weights=_length(recording, rows)))
+    busy = float(np.average(reads.busy[rows], weights=_length(recording, rows)))
     return bool(busy < limits["cpu"] and np.nanmedian(brought) < limits["bytes"])
 
 
@@ -172,14 +181,16 @@ def _length(recording: Recording, rows: Rows) -> NDArray[np.float64]:
     return length
 
 
-def _rate(recording: Recording, rows: Rows) -> float:
+def _rate(recording: Recording, reads: Reads, rows: Rows) -> float:
     """Bytes that a thread of a worker brings in a second."""
-    brought = _brought(recording)[rows]
+    brought = reads.brought[rows]
     known = ~np.isnan(brought)
     return float(brought[known].sum()) / float(_length(recording, rows)[known].sum())
 
 
-def _found(recording: Recording, prefix: str, rows: Rows, limits: Limits) -> Iterator[Finding]:
+def _found(
+    recording: Recording, reads: Reads, prefix: str, rows: Rows, limits: Limits
+) -> Iterator[Finding]:
     cost = cost_of(recording, steps=_COMPUTE, runs=rows.tolist())
     if cost < limits["share"] * recording.wall:
         return
@@ -189,7 +200,7 @@ def _found(recording: Recording, prefix: str, rows: Rows, limits: Limits) -> Ite
         return
     threads = int(min(THREADS, max(2 * readers.each, -(-len(rows) // readers.workers))))
     saved = _saving(recording, readers, threads, cost)
-    median, rate = float(np.nanmedian(_brought(recording)[rows])), _rate(recording, rows)
+    median, rate = float(np.nanmedian(reads.brought[rows])), _rate(recording, reads, rows)
     busy = float(runs["cpu"][rows].sum() / 1e9 / max(float(length.sum()), 1e-9))
     key = recording.store.keys(runs["key"][rows[:1]])[0]
     line = Lines(recording.store).of(layer_of(key))

@@ -22,9 +22,11 @@ import msgspec
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.file import Writer
 from stageprof_collectors.storage.merge import merge
+from stageprof_collectors.storage.origin import Origin
 from stageprof_collectors.storage.store import Store
 from stageprof_runtime.clock import thread_ns
 from stageprof_runtime.errors import RecordingNotWritable, StageprofError, UsageError
+from stageprof_runtime.event import Place
 from stageprof_runtime.stage import Stage, stage_of
 from stageprof_runtime.system import surroundings
 
@@ -100,6 +102,8 @@ class Collector:
         self._writer = None if path is None else Writer(path, header)
         #: the recording itself where there is no file
         self._store = Store(header)
+        #: which batches have come so far, by place
+        self._origins: dict[Place, Origin] = {}
         #: the batches as a file would hold them, if somebody may ask for one
         self._kept: list[bytes] | None = [] if savable and path is None else None
         #: held while the store grows, and by those who look at it meanwhile
@@ -202,13 +206,13 @@ class Collector:
 
     def _keep(self, batches: list[bytes]) -> None:
         if self._writer is None:
-            batches = batches if self._kept is None else merge(batches)
+            batches = batches if self._kept is None else merge(batches, self._origins)
             with self.lock:
                 taken = [batch for batch in batches if self._store.add(batch)]
                 if self._kept is not None:
                     self._kept += taken
         elif batches:
-            self._writer.write(*merge(batches, coarse=len(batches) >= CROWD))
+            self._writer.write(*merge(batches, self._origins, coarse=len(batches) >= CROWD))
             self._tell(self._writer.failed)
 
     def _tell(self, failed: str) -> None:

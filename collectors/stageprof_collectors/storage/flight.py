@@ -17,6 +17,7 @@ import msgspec
 
 from stageprof_collectors.storage.file import Writer
 from stageprof_collectors.storage.merge import merge
+from stageprof_collectors.storage.origin import Origin
 from stageprof_runtime.errors import NotARecording, RecordingNotWritable
 from stageprof_runtime.event import Place
 from stageprof_runtime.flight import record as layout
@@ -79,8 +80,9 @@ def assemble(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> Wi
     if not reel.records:
         raise _nothing(folder, f"*{SUFFIX} files in which nothing can be read")
     with Writer(path, reel.header) as writer:
+        origins: dict[Place, Origin] = {}
         for lot in _lots(reel):
-            writer.write(*merge(lot))
+            writer.write(*merge(lot, origins))
     if writer.failed:
         raise RecordingNotWritable(
             f"{path} could not be written to the end ({writer.failed})",

@@ -14,6 +14,7 @@ import numpy as np
 
 from stageprof_collectors.storage.columns import Ints, narrowed
 from stageprof_collectors.storage.key import join_arrays
+from stageprof_collectors.storage.origin import Origin
 from stageprof_collectors.storage.shipment import Column, Part, Shipment, decode
 from stageprof_collectors.storage.words import decode_texts
 from stageprof_runtime.errors import DamagedRecording
@@ -23,18 +24,28 @@ from stageprof_runtime.event import KEYS, TEXT, Place
 MOST = 20_000
 
 
-def merge(batches: Iterable[bytes], *, coarse: bool = False) -> list[bytes]:
+def merge(
+    batches: Iterable[bytes], origins: dict[Place, Origin] | None = None, *, coarse: bool = False
+) -> list[bytes]:
     """Batches as shipped, in order -> fewer as the file holds them; damaged ones are left out.
+
+    So are those that came before: what a killed worker had sent comes again with what it had not,
+    and nobody could tell them apart once they are one batch.
 
     Args:
         batches: at most a few seconds' worth.
+        origins: which have come so far, by place; these are added.
         coarse: keep instants of runs in units of 1,024 ns, which takes a fifth less room.
     """
+    origins = {} if origins is None else origins
     lots: dict[Place, list[Shipment]] = {}
     rows: Counter[Place] = Counter()
     out: list[bytes] = []
     for shipment in _decoded(batches):
-        place, more = shipment.place, sum(part.rows for part in shipment.parts.values())
+        place = shipment.place
+        if not origins.setdefault(place, Origin(place)).take(shipment):
+            continue
+        more = sum(part.rows for part in shipment.parts.values())
         lot = lots.setdefault(place, [])
         if lot and not _fits(lot[-1], shipment, rows[place] + more):
             out.append(_joined(lot, coarse=coarse))
