@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from typing import Any
 
 import psutil
 from distributed import Client
@@ -64,3 +65,11 @@ def closed(recording: stageprof.Recording) -> None:
     missing = {w: n for w, n in untold(recording).items() if w not in coverage["not_instrumented"]}
     assert missing == {w: tail["tasks"] for w, tail in tails.items() if tail["tasks"]}
     assert abs(stages.sum() - recording.wall) < 0.01 * recording.wall
+    assert twice(recording) == []
+
+
+def twice(recording: stageprof.Recording) -> list[tuple[Any, ...]]:
+    """Samples that are there more than once: each is of one instant of one place."""
+    columns = recording.store.table("sample")
+    rows = zip(*(columns[name].tolist() for name in ("place", "t", "name")), strict=True)
+    return [row for row, times in Counter(rows).items() if times > 1]

@@ -56,7 +56,7 @@ def killed_while_it_computes(client: Client, chance: random.Random, n: int) -> t
 
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.nightly)])
 def test_computations_survive_and_at_most_a_flush_of_each_worker_is_lost(
-    kills: int, record_property: Callable[[str, object], None]
+    kills: int, record_property: Callable[[str, object], None], tmp_path: Path
 ) -> None:
     """F3: SIGKILL of a worker at random times, as often as there are computations.
 
@@ -65,7 +65,7 @@ def test_computations_survive_and_at_most_a_flush_of_each_worker_is_lost(
     """
     chance = random.Random(3)
     with dask.config.set(KEPT), clusters.local(2) as client:
-        with stageprof.profile() as prof:
+        with stageprof.profile(tmp_path / "run.stageprof") as prof:
             died = dict(killed_while_it_computes(client, chance, 100) for _ in range(kills))
             assert client.gather(client.map(nap, range(40), pure=False)) == right(40)
             living = processes(client)
