@@ -5,7 +5,7 @@
 ifndef BESIDE_EACH_OTHER
 .NOTPARALLEL:
 endif
-.PHONY: help demo test environments nightly others bench bench-scale bench-ui screenshots browser calibration clean
+.PHONY: help demo test checks oldest environments nightly others bench bench-scale bench-ui screenshots browser calibration clean
 
 VENV := .venv
 OLDEST := .venv-oldest
@@ -27,17 +27,23 @@ demo: $(VENV)/.base ## profile a real computation; leaves demo.stageprof and the
 	@$(VENV)/bin/stageprof report demo.stageprof -o demo.html --force
 
 test: environments ## check style, types and imports, then run the quick tests
-	$(VENV)/bin/ruff check .
-	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy --strict
-	$(VENV)/bin/lint-imports --no-logo
-	@echo "== smoke tests on the oldest supported release of dask and distributed; no other test runs there"
-	$(OLDEST)/bin/python -m pytest -q $(BESIDE) -m "smoke and not nightly and not alone"
+	@$(MAKE) -s --no-print-directory -j2 BESIDE_EACH_OTHER=1 checks oldest
 	$(OLDEST)/bin/python -m pytest -q -m "smoke and not nightly and alone"
 	@echo "== quick tests; those marked nightly are LEFT OUT (deselected below): make nightly"
 	$(VENV)/bin/python -m pytest -q $(BESIDE) -m "not nightly and not alone"
 	@echo "== those that measure time or memory, one by one"
 	$(VENV)/bin/python -m pytest -m "alone and not nightly"
+
+# Types are one process's work for half a minute; the tests beside them wait more than they compute.
+checks:
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy --strict
+	$(VENV)/bin/lint-imports --no-logo
+
+oldest:
+	@echo "== smoke tests on the oldest supported release of dask and distributed; no other test runs there"
+	$(OLDEST)/bin/python -m pytest -q $(BESIDE) -m "smoke and not nightly and not alone"
 
 nightly: $(VENV)/.dev browser others ## run the tests that are too slow for make test
 	@failed=; \
