@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dask
 import pytest
 
+import stageprof
 from findings.asking import asked, one, run
 from findings.crews import FILE, Crewed
 from stageprof_collectors.findings.finding import Severity
@@ -83,3 +85,20 @@ def test_the_fix_computes_all_items_at_once() -> None:
     names = run(found, simulated=abs, items=[-1, -2, -3])
 
     assert names["results"] == (1, 2, 3)
+
+
+def test_threads_are_said_where_they_are_known() -> None:
+    """Of workers; how many a local scheduler may use was not recorded."""
+    assert one(RULE, looped(workers=3)).evidence["threads"] == 3
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
+def test_of_a_local_scheduler_no_number_of_threads_is_said(scheduler: str) -> None:
+    with dask.config.set(scheduler=scheduler), stageprof.profile() as prof:
+        for i in range(4):
+            dask.delayed(str)(i).compute()
+
+    evidence = one(RULE, prof.recording).evidence
+
+    assert evidence["computes"] == 4
+    assert "threads" not in evidence

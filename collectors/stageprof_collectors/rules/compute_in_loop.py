@@ -63,6 +63,8 @@ def _finding(recording: Recording, calls: Calls, streaks: list[Streak]) -> Findi
     cost = _cost(recording, graphs)
     row, tasks = _main(recording, rows), len(rows)
     file, line = streaks[0].file, streaks[0].line
+    # How many a local scheduler may use was not recorded.
+    threads = {} if _local(recording, rows) else {"threads": Crew(recording).threads}
     return Finding(
         rule=RULE.id,
         severity=Severity.NOTE if unsure else severity(saved, recording.wall),
@@ -74,7 +76,7 @@ def _finding(recording: Recording, calls: Calls, streaks: list[Streak]) -> Findi
         evidence={
             "computes": len(graphs),
             "tasks_each": tasks / len(graphs),
-            "threads": Crew(recording).threads,
+            **threads,
             "rounds_need_each_other": streaks[0].verdict,
         },
         cost_s=cost,
@@ -87,9 +89,12 @@ def _finding(recording: Recording, calls: Calls, streaks: list[Streak]) -> Findi
 
 def _together(recording: Recording, streaks: list[Streak], rows: Ints) -> Change:
     groups = tuple(s.graphs for s in streaks)
-    local = bool(len(rows)) and bool((recording.timeline.runs["run"][rows] >= LOCAL).all())
-    workers = None if local else max(1, len(Crew(recording).fullest))
+    workers = None if _local(recording, rows) else max(1, len(Crew(recording).fullest))
     return Change(together=groups, workers=workers)
+
+
+def _local(recording: Recording, rows: Ints) -> bool:
+    return bool(len(rows)) and bool((recording.timeline.runs["run"][rows] >= LOCAL).all())
 
 
 def _cost(recording: Recording, graphs: tuple[int, ...]) -> float:
