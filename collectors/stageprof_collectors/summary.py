@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.account.computations import wall_between
+from stageprof_collectors.account.first_task import FirstTask, first_task
 from stageprof_collectors.findings.diagnosis import NOTHING, Diagnosis, Progress, examine
 from stageprof_collectors.findings.finding import Finding, Severity
 from stageprof_collectors.findings.innocence import gil_verdict
@@ -28,8 +28,6 @@ from stageprof_runtime.stage import Stage
 TOP = 3
 #: A diagnosis that takes longer than this is worth a word: somebody waited for it.
 SLOW_S = 2.0
-#: Shorter than this is not worth naming beside longer ones, as a share of the time split.
-_WORTH = 0.01
 
 
 @dataclass(frozen=True)
@@ -51,16 +49,6 @@ class StepLine:
     wall_s: float
     share: float
     where: str
-
-
-@dataclass(frozen=True)
-class FirstTask:
-    """The longest time from a call to its first task, and the stages that it went to."""
-
-    seconds: float
-    line: str
-    of: int
-    split: tuple[tuple[Stage, float], ...]
 
 
 @dataclass(frozen=True)
@@ -136,7 +124,7 @@ def summarize(
         off=diagnosis.off,
         stages=_stages(recording),
         steps=_steps(recording),
-        first=_first_task(recording),
+        first=first_task(recording),
         layers=_layers(recording),
         coverage=_coverage(recording, diagnosis),
         problems=_problems(recording, diagnosis, problem),
@@ -221,21 +209,6 @@ def _mostly(path: pd.DataFrame) -> str:
     sums = keyed["seconds"].groupby(np.array(prefixes, dtype=object)).sum()
     main, part = str(sums.idxmax()), float(sums.max() / path["seconds"].sum())
     return f", mostly {main}" if part > 0.5 else ""
-
-
-def _first_task(recording: Recording) -> FirstTask | None:
-    frame = recording.computations()
-    known = frame[frame["first_task_s"].notna()].to_dict("records")
-    if not known:
-        return None
-    row = max(known, key=lambda row: float(row["first_task_s"]))
-    begin = recording.timeline.region.start + round(row["start_s"] * 1e9)
-    wait = float(row["first_task_s"])
-    split = wall_between(recording, begin, begin + round(wait * 1e9))
-    parts = [(stage, split[f"{stage}_s"]) for stage in Stage]
-    worth = [(s, t) for s, t in parts if t >= wait * _WORTH]
-    worth.sort(key=lambda part: -part[1])
-    return FirstTask(wait, at(row["file"], row["line"]), len(known), tuple(worth))
 
 
 def _layers(recording: Recording) -> tuple[LayerLine, ...]:

@@ -25,8 +25,9 @@ from stageprof.renderers.page import (
     several,
     whole,
 )
+from stageprof_collectors.account.first_task import FirstTask
 from stageprof_collectors.findings.quantity import count, seconds, share
-from stageprof_collectors.summary import FirstTask, LayerLine, StageLine, StepLine, Summary
+from stageprof_collectors.summary import LayerLine, StageLine, StepLine, Summary
 from stageprof_collectors.text import safe
 from stageprof_ui.palette import STAGE_COLOURS
 

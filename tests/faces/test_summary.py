@@ -11,8 +11,8 @@ from rich.cells import cell_len
 
 import stageprof
 from stageprof.renderers import terminal
+from stageprof_collectors.account.first_task import FirstTask
 from stageprof_collectors.findings.quantity import count, seconds, share
-from stageprof_collectors.summary import FirstTask
 from stageprof_runtime.stage import Stage
 from stageprof_ui.palette import STAGE_COLOURS
 

@@ -15,11 +15,12 @@ from findings.conftest import Only
 from findings.made import found, made, rule
 from findings.pages import NAMES, OURS, Page, parsed
 from stageprof.renderers import document, findings, markdown, notebook, terminal
+from stageprof_collectors.account.first_task import FirstTask
 from stageprof_collectors.findings.diagnosis import examine
 from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where
 from stageprof_collectors.findings.quantity import size, span
 from stageprof_collectors.findings.settings import Settings
-from stageprof_collectors.summary import FirstTask, LayerLine, StepLine, Summary, summarize
+from stageprof_collectors.summary import LayerLine, StepLine, Summary, summarize
 from stageprof_ui.palette import SEVERITY_COLOURS, SEVERITY_STYLES
 
 LONG = (

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from stageprof_collectors.account.first_task import FirstTask
 from stageprof_collectors.findings.evidence import places, shown
 from stageprof_collectors.findings.finding import Finding
 from stageprof_collectors.findings.phrase import worth
 from stageprof_collectors.findings.quantity import seconds, share
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.summary import FirstTask, Summary
+from stageprof_collectors.summary import Summary
 from stageprof_runtime.stage import Stage
 from stageprof_ui.words import code, text
 
@@ -27,6 +28,9 @@ MEANINGS: Final[dict[Stage, str]] = {
     Stage.OUTSIDE: "your own code, neither in Dask nor waiting for it",
     Stage.UNEXPLAINED: "no step accounts for this",
 }
+
+#: How the time to the first task is chosen where there are several.
+_AMONG: Final = " (the longest of {of:,} computations, but for waiting behind others' tasks)"
 
 #: Cards that are shown at once; more are as many clicks as a reader has patience for.
 TOP: Final = 20
@@ -54,7 +58,7 @@ def _first(first: FirstTask | None) -> dict[str, str] | None:
     if first is None:
         return None
     where = f" of {first.line}" if first.line else ""
-    where += f" (the longest of {first.of} computations)" if first.of > 1 else ""
+    where += _AMONG.format(of=first.of) if first.of > 1 else ""
     split = ", ".join(f"{stage} {seconds(s)}" for stage, s in first.split)
     return {"seconds": seconds(first.seconds), "where": text(where), "split": split}
 
