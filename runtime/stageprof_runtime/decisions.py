@@ -1,7 +1,8 @@
 """What a scheduler decides: which worker a task is given to, and what it makes of a run's end.
 
 Each run has a cause: what happened last before the scheduler gave the task to a worker, which is
-another run's end or a graph that came.
+another run's end or a graph that came. A run is of the graph that brought its task, which is said
+where its cause is of another one.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from typing import Any
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
+from stageprof_runtime.belonging import Belonging
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.ending import status_of
-from stageprof_runtime.event import ASSIGN, DEPEND, FINISH, NO_CAUSE, RUN, WANT
-from stageprof_runtime.graphs import taken
+from stageprof_runtime.event import ASSIGN, DEPEND, FINISH, NO_CAUSE, OWNER, RUN, WANT
+from stageprof_runtime.graphs import UNSEEN, taken
 from stageprof_runtime.guard import TIMED, Watches, guard, hook
 from stageprof_runtime.needs import FEW, MOST, needed, spread
 from stageprof_runtime.ring import Ring
@@ -41,6 +43,9 @@ class Decisions(SchedulerPlugin):
         self._cause = NO_CAUSE
         #: the key of that run
         self._cause_key: Any = None
+        self._belonging = Belonging()
+        #: the graph of the cause; -1: of one that was not seen, None: unknown
+        self._cause_graph: int | None = -1
 
     def transition(self, key: Any, start: Any, finish: Any, *args: Any, **kwargs: Any) -> None:
         """A task was given to a worker, or its run ended."""
@@ -66,6 +71,8 @@ class Decisions(SchedulerPlugin):
             run, cause = task.run_id, self._cause
             emit((ASSIGN, run, now_ns(), address, cause, key))
             self._counts[1] += 1
+            if self._belonging.of is not None:
+                self._owned(emit, run, key)
             if task.dependencies:
                 self._needs(run, cause, task.dependencies)
             elif cause >= 0:
@@ -75,6 +82,8 @@ class Decisions(SchedulerPlugin):
         self._cause = run = task.run_id
         self._cause_key = key
         self._counts[2] += 1
+        if self._belonging.of is not None:
+            self._cause_graph = self._belonging.of.get(key, self._belonging.others)
         status = 0 if finish == "memory" else status_of(finish, str(details.get("stimulus_id", "")))
         if task.who_wants:
             emit((WANT, run, t, key))
@@ -83,6 +92,13 @@ class Decisions(SchedulerPlugin):
             self._estimate(run, t, worker, details.get("startstops") or ())
         nbytes, kind = details.get("nbytes") or 0, details.get("typename") or ""
         emit((FINISH, run, t, status, nbytes, kind))
+
+    def _owned(self, emit: Any, run: int, key: Any) -> None:
+        """Say whose a run is, if it is not what its cause is."""
+        belonging = self._belonging
+        graph = belonging.of.get(key, belonging.others) if belonging.of is not None else None
+        if graph is not None and graph != self._cause_graph:
+            emit((OWNER, run, graph))
 
     def _needs(self, run: int, cause: int, tasks: Any) -> None:
         """Say which runs a run needed; fewer of many, and of all where the ring fills up."""
@@ -103,6 +119,10 @@ class Decisions(SchedulerPlugin):
     @hook
     def update_graph(self, scheduler: Any, **kwargs: Any) -> None:
         """The state of a graph's tasks has been made; what follows is because of it."""
-        tasks = len(kwargs.get("tasks") or ())
-        self._counts[0] += tasks
-        self._cause = -1 - taken(self._session, tasks, len(kwargs.get("keys") or ()))
+        facts = taken(self._session)
+        number = facts[0]
+        self._cause = -1 - number
+        self._cause_graph = graph = -1 if number == UNSEEN else number
+        brought = self._belonging.took(scheduler, graph, kwargs.get("tasks") or ())
+        self._counts[0] += brought
+        facts[1:] = [facts[1] or brought, len(kwargs.get("keys") or ())]

@@ -42,6 +42,7 @@ STOOD: Final = 26
 CPU: Final = 27
 RESULT: Final = 28
 NATIVE: Final = 29
+OWNER: Final = 30
 
 #: What the worker of a run is called that a process of a local scheduler's pool has made: so, and
 #: the process's number.
@@ -72,7 +73,8 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # part that fetched results (0, 0 if none); `awaited` is when the last key it needed arrived.
     BLOCK: ("start", "stop", "thread", "call", "awaited", "gather", "gathered", "key"),
     # The scheduler (or a local scheduler) took a graph: number, arrived, state ready, tasks in
-    # it, keys wanted, who sent it, and the run of the task that submitted it (or -1).
+    # it (futures that it needs are none), keys wanted, who sent it, and the run of the task that
+    # submitted it (or -1).
     GRAPH: ("graph", "start", "stop", "tasks", "wanted", "client", "parent"),
     # A client handed over a graph: its running number in that process, keys wanted, bytes.
     SUBMIT: ("graph", "t", "wanted", "nbytes", "thread", "file", "line"),
@@ -152,6 +154,9 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # In this time `thread`, in a task, was last seen at `node` (-1: not kept), whose stack has its
     # frames of C too: `name` a symbol, `file` its library, `line` 0.
     NATIVE: ("start", "stop", "thread", "node"),
+    # Run `run` is of graph `graph` of its scheduler (-1: of one that was not seen). Left out where
+    # its cause is that graph, or a run of it.
+    OWNER: ("run", "graph"),
 }  # fmt: skip
 
 #: Fields that hold text; each becomes an index into the batch's strings.
@@ -197,6 +202,7 @@ TABLES: Final[dict[int, str]] = {
     CPU: "cpu",
     RESULT: "result",
     NATIVE: "native",
+    OWNER: "owner",
 }
 
 #: How a run ended, by status code.

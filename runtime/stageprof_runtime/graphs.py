@@ -14,11 +14,11 @@ from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import GRAPH, NO_CAUSE
 from stageprof_runtime.ring import Ring
 
-#: [number, tasks, keys wanted] of the graph that the running coroutine is taking in, by session
+#: [number, tasks, keys wanted] of the graph that the coroutine is taking in, by session
 _graph: ContextVar[dict[str, list[int]]] = ContextVar("stageprof_graph", default={})  # noqa: B039
 
 #: The number of a graph that was on its way in when the session began: it is nobody's cause.
-_UNSEEN: Final = -1 - NO_CAUSE
+UNSEEN: Final = -1 - NO_CAUSE
 
 
 class Graphs:
@@ -54,8 +54,12 @@ class Graphs:
         return -1 if task is None or task.run_id is None else int(task.run_id)
 
 
-def taken(session: str, tasks: int, wanted: int) -> int:
-    """Note the tasks of the graph that is being taken in here, and keys wanted; its number."""
-    facts = _graph.get().get(session, [_UNSEEN, 0, 0])
-    facts[1:] = [tasks, wanted]
-    return facts[0]
+def holds(tasks: int) -> None:
+    """Note for all sessions of how many tasks the graph is that is being taken in here."""
+    for facts in _graph.get().values():
+        facts[1] = tasks
+
+
+def taken(session: str) -> list[int]:
+    """The graph that is being taken in here: number, tasks (0: not told), and keys to be noted."""
+    return _graph.get().get(session) or [UNSEEN, 0, 0]

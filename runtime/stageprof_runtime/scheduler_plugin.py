@@ -200,6 +200,7 @@ class SchedulerProbe(Decisions):
     @hook
     def _on_loop(self, asked: int) -> None:
         self._ring.emit((SAMPLE, now_ns(), "loop.lag_s", (now_ns() - asked) / 1e9))
+        self._belonging.rest(self._scheduler)
 
     async def end(self, *, owner: bool = True) -> list[Any]:
         """Take everything away again; what is left everywhere is collected for the owner.

@@ -19,6 +19,7 @@ from stageprof_runtime.event import (
     FIELDS,
     MARK,
     NATIVE,
+    OWNER,
     SAMPLE,
     SPAN,
     STOOD,
@@ -31,6 +32,7 @@ from stageprof_runtime.event import (
 GOLDEN = Path(__file__).parents[1] / "data" / "golden-1.0.stageprof"
 GOLDEN_1_1 = GOLDEN.with_name("golden-1.1.stageprof")
 GOLDEN_1_2 = GOLDEN.with_name("golden-1.2.stageprof")
+GOLDEN_1_3 = GOLDEN.with_name("golden-1.3.stageprof")
 A = Place("worker", "node-1", 1, "tcp://a:1", 0)
 B = Place("worker", "node-2", 2, "tcp://b:2", 0)
 
@@ -106,7 +108,21 @@ def test_golden_recording_of_version_1_2_has_coarse_instants_too() -> None:
     assert run["run"][24:].tolist() == [1 + n for n in range(100)]
 
 
-@pytest.mark.parametrize("path", [GOLDEN, GOLDEN_1_1, GOLDEN_1_2])
+def test_golden_recording_of_version_1_3_says_whose_runs_are() -> None:
+    store = Store.open(GOLDEN_1_3)
+
+    assert store.complete
+    of_1_3 = [name for number, name in TABLES.items() if number <= OWNER]
+    assert {name: store.rows(name) for name in TABLES.values()} == {
+        **dict.fromkeys(TABLES.values(), 0),  # what was added since
+        **dict.fromkeys(of_1_3, 24),
+        "run": 124,
+    }
+    assert store.skipped == {}
+    assert store.table("owner")["graph"][:3].tolist() == [10**3 + n * 257 for n in range(3)]
+
+
+@pytest.mark.parametrize("path", [GOLDEN, GOLDEN_1_1, GOLDEN_1_2, GOLDEN_1_3])
 def test_golden_rows_are_what_they_were(path: Path) -> None:
     """T18, B9: keys of every type stay apart, and lone surrogates are shown."""
     store = Store.open(path)

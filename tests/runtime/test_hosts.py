@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -238,7 +239,8 @@ def test_a_graph_that_was_on_its_way_in_when_the_session_began_is_no_run() -> No
     """Runs are numbered from 0."""
     probe = SchedulerProbe("session", "Client-1", b"")
     probe._counts = [0, 0, 0]
-    scheduler: Any = None
+    new = SimpleNamespace(state="released")
+    scheduler: Any = SimpleNamespace(tasks={"a": new}, queued=[], unrunnable={}, workers={})
     probe._cause = 5
     probe.update_graph(scheduler, tasks=["a"], keys=["a"])
     assert probe._cause == NO_CAUSE

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stageprof_collectors.account.attempts import LOCAL
+from stageprof_collectors.account.attempts import LOCAL, lookup
 from stageprof_runtime.event import NO_CAUSE
 from stageprof_runtime.stage import STEP
 
@@ -190,11 +190,29 @@ def _by_lane(
 
 
 def graph_of_runs(timeline: Timeline) -> Ints:
-    """Number of the graph that led to each run, through the runs that led to it; -1 if unknown."""
+    """Number of the graph of each run; -1 if unknown.
+
+    It is what the scheduler said; else the one that led to the run, through runs that led to it.
+    """
     cause, led = timeline.runs["cause"], timeline.depends.cause
     straight = np.where((cause < 0) & (cause != NO_CAUSE), -1 - cause, -1)
     top = np.where(led >= 0, led, np.arange(len(led)))
+    table = timeline.store.table("owner")
+    row = timeline.runs_of(table["run"], table["place"])
+    told = row[row >= 0]
+    straight[told], top[told] = table["graph"][row >= 0], told
     while not np.array_equal(higher := top[top], top):  # twice as far each time
         top = higher
     owner: Ints = straight[top]
     return owner
+
+
+def row_of_graphs(timeline: Timeline, numbers: Ints) -> Ints:
+    """Index in `Timeline.graphs` of a graph of each run's scheduler, by its number; -1: none."""
+    found = np.full(len(numbers), -1, np.int64)
+    known = timeline.graphs
+    mine, theirs = (np.array([g[i] for g in known], np.int64) for i in (1, 0))
+    if known and len(numbers):
+        at, there = lookup(mine, theirs, numbers, timeline.runs["place"])
+        found[there] = at[there]
+    return found

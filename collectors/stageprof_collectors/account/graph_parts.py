@@ -17,7 +17,7 @@ import numpy as np
 from stageprof_collectors.account.carried import Carried
 from stageprof_collectors.account.graph import SLACK, Graph
 from stageprof_collectors.account.groups import Groups, Parts
-from stageprof_collectors.account.timeline import LOCAL, NO_CAUSE, Ints, Timeline
+from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline
 from stageprof_runtime.stage import STEP
 
 #: Steps of a graph that come after a local scheduler took it; a client's others come before.
@@ -82,25 +82,10 @@ class GraphParts:
 
     # -- tasks --------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def of_run(self) -> Ints:
-        """Index of the graph that led to each run, through the runs that led to it; -1: unknown."""
-        runs = self._t.runs
-        index = {(graph.place, graph.number): i for i, graph in enumerate(self._graphs)}
-        cause, place = runs["cause"], runs["place"]
-        first = (cause < 0) & (cause > NO_CAUSE)
-        graph = np.full(len(cause), -1, np.int64)
-        ask = zip(place[first].tolist(), (-1 - cause[first]).tolist(), strict=True)
-        graph[first] = [index.get(pair, -1) for pair in ask]
-        parent = np.where(cause >= 0, self._t.runs_of(np.maximum(cause, 0), place), -1)
-        # Each round doubles how far back a run looks: a million in a chain take twenty.
-        for _ in range(max(1, len(cause)).bit_length()):
-            look = (graph < 0) & (parent >= 0)
-            if not look.any():
-                break
-            up = parent[look]
-            graph[look], parent[look] = graph[up], parent[up]
-        return graph
+        """Index of the graph of each run; -1: unknown."""
+        return self._t.graph_rows
 
     @cached_property
     def first(self) -> Ints:

@@ -13,7 +13,7 @@ import numpy as np
 
 from stageprof_collectors.account.attempts import LOCAL, Columns, Ints, attempts, lookup, ordered
 from stageprof_collectors.account.depend import Depends, depends
-from stageprof_collectors.account.graph import Graph, graph_of_runs, graphs
+from stageprof_collectors.account.graph import Graph, graph_of_runs, graphs, row_of_graphs
 from stageprof_collectors.account.underway import Keyless, with_those_before
 from stageprof_collectors.profiles.gil import Gil
 from stageprof_collectors.storage.abreast import abreast
@@ -133,7 +133,7 @@ class Timeline:
 
     def forget(self) -> None:
         """Let go of what was made of the tables; who asks for it again has it made anew."""
-        for name in ("at", "depends", "owners"):
+        for name in ("at", "depends", "owners", "graph_rows"):
             self.__dict__.pop(name, None)
         self._numbered.clear()
 
@@ -155,8 +155,13 @@ class Timeline:
 
     @cached_property
     def owners(self) -> Ints:
-        """Number of the graph that led to each run, at its scheduler; -1 if unknown."""
+        """Number of the graph of each run, at its scheduler; -1 if unknown."""
         return graph_of_runs(self)
+
+    @cached_property
+    def graph_rows(self) -> Ints:
+        """The same as its index in `graphs`."""
+        return row_of_graphs(self, self.owners)
 
     @cached_property
     def gil(self) -> Gil:

@@ -105,14 +105,10 @@ class Model:
         found[rows] = numbers
         return found
 
-    @cached_property
+    @property
     def owner(self) -> Ints:
-        """Of each run the graph that led to it, through the runs that led to it; -1: unknown."""
-        cause = self._t.depends.cause
-        top = np.where((self._root < 0) & (cause >= 0), cause, np.arange(self.n))
-        while not np.array_equal(higher := top[top], top):
-            top = higher
-        return self._root[top]
+        """Of each run the graph that it is of; -1: unknown."""
+        return self._t.graph_rows
 
     @cached_property
     def taken(self) -> Ints:

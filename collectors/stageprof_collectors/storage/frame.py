@@ -44,7 +44,7 @@ _DAMAGED: Final = cast("type[Exception]", isal.IsalError)
 
 MAGIC: Final = b"\x89stprof\n"
 MAJOR: Final = 1
-MINOR: Final = 2
+MINOR: Final = 3
 
 META: Final = 1
 BATCH: Final = 2

@@ -16,6 +16,7 @@ from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import within
 from stageprof_runtime.event import ASSIGN, FINISH, STATUS
+from stageprof_runtime.graphs import holds
 from stageprof_runtime.guard import SELDOM, Watch, attempt, caught
 from stageprof_runtime.operations import operations, optimized
 from stageprof_runtime.patch import Emit, Undo, observe, replace, together
@@ -29,10 +30,10 @@ def install(emit: Emit) -> Undo:
     steps = {
         "scheduler.materialize": "materialize",
         "scheduler.cull": "lowlevel",
-        "scheduler.state": "state",
         "order": "order",
     }
-    undos = [observe(*place("scheduler.transitions"), functools.partial(_transitions, emit))]
+    undos = [replace(*place("scheduler.state"), functools.partial(_state, emit))]
+    undos += [observe(*place("scheduler.transitions"), functools.partial(_transitions, emit))]
     undos += [
         replace(*place(where), functools.partial(_timed, emit, STEP[step]))
         for where, step in steps.items()
@@ -119,6 +120,18 @@ def _timed(emit: Emit, step: int, function: Callable[..., Any]) -> Callable[...,
                 emit.span(who, step, start, now_ns(), cpu=cpu)
 
     return timed
+
+
+def _state(emit: Emit, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The step `state`; and how many tasks the graph holds: plugins are told what it needs too."""
+    timed = _timed(emit, STEP["state"], function)
+
+    @functools.wraps(function)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        holds(len(kwargs.get("dsk") or ()))
+        return timed(*args, **kwargs)
+
+    return told
 
 
 def _transitions(emit: Emit, function: Callable[..., Any], watch: Watch) -> Callable[..., Any]:

@@ -91,9 +91,7 @@ def stories(recording: Recording, unit_ns: int, *, most: int = MOST) -> Stories:
 def one(recording: Recording, unit_ns: int, run: int) -> Stories:
     """The story of one task, by its row of their table; without its needs."""
     runs = {name: column[run : run + 1] for name, column in recording.timeline.runs.items()}
-    of = int(recording.owners[run]), int(runs["place"][0])
-    numbers = [(graph.number, graph.place) for graph in recording.timeline.graphs]
-    graph = np.array([numbers.index(of) if of in numbers else -1], np.int16)
+    graph = _graphs(recording)[run : run + 1]
     none, need = np.zeros(0, np.uint32), np.zeros(0, np.int32)
     return Stories(**_told(runs, unit_ns), graph=graph, need_from=none, need=need)
 
@@ -121,12 +119,7 @@ def _needs(recording: Recording) -> tuple[NDArray[np.uint32], NDArray[np.int32]]
 
 def _graphs(recording: Recording) -> NDArray[np.int16]:
     """Index in `computations()` of each run's graph."""
-    owner = recording.owners
-    numbers = {(g.number, g.place): i for i, g in enumerate(recording.timeline.graphs)}
-    found = np.full(len(owner), -1, np.int64)
-    place = recording.timeline.runs["place"]
-    for (number, where), i in numbers.items():
-        found[(owner == number) & (place == where)] = i
+    found = recording.timeline.graph_rows
     return np.minimum(found, 2**15 - 1).astype(np.int16)
 
 

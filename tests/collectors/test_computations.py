@@ -1,0 +1,111 @@
+"""The table of computations, and the time to the first task, of recordings made by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from replay.handmade import SCHEDULER, HandMade
+from stageprof_collectors.account.first_task import FirstTask, first_task
+from stageprof_collectors.recording import Recording
+from stageprof_runtime.event import OWNER
+from stageprof_runtime.stage import Stage
+from stageprof_ui.columns import overview
+
+
+def in_line(*, told: bool = True, build: float = 10.0) -> Recording:
+    """Four submits of a task each, one thread: each but the first runs when the one before ended.
+
+    The first is taken in 5 ms after it was handed over; `told` is False as older versions had it.
+    """
+    made = HandMade(workers=1)
+    made.span("graph.dump", 0, build)
+    graphs = [made.graph(build + i, build + i, build + 5 + i) for i in range(4)]
+    run, at = -1, build + 5.0
+    for graph in graphs:
+        cause = -1 - graph if run < 0 else run
+        run = made.run(0, at, at + 100, cause=cause, needs=[-1] if run >= 0 else [])
+        if told:
+            made._rows[SCHEDULER].append((OWNER, run, graph))
+        at += 100
+    made.wait(build + 5, at, run, at)
+    return made.recording(at)
+
+
+def test_a_run_is_of_the_graph_that_brought_it() -> None:
+    recording = in_line()
+
+    assert recording.owners.tolist() == [0, 1, 2, 3]
+    assert recording.replay.owner.tolist() == [0, 1, 2, 3]
+    assert recording.computations()["tasks"].tolist() == [1, 1, 1, 1]
+
+
+def test_where_nothing_is_said_a_run_is_of_the_graph_that_led_to_it() -> None:
+    """So older recordings have it."""
+    recording = in_line(told=False)
+
+    assert recording.owners.tolist() == [0, 0, 0, 0]
+    assert recording.computations()["tasks"].tolist() == [4, 0, 0, 0]
+
+
+def test_what_a_run_leads_to_is_of_the_graph_that_was_said_of_it() -> None:
+    made = HandMade(workers=1)
+    one, two = made.graph(0, 1, 2), made.graph(1, 2, 3)
+    first = made.run(0, 3, 10, cause=-1 - one)
+    second = made.run(0, 10, 20, cause=first, needs=[-1])
+    made._rows[SCHEDULER].append((OWNER, second, two))
+    made.run(0, 20, 30, cause=second)
+    stranger = made.run(0, 30, 40, cause=-1 - two)
+    made._rows[SCHEDULER].append((OWNER, stranger, -1))
+
+    recording = made.recording(40)
+
+    assert recording.owners.tolist() == [one, two, two, -1]
+    assert recording.timeline.graph_rows.tolist() == [0, 1, 1, -1]
+    assert recording.computations()["tasks"].tolist() == [1, 2]
+
+
+def test_waiting_behind_tasks_of_others_is_no_time_to_the_first_task() -> None:
+    """The last submit's task began after more than 300 ms; nothing ran for the first's 15 ms."""
+    recording = in_line()
+
+    first = first_task(recording)
+
+    assert recording.computations()["first_task_s"].max() > 0.3
+    assert first is not None
+    assert first.seconds == pytest.approx(0.015)
+    assert first.of == 4
+    assert dict(first.split)[Stage.SERIALIZATION] == pytest.approx(0.01)
+
+
+def test_a_long_way_of_a_graph_counts_from_the_end_of_what_ran_meanwhile() -> None:
+    """A graph of 50 ms of building, 20 of which another's task ran."""
+    made = HandMade(workers=1)
+    one = made.graph(0, 1, 2)
+    made.run(0, 5, 25, cause=-1 - one)
+    made.span("expr", 6, 55)
+    two = made.graph(55, 56, 57)
+    made.run(0, 60, 70, cause=-1 - two)
+
+    first = first_task(made.recording(70))
+
+    assert first is not None
+    assert first.seconds == pytest.approx(0.035)
+    assert np.isclose(sum(part for _, part in first.split), 0.035, rtol=0.02)
+
+
+def test_without_a_task_there_is_no_first_one() -> None:
+    made = HandMade(workers=1)
+    assert first_task(made.recording(10)) is None
+    made.graph(0, 1, 2)
+    assert first_task(made.recording(10)) is None
+
+
+@pytest.mark.parametrize(("of", "said"), [(1, ""), (41, "the longest of 41 computations")])
+def test_the_page_says_of_how_many_it_is_the_longest(of: int, said: str) -> None:
+    found = overview._first(FirstTask(0.027, "etl.py:22", of, ()))
+
+    assert found is not None
+    assert "etl.py:22" in found["where"]
+    assert found["where"].count("(") == bool(said)
+    assert said in found["where"]
