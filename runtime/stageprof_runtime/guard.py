@@ -254,19 +254,6 @@ async def quietly(doing: Awaitable[Any], watch: Watch) -> None:
         watch.failed(error)
 
 
-def in_task(doing: Callable[[], Awaitable[Any]], watch: Watch) -> asyncio.Task[None]:
-    """Begin something of ours in a task of its own, quietly.
-
-    It is asked for once that runs: a coroutine that nothing ever runs complains of it, and loops
-    end before their tasks have begun.
-    """
-    return asyncio.ensure_future(_asked(doing, watch))
-
-
-async def _asked(doing: Callable[[], Awaitable[Any]], watch: Watch) -> None:
-    await quietly(doing(), watch)
-
-
 def cancelled(error: BaseException) -> bool:
     """Whether an error that came out of a coroutine is the cancellation of its own task."""
     if not isinstance(error, asyncio.CancelledError):

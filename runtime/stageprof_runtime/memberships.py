@@ -12,15 +12,15 @@ import contextlib
 import functools
 import logging
 import os
-from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from distributed.utils import sync
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import client_loop
+from stageprof_runtime.coroutines import Coroutines
 from stageprof_runtime.event import MARK, SAMPLE
-from stageprof_runtime.guard import Watches, hook, in_task, quietly
+from stageprof_runtime.guard import Watches, hook, quietly
 from stageprof_runtime.inbox import Sink
 from stageprof_runtime.membership import LEAVE_S, Membership
 from stageprof_runtime.ring import Ring
@@ -55,8 +55,8 @@ class Memberships:
         self._watching = watching
         self._pid = os.getpid()
         self._joined: dict[Any, Membership] = {}
-        #: tasks of ours on clients' loops; the loops keep no reference to them
-        self._doing: set[asyncio.Task[Any]] = set()
+        #: what the session does on clients' loops
+        self._doing = Coroutines(watches["task"])
 
     @property
     def any(self) -> bool:
@@ -91,7 +91,7 @@ class Memberships:
 
     @hook
     def _leave_later(self, client: Any) -> None:
-        self._later(functools.partial(self.closing, client))
+        self._doing.later(functools.partial(self.closing, client))
 
     def _abandon(self, client: Any) -> None:
         """Let go of a client that could not be asked to leave: its cluster is gone or stuck.
@@ -112,7 +112,7 @@ class Memberships:
         if client.asynchronous:
             # Its loop is this thread's: nothing can be awaited here; or it is that of no thread.
             if _in_loop():
-                self._later(functools.partial(function, *args))
+                self._doing.later(functools.partial(function, *args))
             return
         if client.status != "running":
             return
@@ -184,14 +184,8 @@ class Memberships:
             await asyncio.wait([asyncio.wrap_future(joining)], timeout=HAND_OVER_S)
 
     async def _inherited(self, heir: Membership) -> None:
-        task = self._later(functools.partial(heir.join, **self._watching))
+        task = self._doing.later(functools.partial(heir.join, **self._watching))
         await asyncio.shield(task)
-
-    def _later(self, doing: Callable[[], Awaitable[Any]]) -> asyncio.Task[None]:
-        task = in_task(doing, self.watches["task"])
-        self._doing.add(task)
-        task.add_done_callback(self._doing.discard)
-        return task
 
     # -- every half second ------------------------------------------------------------------
 
@@ -210,9 +204,9 @@ class Memberships:
             return
         if membership.forgotten:
             self._let_go(client, _CUT_OFF)
-            self._later(functools.partial(self._stay, membership.cluster))
+            self._doing.later(functools.partial(self._stay, membership.cluster))
         elif len(self._doing) <= len(self._joined):
-            self._later(membership.ping)
+            self._doing.later(membership.ping)
 
 
 def _in_loop() -> bool:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import forgettable, unwritten, waiting_in
-from stageprof_runtime.guard import Watches, hook, in_task, quietly
+from stageprof_runtime.coroutines import Coroutines
+from stageprof_runtime.guard import Watches, hook, quietly
 from stageprof_runtime.inbox import sinks
 from stageprof_runtime.sent import Sent
 
@@ -59,8 +60,8 @@ class Relay:
         self.passed = 0
         self.over = False
         self._outbox: deque[bytes] = deque()
-        #: tasks of ours on the scheduler's loop; the loop itself keeps no reference to them
-        self._doing: set[asyncio.Task[Any]] = set()
+        #: what the session does on the scheduler's loop
+        self.doing = Coroutines(watches["task"])
         self._telling: asyncio.Task[Any] | None = None
         #: what answers the clock, and what takes batches
         self._listening: tuple[Any, Any] = (None, None)
@@ -82,13 +83,6 @@ class Relay:
             (self._scheduler.handlers, f"{self._session}-clock", clock),
             (self._scheduler.stream_handlers, f"{self._session}-batch", batch),
         )
-
-    def later(self, doing: Callable[[], Awaitable[Any]]) -> asyncio.Task[None]:
-        """Do something on the scheduler's loop."""
-        task = in_task(doing, self.watches["task"])
-        self._doing.add(task)
-        task.add_done_callback(self._doing.discard)
-        return task
 
     # -- to the owner -----------------------------------------------------------------------
 
@@ -157,7 +151,7 @@ class Relay:
     async def tell_workers(self, op: str, patience: float, **what: Any) -> None:
         """Have all workers add or remove the plugin; those that are stuck are not waited for."""
         message = {"op": op, "name": self._session, **what}
-        self._telling = self.later(
+        self._telling = self.doing.later(
             functools.partial(self._scheduler.broadcast, msg=message, on_error="ignore")
         )
         await asyncio.wait([self._telling], timeout=patience)

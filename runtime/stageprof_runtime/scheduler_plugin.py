@@ -95,7 +95,7 @@ class SchedulerProbe(Decisions):
         await self._relay.tell_workers("plugin-add", DRAIN_S, plugin=self._worker_plugin)
         # It may have gone meanwhile: no hook will say so again.
         if self._owner and self._owner not in scheduler.clients:
-            self._relay.later(functools.partial(self.end, owner=False))
+            self._relay.doing.later(functools.partial(self.end, owner=False))
         if self._ended:
             raise RuntimeError("the session ended while it began")
 
@@ -171,7 +171,7 @@ class SchedulerProbe(Decisions):
     def remove_client(self, scheduler: Any, client: str) -> None:
         """The lease: with the owner's client everything goes."""
         if client == self._owner:
-            self._relay.later(functools.partial(self.end, owner=False))
+            self._relay.doing.later(functools.partial(self.end, owner=False))
 
     async def before_close(self) -> None:
         """The scheduler is closing: send what there is, and let go of this process."""
@@ -241,4 +241,4 @@ class SchedulerProbe(Decisions):
             scheduler.remove_plugin(self._session)
         if scheduler.worker_plugins.pop(self._session, None) is not None:
             await self._relay.tell_workers("plugin-remove", LINGER_S)
-        self._relay.later(self._relay.stop)
+        self._relay.doing.later(self._relay.stop)

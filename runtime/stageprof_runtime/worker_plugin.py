@@ -6,7 +6,6 @@ instants of a task in a dict and returns; the task's row is emitted by the threa
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import socket
 from threading import get_ident
@@ -25,8 +24,9 @@ from stageprof_runtime.compat import (
     heartbeat_s,
     tick,
 )
+from stageprof_runtime.coroutines import Coroutines
 from stageprof_runtime.event import MARK, SAMPLE, Place
-from stageprof_runtime.guard import TIMED, Watches, attempt, guard, hook, in_task, quietly
+from stageprof_runtime.guard import TIMED, Watches, attempt, guard, hook, quietly
 from stageprof_runtime.inbox import sinks
 from stageprof_runtime.outbox import Outbox
 from stageprof_runtime.patch import Install, Undo, together
@@ -114,7 +114,7 @@ class WorkerProbe(WorkerPlugin):
         self._stalled = False
         #: how often in a row it knew nothing of the session
         self._unknown = 0
-        self._pinging: asyncio.Task[Any] | None = None
+        self._pinging = Coroutines(self.watches["ping"])
 
     def setup(self, worker: Any) -> None:
         """Begin to observe; returns at once, and never fails: a failure would stop the worker."""
@@ -247,8 +247,8 @@ class WorkerProbe(WorkerPlugin):
     @hook
     def _on_loop(self, asked: int) -> None:
         self._ring.emit((SAMPLE, now_ns(), "loop.lag_s", (now_ns() - asked) / 1e9))
-        if self._pinging is None or self._pinging.done():
-            self._pinging = in_task(self._ping, self.watches["ping"])
+        if not self._pinging:
+            self._pinging.later(self._ping)
 
     async def _ping(self) -> None:
         """A small round trip to the scheduler's clock."""

@@ -20,7 +20,6 @@ from stageprof_runtime.guard import (
     failures,
     guard,
     hook,
-    in_task,
     quietly,
 )
 
@@ -234,24 +233,6 @@ def test_a_quiet_coroutine_raises_nothing(error: type[BaseException]) -> None:
     watch = Watch("h")
     asyncio.run(quietly(ours(), watch))
     assert watch.failures == 1
-
-
-def test_nothing_complains_of_a_task_that_ends_before_it_began() -> None:
-    """A loop that ends, by `sys.exit` of what it runs for one, has its tasks cancelled."""
-    asked = []
-
-    async def ours() -> None:
-        asked.append(1)
-
-    async def main() -> None:
-        task = in_task(ours, Watch("h"))
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await in_task(ours, Watch("h"))
-
-    asyncio.run(main())
-    assert asked == [1]
 
 
 def test_a_real_cancellation_gets_out_of_a_quiet_coroutine() -> None:
