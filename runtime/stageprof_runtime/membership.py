@@ -30,6 +30,8 @@ LEAVE_S: Final = 60.0
 #: Looks a second whether batches that were sent have come; without one for so long, none comes.
 _LOOKS: Final = 200
 _STILL_S: Final = 10
+#: Why there is nothing of a cluster's first seconds, or nothing at all.
+_LATE: Final = "no answer from the scheduler in time; what came before one is not recorded"
 
 
 class Membership:
@@ -55,6 +57,8 @@ class Membership:
         self.failed = False
         #: set once joining has ended, well or not
         self._tried = asyncio.Event()
+        #: whether nobody waits any more for what the cluster has to tell
+        self._over = False
         #: what tells the scheduler from others, however its address is spelt
         self.cluster = scheduler_id(client)
         self._op = f"{name}-batch"
@@ -91,9 +95,15 @@ class Membership:
             plugin = carry("scheduler", self._name, self.client.id, worker, watch_gil)
             register = scheduler.register_scheduler_plugin
             await register(plugin=plugin, name=self._name, idempotent=False)
+            if self._over:  # as long as that took: nothing may stay there
+                await self._end()
+                return
             self._mark("cluster joined", str(self.client.id))
             self._stream = self.client.scheduler_comm
             await self.ping()
+        except asyncio.CancelledError:  # its loop ends
+            self.failed = True
+            raise
         except Exception as error:
             self.failed = True
             reason = f"{type(error).__name__}: {error}"[:300]
@@ -104,29 +114,39 @@ class Membership:
         finally:
             self._tried.set()
 
+    def late(self) -> None:
+        """The run goes on without waiting for it to join; it may still, and is left then."""
+        self._mark("cluster not joined", _LATE)
+
     async def leave(self) -> None:
         """Fetch what is left there, and take everything away."""
         try:
             await asyncio.wait_for(self._tried.wait(), LEAVE_S)
             if self.guest:
                 return
-            end = getattr(self.client.scheduler, f"{self._name}-end")
-            passed, *batches = await asyncio.wait_for(end(), LEAVE_S)
+            passed, *batches = await asyncio.wait_for(self._end(), LEAVE_S)
             for batch in batches:
                 self._sink(batch)
             await self._wait_for(passed)
         except Exception as error:
             if self._stream is not None:  # else it was not joined, as was said then
                 self._mark("cluster lost", f"{type(error).__name__}: {error}"[:300])
+            if not self.failed:  # it may be joined yet
                 client_handlers(self.client)[self._op] = _ignore
         finally:
+            self._over = True
             self._undo()
             handlers = client_handlers(self.client)
             if handlers.get(self._op) is not _ignore:
                 handlers.pop(self._op, None)
 
+    async def _end(self) -> Any:
+        """Have the scheduler end the session; what it has left of it."""
+        return await getattr(self.client.scheduler, f"{self._name}-end")()
+
     def abandon(self, why: str) -> None:
         """Let go of a client that cannot be asked to leave: its cluster is gone or stuck."""
+        self._over = True
         if self.host:
             self._mark("cluster lost", why)
         attempt(self.watches["stop"], self._undo)

@@ -140,9 +140,25 @@ class Memberships:
         if any(each.host for each in there):
             membership.visit()
         else:
-            await membership.join(**self._watching)
-            if membership.failed:  # another may be let in, or have come meanwhile
-                await self._stay(membership.cluster)
+            await self._through(membership)
+
+    async def _through(self, membership: Membership) -> None:
+        """Join a cluster through this one.
+
+        Who waits for that may have to go on with the run. It goes on as well: only who knows that
+        the scheduler has begun can ask it to end.
+        """
+        joining = self._doing.later(functools.partial(self._join, membership))
+        try:
+            await asyncio.shield(joining)
+        except asyncio.CancelledError:
+            membership.late()
+            raise
+
+    async def _join(self, membership: Membership) -> None:
+        await membership.join(**self._watching)
+        if membership.failed:  # another may be let in, or have come meanwhile
+            await self._stay(membership.cluster)
 
     async def closing(self, client: Any) -> None:
         """Leave a client's cluster."""
@@ -173,7 +189,7 @@ class Memberships:
         if heir is None or self.over or any(each.host for each in members):
             return
         heir.inherit()
-        loop, inherited = client_loop(heir.client), self._inherited(heir)
+        loop, inherited = client_loop(heir.client), self._through(heir)
         try:
             joining = asyncio.run_coroutine_threadsafe(inherited, loop)
         except RuntimeError:  # its loop has ended
@@ -182,10 +198,6 @@ class Memberships:
             return
         if not heir.client.asynchronous or loop is asyncio.get_running_loop():
             await asyncio.wait([asyncio.wrap_future(joining)], timeout=HAND_OVER_S)
-
-    async def _inherited(self, heir: Membership) -> None:
-        task = self._doing.later(functools.partial(heir.join, **self._watching))
-        await asyncio.shield(task)
 
     # -- every half second ------------------------------------------------------------------
 
