@@ -261,10 +261,12 @@ def _off(disabled: str) -> str:
 
 
 def _lost(c: dict[str, Any]) -> str:
+    died = sum(tail["died"] for tail in c["tails_lost"].values())
     parts = [
         (sum(c["dropped"].values()), "event dropped", "events dropped"),
         (c["batches_lost"], "batch lost", "batches lost"),
-        (len(c["tails_lost"]), "dead worker's end lost", "dead workers' ends lost"),
+        (died, "dead worker's end lost", "dead workers' ends lost"),
+        (len(c["tails_lost"]) - died, "silent worker's end lost", "silent workers' ends lost"),
         (len(c["disabled"]), "hook disabled", "hooks disabled"),
         (len(c["problems"]), "problem", "problems"),
     ]

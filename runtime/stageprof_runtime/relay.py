@@ -52,6 +52,8 @@ class Relay:
         self._sent = Sent(scheduler.client_comms.get(owner), f"{session}-batch")
         #: called with a worker and why it cannot be observed
         self.absent_because: Callable[[str, str], None] = lambda *_: None
+        #: called with a worker that did not give what was left, and when it was asked
+        self.undrained: Callable[[str, int], None] = lambda *_: None
         #: worker -> batches that came from it through the stream
         self.relayed: dict[str, int] = {}
         #: workers that said that they cannot be observed
@@ -163,10 +165,13 @@ class Relay:
         await asyncio.gather(*(quietly(self._drain_one(w, batches), watch) for w in workers))
 
     async def _drain_one(self, worker: str, batches: list[Any]) -> None:
+        asked = now_ns()
         try:
             drain = getattr(self._scheduler.rpc(worker), f"{self._session}-drain")
             sent, *left = await asyncio.wait_for(drain(), DRAIN_S)
-        except Exception:  # it left or is stuck: the gap in its sequence is shown
+        except Exception:  # of one that left that is known anyway
+            if worker in self._scheduler.workers:
+                self.undrained(worker, asked)
             return
         batches += left
         for _ in range(round(DRAIN_S * 100)):

@@ -109,6 +109,7 @@ class SchedulerProbe(Decisions):
             "scheduler", socket.gethostname(), psutil.Process().pid, address(scheduler), now_ns()
         )
         self._relay.absent_because = self._not_instrumented
+        self._relay.undrained = self._not_drained
         self._shipper = Shipper(place, ring, self._relay.send)
         self._shipper.watches = self.watches
         self._counts = self._shipper.counts
@@ -189,6 +190,9 @@ class SchedulerProbe(Decisions):
 
     def _not_instrumented(self, worker: str, reason: str) -> None:
         self._ring.emit((MARK, now_ns(), "not instrumented", f"{worker} {reason}"))
+
+    def _not_drained(self, worker: str, asked: int) -> None:
+        self._ring.emit((MARK, asked, "not drained", worker))
 
     def _sample(self) -> None:
         sample(self._ring, monitored(self._scheduler))

@@ -1,4 +1,4 @@
-"""What is missing of workers that died is told: for how long, and of how many tasks."""
+"""What is missing of workers that did not tell all is told: how long, and of how many tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIRST = "tcp://host:10"
 class Died(Workers):
     """Two runs on each of two workers; what the first told of its last run never came."""
 
-    def __init__(self, *, told: bool = False, well: bool = False) -> None:
+    def __init__(self, *, told: bool = False, well: bool = False, stuck: bool = False) -> None:
         super().__init__(2)
         cause = -1 - self.graph(0, 0, 0)
         for worker in (0, 1, 0, 1):
@@ -26,7 +26,18 @@ class Died(Workers):
         if not told:
             rows = self._rows[self._workers[0]]
             rows.remove(next(row for row in rows if row[0] == RUN and row[1] == 2))
-        self.lost(0, 400, results=0, running=0, well=well)
+        if stuck:
+            self.undrained(400)
+        else:
+            self.lost(0, 400, results=0, running=0, well=well)
+
+    def undrained(self, at: float) -> None:
+        """The first worker is asked for what is left, and does not answer."""
+        self._befell("not drained", at, FIRST)
+
+    def says_that_it_told_all(self) -> None:
+        """As it goes in good order."""
+        self._rows[self._workers[0]].append((MARK, ns(400), "told all", ""))
 
     def recording(self, stop: float = 1000, *, attached: bool = False) -> Recording:
         recording = super().recording(stop, attached=attached)
@@ -37,7 +48,9 @@ class Died(Workers):
 
 def test_a_worker_that_died_did_not_tell_of_its_last_task() -> None:
     found = Died().recording()
-    assert found.coverage()["tails_lost"] == {FIRST: {"seconds": pytest.approx(0.25), "tasks": 1}}
+    assert found.coverage()["tails_lost"] == {
+        FIRST: {"seconds": pytest.approx(0.25), "tasks": 1, "died": True}
+    }
     assert "1 dead worker's end lost" in summarize(found).coverage
     said = f"{FIRST} died; the last 250 ms of what it did are lost, in which 1 task ended."
     assert said in coverage(found)["sentences"]
@@ -58,12 +71,53 @@ def test_a_worker_that_went_well_lost_nothing() -> None:
 def test_a_worker_that_said_that_it_told_all_lost_nothing() -> None:
     """Dask does not expect it where somebody interrupts a worker, which goes in good order."""
     made = Died(told=True)
-    made._rows[made._workers[0]].append((MARK, ns(400), "told all", ""))
+    made.says_that_it_told_all()
     assert made.recording().coverage()["tails_lost"] == {}
 
 
 def test_a_worker_that_went_well_and_did_not_tell_all_is_told_of() -> None:
     assert list(Died(well=True).recording().coverage()["tails_lost"]) == [FIRST]
+
+
+def test_a_worker_that_did_not_answer_at_the_end_is_told_of_and_not_said_to_be_dead() -> None:
+    """Its event loop stood still for as long as it was waited for."""
+    found = Died(stuck=True).recording()
+    assert found.coverage()["tails_lost"] == {
+        FIRST: {"seconds": pytest.approx(0.25), "tasks": 1, "died": False}
+    }
+    assert "1 silent worker's end lost" in summarize(found).coverage
+    assert "dead" not in summarize(found).coverage
+    said = (
+        f"{FIRST} did not answer when the recording ended; the last 250 ms of what it did are "
+        "lost, in which 1 task ended."
+    )
+    assert said in coverage(found)["sentences"]
+
+
+def test_nobody_knows_what_else_it_did_that_had_told_of_all_its_tasks() -> None:
+    (tail,) = Died(told=True, stuck=True).recording().coverage()["tails_lost"].values()
+    assert (tail["tasks"], tail["died"]) == (0, False)
+
+
+def test_a_worker_that_told_all_before_it_was_asked_lost_nothing() -> None:
+    """As where somebody has taken our plugin away from the workers."""
+    made = Died(told=True, stuck=True)
+    made.says_that_it_told_all()
+    assert made.recording().coverage()["tails_lost"] == {}
+
+
+def test_a_worker_that_died_while_it_was_asked_is_told_of_once() -> None:
+    made = Died()
+    made.undrained(390)
+    (tail,) = made.recording().coverage()["tails_lost"].values()
+    assert tail["died"]
+
+
+def test_of_a_worker_that_never_told_anything_no_end_is_missing() -> None:
+    """It is one that was not observed."""
+    made = Died(told=True)
+    made._befell("not drained", 400, "tcp://host:99")
+    assert set(made.recording().coverage()["tails_lost"]) == {FIRST}
 
 
 @pytest.mark.parametrize("label", ["", " ", "x", f"{FIRST} 1 1", f"{FIRST} 0 0 2", "9" * 99])

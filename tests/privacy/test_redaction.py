@@ -57,6 +57,7 @@ LABELS = {
     "worker name": "salaries 4711471",
     "not instrumented": "tcp://10.20.30.40:40001 KeyError: 'hunter2'",
     "worker lost": "tls://db01.intern.acmecorp:8786 1 2 0",
+    "not drained": "tcp://10.20.30.40:40001",
     "cluster lost": "OSError: no route to db01.intern",
     "cluster not joined": "OSError: hunter2",
     "hook disabled": "salaries.merger: ValueError('hunter2')",

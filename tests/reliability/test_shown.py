@@ -101,10 +101,20 @@ def killed() -> Loss:
     """A worker that died, and the end of what it did with it."""
     lost = (MARK, at(9), "worker lost", f"{WORKER.name} 1 0 0")
     return Loss(
-        {"tails_lost": {WORKER.name: {"seconds": ANY, "tasks": 0}}},
+        {"tails_lost": {WORKER.name: {"seconds": ANY, "tasks": 0, "died": True}}},
         ("1 dead worker's end lost", f"end of {WORKER.name}"),
         (f"{WORKER.name} died",),
         {SCHEDULER: [lost]},
+    )
+
+
+def stuck() -> Loss:
+    """A worker that did not answer as the recording ended: nobody says that it died."""
+    return Loss(
+        {"tails_lost": {WORKER.name: {"seconds": ANY, "tasks": 0, "died": False}}},
+        ("1 silent worker's end lost", f"end of {WORKER.name}"),
+        (f"{WORKER.name} did not answer when the recording ended",),
+        {SCHEDULER: [(MARK, at(9), "not drained", WORKER.name)]},
     )
 
 
@@ -177,7 +187,7 @@ def said(*words: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("kind", [*KINDS, everything])
+@pytest.mark.parametrize("kind", [*KINDS, stuck, everything])
 def test_every_loss_is_in_every_face(kind: Callable[[], Loss], tmp_path: Path) -> None:
     """N1: coverage(), JSON, the summary, markdown, a notebook's card and the static report."""
     loss = kind()

@@ -1,15 +1,23 @@
 """The relay sends to the stream that it began with, and to no other of the same client.
 
-An owner in the same process has its batches handed to it.
+An owner in the same process has its batches handed to it. A worker that does not give its last is
+named.
 """
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from stageprof_runtime import inbox
+import clusters
+import remains
+import stageprof
+from stageprof_runtime import inbox, relay
+from stageprof_runtime.clock import now_ns
 from stageprof_runtime.guard import Watches
 from stageprof_runtime.relay import Relay
 
@@ -69,3 +77,66 @@ def test_an_owner_that_has_all_it_waited_for_is_handed_nothing_more(
     relay.send(b"late")
     relay.send_now(b"later")
     assert (taken, comm.sent) == ([], [])
+
+
+class Asked:
+    """A scheduler whose workers answer, do not, or fail when they are asked for what is left."""
+
+    def __init__(self, *workers: str) -> None:
+        self.workers = dict.fromkeys(workers)
+        self.client_comms: dict[str, Any] = {}
+
+    def rpc(self, worker: str) -> Any:
+        async def drain() -> list[Any]:
+            if worker == "stuck":
+                await asyncio.Event().wait()
+            if worker == "left":
+                del self.workers[worker]
+            if worker != "well":
+                raise OSError("the connection is closed")
+            return [0, b"its last"]
+
+        return SimpleNamespace(**{"session-drain": drain})
+
+
+def test_who_does_not_give_what_is_left_is_named_unless_it_has_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing comes after, so that no gap would show it."""
+    monkeypatch.setattr(relay, "DRAIN_S", 0.01)
+    asked = Relay(Asked("well", "stuck", "left", "fails"), "session", "", Watches("scheduler"))
+    named: list[tuple[str, int]] = []
+    asked.undrained = lambda worker, t: named.append((worker, t))
+    before, batches = now_ns(), list[Any]()
+    asyncio.run(asked.drain_workers(batches))
+    assert batches == [b"its last"]
+    assert sorted(worker for worker, _ in named) == ["fails", "stuck"]
+    assert all(before <= t <= now_ns() - 10_000_000 for w, t in named if w == "stuck")
+
+
+def _stands_still(dask_worker: Any, until: str) -> None:
+    """Its loop comes to nothing before there is a file."""
+    loop = dask_worker.loop.asyncio_loop
+    loop.call_soon_threadsafe(clusters.soon, Path(until).exists)
+
+
+@pytest.mark.cluster
+def test_a_recording_says_whose_end_is_missing_as_its_loop_stood_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "DRAIN_S", 0.1)
+    with clusters.local(1) as client:
+        (worker,) = client.scheduler_info()["workers"]
+        with stageprof.profile(client=client) as prof:
+            client.gather(client.map(abs, range(50), pure=False))
+            clusters.soon(lambda: _has_told(prof, worker))
+            client.run(_stands_still, until=str(tmp_path / "over"))
+        (tmp_path / "over").touch()
+        clusters.soon(lambda: remains.everywhere(client) == [], 15)
+    tails = prof.recording.coverage()["tails_lost"]
+    assert {name: tail["died"] for name, tail in tails.items()} == {worker: False}
+
+
+def _has_told(prof: stageprof.profile, worker: str) -> bool:
+    assert prof._collector is not None
+    return f"worker {worker}" in prof._collector.live.now

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from stageprof_collectors.storage.tail import tails
+from stageprof_collectors.storage.tail import Tail, tails
 from stageprof_runtime.event import TABLES
 from stageprof_runtime.measured import unmeasured
 
@@ -18,9 +18,10 @@ def coverage(recording: Recording) -> dict[str, Any]:
     """See `Recording.coverage`.
 
     Keys: complete, incomplete_reason, events, dropped (by reason),
-    sources_lost, batches_lost, tails_lost (worker that died: the seconds that it had not told of,
-    and the tasks that ended in them), disabled, unmeasured (what is not measured for that),
-    workers, instrumented, not_instrumented, problems,
+    sources_lost, batches_lost, tails_lost (worker that did not tell all: the seconds that are
+    missing, the tasks that ended in them, whether it died or did not answer at the end),
+    disabled, unmeasured (what is not measured for that), workers, instrumented, not_instrumented,
+    problems,
     rules_failed (in the diagnoses made so far), overhead_s, overhead (by hook: calls, seconds),
     flight (of a flight recording what it covers, see `flight.Window`; else None).
     """
@@ -35,7 +36,7 @@ def coverage(recording: Recording) -> dict[str, Any]:
         "dropped": _dropped(recording),
         "batches_lost": sum(origin.lost for origin in store.origins),
         "sources_lost": [store.places[i].name for i, o in enumerate(store.origins) if o.lost],
-        "tails_lost": {worker: {"seconds": s, "tasks": n} for worker, s, n in tails(recording)},
+        "tails_lost": dict(map(_end, tails(recording))),
         "disabled": marks["hook disabled"],
         "unmeasured": unmeasured(marks["hook disabled"]),
         "workers": len(workers),
@@ -51,6 +52,11 @@ def coverage(recording: Recording) -> dict[str, Any]:
 
 
 _PROBLEMS = ("hook disabled", "cluster not joined", "cluster lost")
+
+
+def _end(tail: Tail) -> tuple[str, dict[str, Any]]:
+    facts = tail._asdict()
+    return facts.pop("worker"), facts
 
 
 def _backward(timeline: Timeline) -> list[str]:

@@ -10,6 +10,9 @@ from stageprof_collectors.text import safe
 
 #: Rows of a list of sentences; the rest is counted.
 SAID: Final = 20
+#: What became of a worker whose end is lost.
+_GONE: Final = "died"
+_STUCK: Final = "did not answer when the recording ended"
 
 
 def coverage(recording: Recording) -> dict[str, Any]:
@@ -43,7 +46,7 @@ def _lost(c: dict[str, Any]) -> list[str]:
     if c["batches_lost"]:
         whose = ", ".join(safe(name, limit=60) for name in c["sources_lost"][:5])
         out.append(f"{c['batches_lost']:,} batches were lost on their way; sent by {whose}.")
-    out += _some(_ends(c["tails_lost"]), "worker", "died")
+    out += _some(_ends(c["tails_lost"]), "worker", "did not tell all")
     out += out or ["Nothing was dropped or lost on the way."]
     out += _some([f"A hook was disabled: {safe(x)}." for x in c["disabled"]], "hook", "disabled")
     if c["unmeasured"]:
@@ -55,10 +58,10 @@ def _lost(c: dict[str, Any]) -> list[str]:
 
 
 def _ends(tails: dict[str, Any]) -> list[str]:
-    """What is missing of workers that died."""
+    """What is missing of workers that died, or did not answer."""
     return [
-        f"{safe(worker)} died; the last {seconds(tail['seconds'])} of what it did are lost, in "
-        f"which {count(tail['tasks'], 'task')} ended."
+        f"{safe(worker)} {_GONE if tail['died'] else _STUCK}; the last {seconds(tail['seconds'])} "
+        f"of what it did are lost, in which {count(tail['tasks'], 'task')} ended."
         for worker, tail in tails.items()
     ]
 
