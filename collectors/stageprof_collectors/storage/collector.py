@@ -23,9 +23,10 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.file import Writer
 from stageprof_collectors.storage.merge import merge
 from stageprof_collectors.storage.origin import Origin
+from stageprof_collectors.storage.saved import save
 from stageprof_collectors.storage.store import Store
 from stageprof_runtime.clock import thread_ns
-from stageprof_runtime.errors import RecordingNotWritable, StageprofError, UsageError
+from stageprof_runtime.errors import StageprofError, UsageError
 from stageprof_runtime.event import Place
 from stageprof_runtime.stage import Stage, stage_of
 from stageprof_runtime.system import surroundings
@@ -115,6 +116,8 @@ class Collector:
         #: whether something waits; whether no more will come
         self._came, self._over = threading.Event(), threading.Event()
         self._told = False
+        #: why nothing more is kept, or "" while all is well
+        self._failed = ""
         #: what its thread has done: times that it kept something, ns of a processor
         self.cost = {"collector": [0, 0]}
         self._thread = threading.Thread(target=self._run, name="stageprof-collector", daemon=True)
@@ -156,7 +159,7 @@ class Collector:
             raise UsageError("what was recorded was not kept for saving")
         with self.lock:
             batches = self._kept.copy()
-        save(path, self._store.header, batches)
+        save(path, self._store.header, batches, whole=not self._failed)
 
     def close(self) -> Recording:
         """Take no more; everything handed over is in the recording that this returns.
@@ -166,10 +169,12 @@ class Collector:
         """
         self._finish()
         if self._writer is not None:
+            self._writer.fail(self._failed)
             self._writer.close()
             self._tell(self._writer.failed)
             return self._reopened(self._writer.path)
-        self._store.complete, self._store.incomplete_reason = True, ""
+        self._tell(self._failed)
+        self._store.complete, self._store.incomplete_reason = not self._failed, self._failed
         return Recording(self._store)
 
     def _finish(self) -> None:
@@ -189,8 +194,24 @@ class Collector:
     def _run(self) -> None:
         more, cost = True, self.cost["collector"]
         while more:
-            more = self._gather()
-            cost[:] = cost[0] + 1, thread_ns()
+            try:
+                more = self._gather()
+                cost[:] = cost[0] + 1, thread_ns()
+            except BaseException as error:  # no memory is left, say
+                more = self._lost(error)
+
+    def _lost(self, error: BaseException) -> bool:
+        """Keep no more, for there is a hole now, and let go of what waits; False if all is over.
+
+        What comes goes on being taken: it would fill the memory of a run that goes on.
+        """
+        self._waiting.clear()
+        try:
+            self._failed = self._failed or f"{type(error).__name__}: {error}"[:200].strip(": ")
+            self._tell(self._failed)
+        except BaseException:  # not even for that; `close` says it
+            self._failed = self._failed or "no memory is left"
+        return not self._over.is_set()
 
     def _gather(self) -> bool:
         """Keep what comes within a while after the next batch; False once there is no more."""
@@ -205,6 +226,8 @@ class Collector:
         return more
 
     def _keep(self, batches: list[bytes]) -> None:
+        if self._failed:
+            return
         if self._writer is None:
             batches = batches if self._kept is None else merge(batches, self._origins)
             with self.lock:
@@ -220,10 +243,10 @@ class Collector:
             self._told = True
             logger.warning(
                 "stageprof: recording to %s stopped: %s. What was recorded until now is kept and "
-                "the run goes on. Free some space or record elsewhere; to silence this, set the "
-                "level of the logger 'stageprof'.",
-                self.path,
+                "the run goes on. %s silence this, set the level of the logger 'stageprof'.",
+                self.path or "memory",
                 failed,
+                "To" if self._failed else "Free some space or record elsewhere; to",
             )
 
     def _see(self) -> None:
@@ -234,7 +257,7 @@ class Collector:
     def _look(self, batch: bytes) -> None:
         try:
             head = msgspec.msgpack.decode(batch, type=_Head)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return
         role, name = head.place[0], head.place[3]
         self._live.now[f"{role} {name}"] = head.now
@@ -248,40 +271,6 @@ def _lasting(path: str | os.PathLike[str]) -> str:
         return os.path.abspath(path)  # noqa: PTH100 (no path of `pathlib` yet: it may make no sense)
     except OSError:  # the folder that we are in is gone
         return os.fspath(path)
-
-
-def save(path: str | os.PathLike[str], header: dict[str, Any], batches: list[bytes]) -> None:
-    """Write a whole recording to a file that is not there yet.
-
-    Raises:
-        RecordingNotWritable: it cannot be written there, or a file is there.
-    """
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    except (OSError, ValueError) as error:
-        raise RecordingNotWritable(
-            f"cannot save to {path} ({getattr(error, 'strerror', None) or error})",
-            expected="a name that no file has yet, in a folder that you may write to",
-            do="choose another name",
-        ) from error
-    failed = _written(path, header, batches)
-    if failed:
-        Path(path).unlink(missing_ok=True)
-        raise RecordingNotWritable(
-            f"{path} could not be written ({failed})",
-            expected="room for the recording",
-            do="free some space, and save again",
-        )
-
-
-def _written(path: str | os.PathLike[str], header: dict[str, Any], batches: list[bytes]) -> str:
-    """Why it could not be written; "" if it was."""
-    try:
-        with Writer(path, header) as writer:
-            writer.write(*batches)
-    except RecordingNotWritable as error:  # there is no room for its header
-        return str(error)
-    return writer.failed
 
 
 def describe(label: str) -> dict[str, Any]:

@@ -113,6 +113,11 @@ class Writer:
             self._release()
             return done
 
+    def fail(self, why: str) -> None:
+        """Write no more: something that should have been cannot be; "" if all is well."""
+        with self._lock:
+            self.failed = self.failed or why
+
     def abandon(self) -> None:
         """Close the file without an END frame: there was more than it holds."""
         with self._lock:

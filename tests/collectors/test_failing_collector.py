@@ -1,0 +1,110 @@
+"""A collector whose thread fails: the run goes on, nothing piles up, and what is missing is told.
+
+Whatever it fails with: it may be that no memory is left.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters import soon
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.storage import collector as module
+from stageprof_collectors.storage.collector import Collector
+from stageprof_runtime.batch import pack
+from stageprof_runtime.event import MARK, Place
+
+PLACE = Place("client", "host", 1, "client", 1)
+ERRORS = (MemoryError("planted"), RecursionError("planted"), SystemExit("planted"))
+
+
+def batch(seq: int) -> bytes:
+    return pack(PLACE, seq, 1_000 + seq, [(MARK, 1, "m", "x")])
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GATHER_S", 0.001)
+
+
+def failing(
+    made: Collector,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    name: str = "_keep",
+    times: int = 1,
+) -> None:
+    """Have the collector's thread fail with the second batch that it is given."""
+    made.take(batch(0))
+    soon(lambda: made.cost["collector"][0] > 0)
+    plain, left = getattr(made, name), [error] * times
+
+    def fail(*args: Any) -> Any:
+        if left:
+            raise left.pop()
+        return plain(*args)
+
+    monkeypatch.setattr(made, name, fail)
+    made.take(batch(1))
+    soon(lambda: made._failed)
+
+
+def goes_on_being_emptied(made: Collector) -> None:
+    for seq in range(2, 500):
+        made.take(batch(seq))
+    soon(lambda: not made._waiting and not made._unseen)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_a_file_holds_what_was_kept_and_says_that_it_is_not_whole(
+    error: BaseException,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made = Collector(tmp_path / "a.stageprof")
+    failing(made, monkeypatch, error)
+    goes_on_being_emptied(made)
+    recording = made.close()
+    assert not recording.complete
+    assert recording.store.rows("mark") == 1
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert f"a.stageprof stopped: {type(error).__name__}: planted. " in message
+    assert "Free some space" not in message
+
+
+@pytest.mark.parametrize("savable", [True, False])
+def test_one_in_memory_says_why_and_so_does_what_is_saved_of_it(
+    savable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = Collector(None, savable=savable)
+    failing(made, monkeypatch, MemoryError("planted"))
+    goes_on_being_emptied(made)
+    recording = made.close()
+    assert recording.coverage()["incomplete_reason"] == "MemoryError: planted"
+    assert recording.store.rows("mark") == 1
+    assert len(caplog.records) == 1
+    if savable:
+        made.save(tmp_path / "a.stageprof")
+        saved = Recording.open(tmp_path / "a.stageprof")
+        assert (saved.complete, saved.store.rows("mark")) == (False, 1)
+
+
+@pytest.mark.parametrize(("name", "times"), [("_gather", 2), ("_see", 1), ("_tell", 2)])
+def test_wherever_it_fails_it_ends_and_says_so(
+    name: str,
+    times: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Also where it fails again as it is about to tell."""
+    made = Collector(tmp_path / "a.stageprof")
+    failing(made, monkeypatch, MemoryError(), name, times)
+    goes_on_being_emptied(made)
+    assert not made.close().complete
+    assert not made._thread.is_alive()
+    assert len(caplog.records) == 1
