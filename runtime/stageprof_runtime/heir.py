@@ -15,13 +15,16 @@ from stageprof_runtime.tail import HEIR, depart, folder_of, sweep
 
 
 class Heir:
-    """Of one session, on the client's host: from `wait` to `take`, which comes after it."""
+    """Of one session, on the client's host: from `wait` to `take`.
+
+    Each on a thread of its own: the session does not wait for `wait` for ever before it ends.
+    """
 
     def __init__(self, session: str) -> None:
         self._session = session
         self._there: Locked | None = None
-        #: whether it has been tried, or is over
-        self._done = False
+        #: whether it has been tried; whether nobody waits any more
+        self._done = self._over = False
 
     def wait(self) -> None:
         """Have workers of this host know that somebody is there; tries that once.
@@ -32,14 +35,29 @@ class Heir:
         if self._done or not AVAILABLE:
             return
         self._done = True
+        try:
+            self._wait()
+        except OSError:
+            if not self._over:  # else the folder may have gone meanwhile
+                raise
+        finally:
+            if self._over:  # since then: `take` may not have seen what was being made
+                self._go()
+
+    def _wait(self) -> None:
         folder = folder_of(self._session, make=True)
         self._there = Locked(os.path.join(folder, f"{os.getpid()}-{now_ns()}{HEIR}"))
         with contextlib.suppress(OSError):
             sweep(os.path.dirname(folder))
 
+    def _go(self) -> None:
+        if self._there is not None:
+            self._there.remove()
+        depart(self._session)
+
     def take(self) -> list[bytes]:
         """The batches that were left; nobody waits for more, and the session's folder goes, too."""
-        self._done = True
+        self._done = self._over = True
         if self._there is not None:  # first: what is left from now on is taken back
             self._there.remove()
         # Twice: a worker may just have been asking whether the owner of one is there.

@@ -15,10 +15,11 @@ import pytest
 
 from runtime.test_last_batches import Stream, ending
 from runtime.test_tail import PLACE, folder, mark, tables
+from stageprof_runtime import heir as heirs
 from stageprof_runtime import locked, tail
 from stageprof_runtime.event import MARK, TABLES
 from stageprof_runtime.heir import Heir
-from stageprof_runtime.tail import KEPT, Tail
+from stageprof_runtime.tail import KEPT, Tail, folder_of
 
 if sys.platform != "win32":
     import fcntl
@@ -215,6 +216,45 @@ def test_what_is_left_just_when_the_client_has_looked_is_taken_back(
 
     monkeypatch.setattr(mine, "_make", late)
     mine.leave([b"1"])
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("when", ["before its folder", "before its file", "after its file"])
+def test_one_that_ends_while_it_is_about_to_wait_leaves_nothing(
+    when: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session gives the thread that waits two seconds, and ends then."""
+    heir, made = Heir("s"), list[Any]()
+    where = {"before its folder": "folder_of", "before its file": "Locked"}.get(when, "sweep")
+    plain = getattr(heirs, where)
+
+    def late(path: str, *args: Any, **kwargs: Any) -> Any:
+        assert heir.take() == []
+        if where == "Locked":  # it made the folder just before
+            folder_of("s", make=True)
+        made.append(plain(path, *args, **kwargs))
+        return made[0]
+
+    monkeypatch.setattr(heirs, where, late)
+    heir.wait()
+    assert made
+    assert heir._there is not None
+    assert heir._there.file < 0
+    assert list(folder.iterdir()) == []
+
+
+def test_one_whose_folder_is_taken_away_as_it_ends_has_not_failed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is none any more for its file, and nobody who needs that."""
+    heir, plain = Heir("s"), heirs.Locked
+
+    def late(path: str) -> Any:
+        heir.take()
+        return plain(path)
+
+    monkeypatch.setattr(heirs, "Locked", late)
+    heir.wait()
     assert list(folder.iterdir()) == []
 
 
