@@ -7,6 +7,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from preload.shipped import (
@@ -212,6 +213,33 @@ def test_a_full_disk_drops_and_counts_and_nothing_else(
     lost = {origin.place.role: origin.lost for origin in recording.store.origins}
     assert lost["scheduler"] == 2
     assert window.dropped == {"disk: No space left on device": 2}
+
+
+@pytest.mark.parametrize("cut", ["ftruncate", "lseek", ""])
+def test_a_disk_that_stays_full_gets_no_file_for_each_try(
+    cut: str, folder: Path, segments: Segments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether what fitted can be taken back or not; what was there before stays."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    segments.write(hello())
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    roll(segments)
+    files = psutil.Process().num_fds()
+    with monkeypatch.context() as patched:
+        patched.setattr("os.write", full)
+        if cut:
+            patched.setattr(f"os.{cut}", full)
+        for seq in range(20):
+            segments.write([shipped(SCHEDULER, seq)])
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    assert psutil.Process().num_fds() == files
+    assert segments.dropped == {"disk: No space left on device": 20}
+    segments.write([begins(1, 2)])
+    assert len(list(folder.iterdir())) == 2
+    segments.close()
 
 
 def test_a_batch_that_is_none_is_kept_and_harms_nothing(folder: Path, segments: Segments) -> None:

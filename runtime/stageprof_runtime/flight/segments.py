@@ -123,7 +123,7 @@ class Segments:
         try:
             self._append(self._start())
         except OSError:
-            self._seal()
+            self._discard()
             raise
         self._head = self._nbytes
 
@@ -174,8 +174,15 @@ class Segments:
         self._done.append(_Segment(self._path, self._began, self._nbytes))
         self._path, self._nbytes, self._head = "", 0, 0
 
+    def _discard(self) -> None:
+        """Take back a segment that could not be begun: a full disk would get one at each try."""
+        self._seal()
+        self._remove(self._done.pop())
+
     def _forget(self) -> None:
-        segment = self._done.popleft()
+        self._remove(self._done.popleft())
+
+    def _remove(self, segment: _Segment) -> None:
         try:
             os.unlink(segment.path)
         except OSError:  # somebody else removed it
