@@ -27,6 +27,7 @@ from distributed import Client, LocalCluster, as_completed
 import clusters
 import stageprof
 from stageprof_runtime import (
+    awaited,
     carried,
     context,
     decisions,
@@ -152,7 +153,7 @@ CLUSTER = [
     (serialization, "_peer"),
     (serialization, "_nbytes"),
     (waiting, "_block"),
-    (waiting, "_keys"),
+    (awaited, "keys"),
     (waiting, "_is_client"),
     (spill, "within"),
     (sources, "_written"),

@@ -15,9 +15,11 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import get_ident
+from types import FunctionType, MethodType
 from typing import Any, Final
 
-from stageprof_runtime import process
+from stageprof_runtime import awaited, process
+from stageprof_runtime.awaited import LOOK
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import client_handlers, place
 from stageprof_runtime.context import lane_number
@@ -34,9 +36,6 @@ from stageprof_runtime.stage import STEP
 NOT_OURS = frozenset({"_start", "_close", "_shutdown", "_restart", "_wait_for_workers"})
 #: Arrivals remembered to find the last one that a call needed.
 MOST = 100_000
-#: Keys looked through for the last to arrive.
-LOOK = 20_000
-
 
 #: What `submit` and `map` hand over: nothing but the keys has a name that tasks have.
 _OF_KEYS: Final = frozenset({"LLGExpr", "_MapExpr"})
@@ -117,7 +116,7 @@ def _arrive(emit: Emit, handler: Callable[..., Any]) -> Callable[..., Any]:
 
 def _sync(emit: Emit, sync: Callable[..., Any]) -> Callable[..., Any]:
     def timed(self: Any, func: Any, *args: Any, asynchronous: Any = None, **kwargs: Any) -> Any:
-        name = getattr(func, "__name__", "")
+        name = _name(func)
         if asynchronous is None:
             asynchronous = self.asynchronous
         if asynchronous or name in NOT_OURS or not _is_client(self):
@@ -138,6 +137,12 @@ def _sync(emit: Emit, sync: Callable[..., Any]) -> Callable[..., Any]:
     return timed
 
 
+def _name(function: Any) -> str:
+    """What a function is called; of anything else that is called, nothing is asked."""
+    function = function.__func__ if type(function) is MethodType else function
+    return function.__name__ if type(function) is FunctionType else ""
+
+
 def _is_client(owner: Any) -> bool:
     """Clients, and what waits through one (actors, queues, ...); not clusters."""
     cluster = sys.modules.get("distributed.deploy.cluster")
@@ -147,40 +152,20 @@ def _is_client(owner: Any) -> bool:
 def _block(
     emit: Emit, start: int, stop: int, thread: int, call: str, fetch: _Fetch, needs: object
 ) -> None:
-    awaited, key = _last(needs, fetch.start or stop)
-    row = (BLOCK, start, stop, thread, call, awaited, fetch.start, fetch.stop, key)
+    arrived, key = _last(needs, fetch.start or stop)
+    row = (BLOCK, start, stop, thread, call, arrived, fetch.start, fetch.stop, key)
     emit.row("client", row)
 
 
 def _last(needs: object, before: int) -> tuple[int, object]:
     """When the last of the keys in `needs` arrived, and which it was; 0 and any key if none did."""
     last, which = 0, ""
-    for key in _keys(needs):
+    for key in awaited.keys(needs):
         which = which or key
         t = _arrived.get(key, 0)
         if last < t <= before:
             last, which = t, key
     return last, which
-
-
-def _keys(needs: object) -> list[Any]:
-    """Keys of the futures in (nested) lists, dicts and bound methods of futures."""
-    from distributed import Future
-
-    found: list[Any] = []
-    stack: list[Any] = [needs]
-    looked = 0
-    while stack and looked < LOOK:
-        looked += 1
-        item = stack.pop()
-        owner = getattr(item, "__self__", None)
-        if isinstance(item, Future) or isinstance(owner, Future):
-            found.append((item if owner is None else owner).key)
-        elif type(item) in (list, tuple, set):
-            stack.extend(item)
-        elif type(item) is dict:
-            stack.extend(item.values())
-    return found
 
 
 def _next(emit: Emit, advance: Callable[..., Any]) -> Callable[..., Any]:
@@ -190,7 +175,9 @@ def _next(emit: Emit, advance: Callable[..., Any]) -> Callable[..., Any]:
             result = advance(self)
         finally:
             stop = now_ns()
-        _block(emit, start, stop, get_ident(), "as_completed", _Fetch(), [result])
+        # With its result, which is the user's, comes a pair.
+        future = result[0] if type(result) is tuple else result
+        _block(emit, start, stop, get_ident(), "as_completed", _Fetch(), [future])
         return result
 
     return timed
