@@ -28,6 +28,7 @@ def batch(seq: int) -> bytes:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "GATHER_S", 0.001)
+    monkeypatch.setattr(module, "CROWD_S", 0.002)
 
 
 def failing(

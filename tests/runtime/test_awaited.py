@@ -18,7 +18,7 @@ from stageprof_runtime.awaited import LOOK, MIXED, keys
 from stageprof_runtime.probes import waiting
 
 
-class Known(Future):
+class Known(Future[Any]):
     """One of no client."""
 
     def __init__(self, key: str) -> None:
@@ -74,7 +74,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[type]:
     ],
 )
 def test_they_are_found_in_containers_and_as_those_whose_methods_are_called(
-    make: Callable[[Future], object],
+    make: Callable[[Known], object],
 ) -> None:
     assert set(keys(make(Known("a")))) == {"a"}
 

@@ -247,7 +247,7 @@ def test_one_whose_folder_is_taken_away_as_it_ends_has_not_failed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is none any more for its file, and nobody who needs that."""
-    heir, plain = Heir("s"), heirs.Locked
+    heir, plain = Heir("s"), locked.Locked
 
     def late(path: str) -> Any:
         heir.take()
