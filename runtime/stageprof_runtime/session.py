@@ -48,6 +48,7 @@ from stageprof_runtime.ring import Ring
 from stageprof_runtime.sampler import Sampler
 from stageprof_runtime.shipper import Shipper
 from stageprof_runtime.system import OwnMonitor, sample, sample_host
+from stageprof_runtime.underway import Waits
 
 PROBES = [
     layers.install,
@@ -170,7 +171,8 @@ class Session:
         self._shipper.lead({stacks.NAME: looker.watch(stacks.NAME)} | gil.watches())
         self._shipper.counts = computation.counts
         self._shipper.cost |= {"objects": objects.cost} | self._cost
-        self._shipper.every += [self._sample, self._clusters.ask_loops, self._await_tails]
+        asked = (self._sample, self._clusters.ask_loops, self._await_tails)
+        self._shipper.every += [*asked, Waits(self.ring).tell]
         self._shipper.seldom.append(functools.partial(sample_host, self.ring))
         self._shipper.start()
         self._monitor = OwnMonitor()

@@ -68,7 +68,7 @@ def _lines(summary: Summary, steps: int, layers: int, commands: int) -> Iterator
     yield Text.assemble(("stageprof", "bold"), "  ", safe(summary.label))
     yield from row(summary.facts)
     if summary.incomplete:
-        yield Text(safe(summary.incomplete, limit=300), style="bold red")
+        yield from _two_lines(summary.incomplete, WIDTH, "bold red")
     yield Text()
     yield from findings.top(summary)
     yield Text()
@@ -161,9 +161,13 @@ def _gil(said: str) -> Iterator[Text]:
 
 def _wrapped(head: str, what: str, style: str = "") -> Iterator[Text]:
     """At most two lines, the second below the first."""
-    found = textwrap.wrap(safe(what, limit=200), WIDTH - 12, max_lines=2, placeholder=" …")
-    for i, line in enumerate(found):
-        yield Text(f"{'' if i else head:<12}{line}", style=style)
+    for i, line in enumerate(_two_lines(what, WIDTH - 12, style)):
+        yield Text(f"{'' if i else head:<12}", style=style).append(line)
+
+
+def _two_lines(what: str, width: int, style: str) -> Iterator[Text]:
+    found = textwrap.wrap(safe(what, limit=300), width, max_lines=2, placeholder=" …")
+    return (Text(line, style=style) for line in found)
 
 
 def _next(file: str) -> list[Text]:

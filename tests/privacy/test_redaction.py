@@ -63,6 +63,7 @@ LABELS = {
     "hook disabled": "salaries.merger: ValueError('hunter2')",
     "task failed": "MergerError\tsalaries\t/home/mallory/acmecorp/salaries.py:3",
     "thread": "140 mallory",
+    "waits since": "140 merger_of_salaries",
     "loop": "apart /home/mallory/acmecorp/salaries.py:7",
     "cell": "3 /tmp/ipykernel_4711471/qz17.py",
     "objects not examined": "merger",

@@ -23,6 +23,7 @@ from stageprof_runtime.event import (
     Place,
 )
 from stageprof_runtime.stage import STEP
+from stageprof_runtime.underway import WAITS
 
 CLIENT = Place("client", "host", 1, "Client-1", 1)
 SCHEDULER = Place("scheduler", "host", 2, "tcp://host:1", 1)
@@ -48,6 +49,8 @@ class HandMade:
             label = f"{worker.name} {threads} 0 {worker.pid}"
             self._rows[SCHEDULER].append((MARK, ns(0), "worker seen", label))
             self._rows[worker] = []
+        #: the step that a place is at when the recording ends
+        self.now: dict[Place, int] = {}
         self._runs = self._graphs = 0
         self._end = 0.0
 
@@ -105,6 +108,21 @@ class HandMade:
         rows.append((FINISH, run, ns(released), STATUS.index("released"), 0, ""))
         return run
 
+    def rows_of(self, place: Place) -> list[tuple[Any, ...]]:
+        """What a place tells, to add to."""
+        return self._rows[place]
+
+    def goes_on(self, worker: int, assigned: float, *, cause: int) -> int:
+        """A run that had not ended when the recording did."""
+        run, self._runs = self._runs, self._runs + 1
+        row = (ASSIGN, run, ns(assigned), self._workers[worker].name, cause, f"task-{run}")
+        self._rows[SCHEDULER].append(row)
+        return run
+
+    def waits_since(self, start: float, call: str = "_gather", lane: int = LANE) -> None:
+        """The client tells that a call has begun."""
+        self._rows[CLIENT].append((MARK, ns(start), WAITS, f"{lane} {call}"))
+
     def wait(
         self, start: float, stop: float, run: int, ended: float, call: str = "_gather"
     ) -> None:
@@ -120,8 +138,16 @@ class HandMade:
             begin = (MARK, ns(0), "region start", f"{LANE} {LANE}")
             end = (MARK, ns(stop), "region stop", f"{LANE}")
             self._rows[CLIENT] += [begin, end]
+        return self._recorded(stop)
+
+    def broken_off(self, stop: float, lane: int = LANE) -> Recording:
+        """That of a program that was killed within its region, at `stop`."""
+        self._rows[CLIENT].append((MARK, ns(0), "region start", f"{lane} {LANE}"))
+        return self._recorded(stop)
+
+    def _recorded(self, stop: float) -> Recording:
         store = Store()
         for place, rows in self._rows.items():
             store.add(pack(place, 0, ns(0), []))
-            store.add(pack(place, 1, ns(stop), rows))
+            store.add(pack(place, 1, ns(stop), rows, now=self.now.get(place, 0)))
         return Recording(store)

@@ -68,6 +68,7 @@ from stageprof_runtime.ring import Ring
 from stageprof_runtime.scheduler_plugin import SchedulerProbe
 from stageprof_runtime.session import Session
 from stageprof_runtime.shipper import Shipper
+from stageprof_runtime.underway import Waits
 from stageprof_runtime.worker_plugin import WorkerProbe
 
 ERRORS = (
@@ -105,6 +106,7 @@ EVERYWHERE = [
     (Memberships, "ask_loops"),
     (Session, "_begin_region"),
     (Session, "_take_tails"),
+    (Waits, "tell"),
 ]
 CLUSTER = [
     (Heir, "wait"),
@@ -187,6 +189,7 @@ HOOKS = _hooks()
 TWICE_A_SECOND = {
     (Heir, "wait"),
     (Session, "_sample"),
+    (Waits, "tell"),
     (SchedulerProbe, "_sample"),
     (SchedulerProbe, "_on_loop"),
     (WorkerProbe, "_sample"),

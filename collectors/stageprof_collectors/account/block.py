@@ -7,24 +7,27 @@ from collections import defaultdict
 from functools import cached_property
 from itertools import accumulate
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from stageprof_collectors.account.graph import SLACK
 from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline, present
 from stageprof_collectors.account.underway import running
+from stageprof_collectors.account.unended import unended
 
 #: What stands for the caller's waiting where a cluster was recorded from outside: since a graph
-#: arrived, or since the recording began. `awaited` is 0 if it was still waiting at the end.
+#: arrived, or since the recording began.
 OUTSIDE = frozenset({"attached", "under way"})
+#: `awaited` of a call that went on when the recording ended.
+STILL: Final = -1
 
 
 class Block(NamedTuple):
     """A blocking call: when (aligned ns), whose thread, which call, and what it waited for.
 
-    `awaited`: when the last key that it needed arrived, 0 if that is not known; `gather` to
-    `gathered`: when it fetched results, 0 if it did not.
+    `awaited`: when the last key that it needed arrived, 0 if that is not known, STILL if it went
+    on when the recording ended; `gather` to `gathered`: when it fetched results, 0 if it did not.
     """
 
     start: int
@@ -55,6 +58,10 @@ class Blocks:
         for *row, key in zip(*columns, keys, strict=True):
             block = Block._make((*row, key))
             found[block.place, block.thread].append(block._replace(call=strings[row[4]]))
+        last = {lane: max(blocks).start for lane, blocks in found.items()}
+        stop = self._t.region.stop
+        for lane, start, call in unended(self._t, last):
+            found[lane].append(Block(start, max(start, stop), *lane, call, STILL, 0, 0, ""))
         return {lane: sorted(blocks) for lane, blocks in found.items()}
 
     def during(self, lane: tuple[int, int], start: int, stop: int) -> list[Block]:
@@ -76,11 +83,13 @@ class Blocks:
 
     def last_run(self, block: Block, before: int) -> int:
         """Index of the run whose end the caller waited for last; -1 if it waited for none."""
+        awaited, key = block.awaited, block.key
+        if awaited == STILL:
+            return self._still(block, before)
         if block.call == "local":
             return _at_or_before(self._local_ends[block.thread], before)
-        awaited, key = block.awaited, block.key
         if block.call in OUTSIDE:
-            return _at_or_before(self._ends, awaited) if awaited else running(self._t.runs)
+            return _at_or_before(self._ends, awaited)
         if not awaited and key:
             awaited = before  # where arrivals are not noted: its last run before the fetch
         if not awaited:
@@ -89,6 +98,17 @@ class Blocks:
             return -1
         run = self._producer(key, awaited)
         return run if run >= 0 else _at_or_before(self._ends, awaited)
+
+    def _still(self, block: Block, before: int) -> int:
+        """The run that goes on and was assigned last; where none does, the last that ended."""
+        local = block.call == "local"
+        run = running(self._t.runs, local=local)
+        if run >= 0:
+            return run
+        if local:
+            return _at_or_before(self._local_ends[block.thread], before)
+        last = _at_or_before(self._ends, before)
+        return last if last >= 0 and self._t.runs["finished"][last] > block.start else -1
 
     def _arrival(self, block: Block, before: int) -> tuple[int, str]:
         """The last arrival at the caller's place while it waited."""
@@ -118,6 +138,11 @@ class Blocks:
         for key, t, run in zip(keys, table["t"].tolist(), runs.tolist(), strict=True):
             found[key].append((t, run))
         return found
+
+    @cached_property
+    def wanted(self) -> frozenset[int]:
+        """Runs that produced what a client had asked for."""
+        return frozenset(run for runs in self._producers.values() for _, run in runs)
 
     def _producer(self, key: str, awaited: int) -> int:
         known = [(t, run) for t, run in self._producers.get(key, ()) if t <= awaited + SLACK]

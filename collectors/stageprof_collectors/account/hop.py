@@ -15,7 +15,7 @@ from stageprof_collectors.account.block import Block
 from stageprof_collectors.account.intervals import innermost
 from stageprof_collectors.account.lane import Lane, Lanes, What
 from stageprof_collectors.account.timeline import Timeline
-from stageprof_runtime.stage import STEP, UNEXPLAINED
+from stageprof_runtime.stage import OUTSIDE, STEP, STEPS, UNEXPLAINED
 
 #: Layers in order of precedence, and what they leave.
 Hop = tuple[list[Lane], What]
@@ -23,6 +23,9 @@ Hop = tuple[list[Lane], What]
 #: Calls of a client that run the caller's own function on servers, unseen; what of any other call
 #: no task explains is its messages.
 UNSEEN = frozenset({"_run", "_run_on_scheduler", "_run_coroutine", "_run_async"})
+
+#: Codes of steps of the six stages.
+_STEPS = range(OUTSIDE + 1, len(STEPS))
 
 P = ParamSpec("P")
 
@@ -83,6 +86,14 @@ class Hops:
         step = UNEXPLAINED if block.call in UNSEEN else STEP["result.gather"]
         return [], What(step, block.place)
 
+    def busy(self) -> Hop | None:
+        """What a scheduler was at when it was last heard of; None if nothing that it tells."""
+        known = zip(self._t.store.places, self._t.store.origins, strict=True)
+        for place, (who, origin) in enumerate(known):
+            if who.role == "scheduler" and origin.now in _STEPS:
+                return [self._lanes.all(place)], What(origin.now, place)
+        return None
+
     @cached_property
     def _keyless(self) -> Lane:
         """Tasks from before the recording, of which only that they ran is known."""
@@ -98,7 +109,7 @@ class Hops:
         return layers, What(STEP["result.gather"], client)
 
     @_once
-    def running(self, worker: int, _scheduler: int) -> Hop:
+    def running(self, worker: int, _scheduler: int = -1) -> Hop:
         """The recording ended first: all that is known is that a worker had the task."""
         return [], What(STEP["compute"], worker)
 

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from functools import cached_property
 from typing import NamedTuple
 
-from stageprof_collectors.account.block import Block, Blocks
+from stageprof_collectors.account.block import STILL, Block, Blocks
 from stageprof_collectors.account.earlier import Earlier
 from stageprof_collectors.account.graph import Graph
 from stageprof_collectors.account.hop import Hop, Hops
@@ -211,7 +211,11 @@ class Walk:
         return self._t.store.places[place].role == "scheduler"
 
     def _from_any_graph(self, out: list[Step], block: Block, start: int, now: int) -> int:
-        """No run is known: if a graph was being taken in, that is what was waited for."""
+        """No run is known: if a graph was being taken in, that is what was waited for.
+
+        Where the recording ended first, and the graph is not there yet, a scheduler says what it
+        is at.
+        """
         latest = bisect_left(self._arrived, (now,)) - 1
         for i in range(latest, -1, -1):
             arrived, place, number = self._arrived[i]
@@ -219,7 +223,8 @@ class Walk:
                 break
             if place != block.place:
                 return self._from_graph(out, place, number, start, now, 0)[0]
-        return now
+        busy = self._hops.busy() if block.awaited == STILL else None
+        return self._window(out, start, now, busy) if busy else now
 
     @cached_property
     def _arrived(self) -> list[tuple[int, int, int]]:
@@ -236,7 +241,9 @@ class Walk:
     def _hop(self, name: str, run: int) -> Hop:
         worker, scheduler = self._at("wplace", run), self._at("place", run)
         if self._at("run", run) >= LOCAL:
-            return self._hops.local(scheduler)
+            told = self._at("seen", run) or self._at("finished", run)
+            goes_on = name == "reporting" and not told
+            return (self._hops.running if goes_on else self._hops.local)(scheduler)
         if name == "reporting" and not self._at("finished", run):
             name = "running"
         more = (self._at("worker", run),) if name == "fetching" else ()
@@ -246,6 +253,8 @@ class Walk:
     def _notified(self, block: Block, run: int) -> Hop:
         if self._at("run", run) >= LOCAL:
             return self._hops.local(block.place)
+        if block.awaited == STILL and run not in self._blocks.wanted:
+            return self._hop("placing", run)  # that of what is still to be done
         return self._hops.notified(self._at("place", run), block.place)
 
     def _window(self, out: list[Step], start: int, stop: int, hop: Hop, run: int = -1) -> int:

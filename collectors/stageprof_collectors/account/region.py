@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from stageprof_collectors.account.block import Block
+from stageprof_collectors.account.block import STILL, Block
 from stageprof_collectors.account.intervals import Segment, clip, innermost, paint
 from stageprof_collectors.account.lane import Lane, Lanes, What
 from stageprof_collectors.account.path import Step, Walk
@@ -102,7 +102,7 @@ def _computations(timeline: Timeline) -> list[Block]:
     blocks = []
     for start, until in pairwise([*starts, stop]):
         if until == stop and _goes_on(timeline, start):
-            blocks.append(_computation(timeline, start, until, 0))
+            blocks.append(_computation(timeline, start, until, STILL))
         else:
             last = _ended_in(ends, start, until) or until
             blocks.append(_computation(timeline, start, last, last))

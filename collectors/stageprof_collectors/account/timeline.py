@@ -37,7 +37,7 @@ class Region:
 
     `lane` is the thread that entered, or the negative number of an async region; `thread` is
     the thread either way; `place` the index of the client. `attached` when there was no region:
-    a cluster recorded from outside.
+    a cluster recorded from outside. Not `ended` when the recording was over before it.
     """
 
     start: int
@@ -46,6 +46,7 @@ class Region:
     thread: int
     place: int
     attached: bool = False
+    ended: bool = True
 
 
 class Timeline:
@@ -215,7 +216,7 @@ class Timeline:
         lane, _, thread = label.partition(" ")
         end = [t for t, p, text in stops if p == place and text == lane and t >= start]
         stop = end[0] if end else max(self._extent(place)[1], start)
-        return Region(start, stop, _lane(lane), _lane(thread or lane), place)
+        return Region(start, stop, _lane(lane), _lane(thread or lane), place, ended=bool(end))
 
     def _extent(self, reference: int) -> tuple[int, int]:
         """From the first to the last instant that any place tells of.

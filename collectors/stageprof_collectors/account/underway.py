@@ -50,9 +50,9 @@ def with_those_before(
     return runs, _keyless(found, finish, run, since)
 
 
-def running(runs: Columns) -> int:
-    """Of a cluster's runs that never ended the one assigned last; -1 if all ended."""
-    still = np.flatnonzero((runs["status"] == _RUNNING) & (runs["run"] < LOCAL))
+def running(runs: Columns, *, local: bool = False) -> int:
+    """Of a cluster's (or local schedulers') runs that never ended the last; -1 if all ended."""
+    still = np.flatnonzero((runs["status"] == _RUNNING) & ((runs["run"] >= LOCAL) == local))
     return int(still[-1]) if len(still) else -1
 
 

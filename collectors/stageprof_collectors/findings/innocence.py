@@ -59,6 +59,11 @@ def nothing_ran(recording: Recording) -> bool:
     return not any(recording.stages()["wall_s"][stage] for stage in AROUND)
 
 
+def ended_early(recording: Recording) -> bool:
+    """Whether the recording was over before what it is of: nobody knows what came then."""
+    return not (recording.complete or recording.timeline.region.ended)
+
+
 def _amount(cost: float, wall: float) -> str:
     return f"{seconds(cost)} ({share(cost / wall)})"
 

@@ -247,6 +247,7 @@ _MARKS: Final[dict[str, Callable[[Redaction, str], str]]] = {
     "worker lost": lambda redaction, label: redaction._facts(label, 3),
     "worker name": lambda redaction, label: redaction._own(label),
     "thread": lambda redaction, label: redaction._thread(label),
+    "waits since": lambda redaction, label: redaction._thread(label),
     "not instrumented": lambda redaction, label: redaction._reason(label),
 }
 

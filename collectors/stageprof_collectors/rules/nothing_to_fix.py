@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stageprof_collectors.findings.finding import Finding, Fix, Severity
-from stageprof_collectors.findings.innocence import AROUND, at_most, nothing_ran, unexplained
+from stageprof_collectors.findings.innocence import (
+    AROUND,
+    at_most,
+    ended_early,
+    nothing_ran,
+    unexplained,
+)
 from stageprof_collectors.findings.quantity import seconds, share
 from stageprof_collectors.findings.rule import Limits, Rule
 from stageprof_runtime.stage import SIX, Stage
@@ -33,6 +39,13 @@ _LATER = (
     "scheduler which the program uses."
 )
 
+_NOT_BY_THEN = "It ended early: no Dask computation had been seen by then"
+_TO_THE_END = (
+    "The recording ends before the run did: its program was killed, or the file is cut off. What "
+    "came after is not known, and may be where most of the time went; record a run to its end "
+    "before you conclude that there is nothing to fix."
+)
+
 _OWN = (
     "{work} of the time is the execution of your tasks and your own code. What makes this faster "
     "is faster code inside the tasks, less data, or more workers; Dask's settings are not it."
@@ -51,16 +64,18 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: AR
 
 
 def _unseen(recording: Recording, shares: dict[str, float]) -> Finding:
-    attached = recording.timeline.region.attached
+    attached, early = recording.timeline.region.attached, ended_early(recording)
+    headline = _NOT_BY_THEN if early else _NOT_MEANWHILE if attached else _UNSEEN
+    advice = _TO_THE_END if early else _LATER if attached else _LOOK_ELSEWHERE
     return Finding(
         rule=RULE.id,
         severity=Severity.NOTE,
-        headline=_NOT_MEANWHILE if attached else _UNSEEN,
+        headline=headline,
         stage=None,
         evidence={"tasks": 0, **{f"{s}_share": shares[s] for s in SIX}},
         cost_s=0.0,
         saving_s=(0.0, 0.0),
-        fix=Fix(_LATER if attached else _LOOK_ELSEWHERE),
+        fix=Fix(advice),
     )
 
 
@@ -68,17 +83,17 @@ def _bound(recording: Recording, shares: dict[str, float]) -> Finding:
     bounds = {stage: at_most(recording, stage) for stage in AROUND}
     stage = max(bounds, key=lambda stage: bounds[stage])
     most = min(bounds[stage] + unexplained(recording), recording.wall)
-    work = shares[Stage.EXECUTION] + shares[Stage.OUTSIDE]
+    work, early = shares[Stage.EXECUTION] + shares[Stage.OUTSIDE], ended_early(recording)
     advice = (_OWN if work >= _MOSTLY else _AROUND_IT).format(work=share(work), stage=stage)
     return Finding(
         rule=RULE.id,
         severity=Severity.NOTE,
-        headline=_headline(most, stage, recording.wall),
+        headline=(_headline_by_then if early else _headline)(most, stage, recording.wall),
         stage=None,
         evidence=_evidence(shares, stage, most),
         cost_s=most,
         saving_s=(0.0, most),
-        fix=Fix(advice),
+        fix=Fix(f"{_TO_THE_END} {advice}" if early else advice),
     )
 
 
@@ -89,6 +104,15 @@ def _headline(most: float, stage: Stage, wall: float) -> str:
         return f"No known cause; without {stage} the run would be at most {amount} shorter"
     costs = f"{seconds(most)} ({share(part)})"
     return f"Nothing to fix: no stage around the tasks costs more than {costs}"
+
+
+def _headline_by_then(most: float, stage: Stage, wall: float) -> str:
+    """No verdict: what a recording says that ended before the run did."""
+    part = most / wall if wall > 0 else 0.0
+    if part > _ACQUITTED:
+        return f"It ended early: no known cause by then; {stage} cost at most {seconds(most)}"
+    costs = f"{seconds(most)} ({share(part)})"
+    return f"It ended early: no stage around the tasks cost more than {costs} by then"
 
 
 def _evidence(shares: dict[str, float], stage: Stage, most: float) -> dict[str, float | int | str]:

@@ -23,6 +23,7 @@ from stageprof_runtime.patch import Emit, Undo, replace, together
 from stageprof_runtime.rounds import handed
 from stageprof_runtime.shield import theirs
 from stageprof_runtime.stage import STEP, Stage
+from stageprof_runtime.underway import calls
 
 #: The computation that the calling thread runs.
 _current: ContextVar[Computation | None] = ContextVar("stageprof_local", default=None)
@@ -95,9 +96,12 @@ def _state(make: Callable[..., Any]) -> Callable[..., Any]:
 
 def _queue_get(emit: Emit, queue_get: Callable[..., Any]) -> Callable[..., Any]:
     def timed(queue: Any) -> Any:
-        start = now_ns()
-        result = queue_get(queue)
-        thread = lane_number() or get_ident()
+        start, thread = now_ns(), lane_number() or get_ident()
+        try:
+            calls[thread] = start, "local"
+            result = queue_get(queue)
+        finally:
+            calls.pop(thread, None)
         emit.row("client", (BLOCK, start, now_ns(), thread, "local", 0, 0, 0, ""))
         return result
 

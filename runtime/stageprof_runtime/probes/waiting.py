@@ -31,6 +31,7 @@ from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
 from stageprof_runtime.probes import layers
 from stageprof_runtime.rounds import handed
 from stageprof_runtime.stage import STEP
+from stageprof_runtime.underway import calls
 
 #: Calls that are not the computation: they are `outside`.
 NOT_OURS = frozenset({"_start", "_close", "_shutdown", "_restart", "_wait_for_workers"})
@@ -127,8 +128,10 @@ def _sync(emit: Emit, sync: Callable[..., Any]) -> Callable[..., Any]:
         waiting_threads.add(thread)
         start = now_ns()
         try:
+            calls[thread] = start, name
             return sync(self, func, *args, asynchronous=asynchronous, **kwargs)
         finally:
+            calls.pop(thread, None)
             stop = now_ns()
             waiting_threads.discard(thread)
             _fetch.reset(token)
@@ -170,14 +173,16 @@ def _last(needs: object, before: int) -> tuple[int, object]:
 
 def _next(emit: Emit, advance: Callable[..., Any]) -> Callable[..., Any]:
     def timed(self: Any) -> Any:
-        start = now_ns()
+        start, thread = now_ns(), get_ident()
         try:
+            calls[thread] = start, "as_completed"
             result = advance(self)
         finally:
+            calls.pop(thread, None)
             stop = now_ns()
         # With its result, which is the user's, comes a pair.
         future = result[0] if type(result) is tuple else result
-        _block(emit, start, stop, get_ident(), "as_completed", _Fetch(), [future])
+        _block(emit, start, stop, thread, "as_completed", _Fetch(), [future])
         return result
 
     return timed
@@ -209,8 +214,10 @@ def _awaited(emit: Emit, function: Callable[..., Any], call: str) -> Callable[..
         token = _fetch.set(fetch)
         start = now_ns()
         try:
+            calls[ours] = start, call
             return await function(*args, **kwargs)
         finally:
+            calls.pop(ours, None)
             stop = now_ns()
             _fetch.reset(token)
             _block(emit, start, stop, ours, call, fetch, args)
@@ -250,10 +257,12 @@ def _send(emit: Emit, send: Callable[..., Any]) -> Callable[..., Any]:
 
 def _actor_result(emit: Emit, result: Callable[..., Any]) -> Callable[..., Any]:
     def timed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        start = now_ns()
+        start, thread = now_ns(), get_ident()
         try:
+            calls[thread] = start, "actor"
             return result(self, *args, **kwargs)
         finally:
-            _block(emit, start, now_ns(), get_ident(), "actor", _Fetch(), ())
+            calls.pop(thread, None)
+            _block(emit, start, now_ns(), thread, "actor", _Fetch(), ())
 
     return timed
