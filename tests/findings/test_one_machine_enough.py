@@ -11,9 +11,14 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.one_machine_enough import RULE
 
 
-def rounds(number: int = 10, *, work: float = 10, held: int = 8) -> Recording:
-    """Computes of one task: 90 ms of construction, its graph's way, its own, the result's way."""
+def rounds(number: int = 10, *, work: float = 10, held: int = 8, beside: bool = False) -> Recording:
+    """Computes of one task: 90 ms of construction, its graph's way, its own, the result's way.
+
+    With `beside`, a worker is at another task from the beginning to the end.
+    """
     made, now, around = Crewed(2), 0.0, 30.0
+    if beside:
+        made.goes_on(1, 1, cause=-100)
     for i in range(number):
         made.span("build", now, now + 3 * around)
         sent = now + 3 * around
@@ -43,6 +48,10 @@ def test_little_work_among_much_else_is_found_with_what_doing_without_would_save
 def test_it_fires_where_work_is_less_than_a_third(work: float, fires: bool) -> None:
     """B24: with more work than that, more threads may do it sooner."""
     assert bool(asked(RULE, rounds(work=work))) is fires
+
+
+def test_work_that_goes_on_when_the_recording_ends_counts() -> None:
+    assert asked(RULE, rounds(beside=True)) == []
 
 
 def test_data_that_need_more_than_a_computer_are_no_case_for_one() -> None:

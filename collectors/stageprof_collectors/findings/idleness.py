@@ -37,13 +37,26 @@ class Idleness:
     def __bool__(self) -> bool:
         return len(self.crew.rows) > 0 and self.crew.threads > 1
 
+    @cached_property
+    def _rows(self) -> Ints:
+        """Rows of the runs that workers did, and that they were at when the recording ended."""
+        found: Ints = np.union1d(self.crew.rows, self.crew.going_on)
+        return found
+
+    @cached_property
+    def _stop(self) -> Ints:
+        """When each run ended; one that went on when the recording ended worked until then."""
+        found = self._t.runs["stop"].copy()
+        found[self.crew.going_on] = self._t.region.stop
+        return found
+
     # -- thread by thread ---------------------------------------------------------------------
 
     @cached_property
     def busy(self) -> Floats:
         """Seconds that the threads of each worker worked."""
-        runs, rows = self._t.runs, self.crew.rows
-        took = (runs["stop"] - runs["start"])[rows] / 1e9
+        rows = self._rows
+        took = (self._stop - self._t.runs["start"])[rows] / 1e9
         member = self.crew.member_of[rows]
         found = np.bincount(member, weights=took, minlength=len(self.crew.members))
         return found.astype(float)
@@ -76,8 +89,8 @@ class Idleness:
 
     @cached_property
     def _edges(self) -> Ints:
-        runs, rows = self._t.runs, self.crew.rows
-        times = [runs["start"][rows], runs["stop"][rows], self._able, self._queued_from]
+        runs, rows = self._t.runs, self._rows
+        times = [runs["start"][rows], self._stop[rows], self._able, self._queued_from]
         times += [np.array([t for m in self.crew.members for t in (m.since, m.until)], np.int64)]
         return np.unique(np.concatenate(times))
 
@@ -89,8 +102,8 @@ class Idleness:
 
     @cached_property
     def _running(self) -> Ints:
-        runs, rows = self._t.runs, self.crew.rows
-        return self._count(runs["start"][rows], runs["stop"][rows])
+        rows = self._rows
+        return self._count(self._t.runs["start"][rows], self._stop[rows])
 
     @property
     def _working(self) -> Ints:
@@ -107,7 +120,7 @@ class Idleness:
     @cached_property
     def _able(self) -> Ints:
         """When all that each run needed had happened, ns: its graph, and the ends of other runs."""
-        runs, rows = self._t.runs, self.crew.rows
+        runs, rows = self._t.runs, self._rows
         needs = self._t.depends
         ended = np.where(runs["finished"] > 0, runs["finished"], runs["stop"])
         when = np.where(runs["cause"] >= 0, 0, runs["assigned"])
@@ -134,17 +147,17 @@ class Idleness:
     @cached_property
     def _queued_from(self) -> Ints:
         """When each run was at its worker with all its data, ns."""
-        return self._t.runs["ready"][self.crew.rows]
+        return self._t.runs["ready"][self._rows]
 
     @cached_property
     def _waiting(self) -> Ints:
         """Runs that could have been on a thread and were not."""
-        return self._count(self._able, self._t.runs["start"][self.crew.rows])
+        return self._count(self._able, self._t.runs["start"][self._rows])
 
     @cached_property
     def _in_line(self) -> Ints:
         """Runs that waited at a worker for one of its threads."""
-        return self._count(self._queued_from, self._t.runs["start"][self.crew.rows])
+        return self._count(self._queued_from, self._t.runs["start"][self._rows])
 
     def _count(self, start: Ints, stop: Ints) -> Ints:
         """How many of some intervals cover each stretch between two edges."""
@@ -182,8 +195,8 @@ class Idleness:
         if not len(self._edges):
             return np.zeros(0, np.int64)
         change = np.zeros(len(self._edges), np.int64)
-        stop = self._t.runs["stop"][self.crew.rows]
-        member_of = self.crew.member_of[self.crew.rows]
+        stop = self._stop[self._rows]
+        member_of = self.crew.member_of[self._rows]
         order = np.argsort(member_of, kind="stable")
         cuts = np.searchsorted(member_of[order], np.arange(1, len(self.crew.members)))
         for member, mine in zip(self.crew.members, np.split(order, cuts), strict=True):
@@ -209,9 +222,9 @@ class Idleness:
         left = np.where(self._lacking & (more > 0), used / (used + efficiency * more), 1.0)
         left_ns = np.concatenate([[0.0], np.cumsum(left * self._length)])
         factor = np.ones(len(runs["run"]))
-        rows = self.crew.rows
-        a, b = (np.searchsorted(self._edges, runs[n][rows]) for n in ("start", "stop"))
-        took = np.maximum(runs["stop"][rows] - runs["start"][rows], 1)
+        rows = self._rows
+        a, b = (np.searchsorted(self._edges, t[rows]) for t in (runs["start"], self._stop))
+        took = np.maximum(self._stop[rows] - runs["start"][rows], 1)
         factor[rows] = np.clip((left_ns[b] - left_ns[a]) / took, 0.0, 1.0)
         factor[runs["run"] >= LOCAL] = 1.0
         return factor
@@ -219,9 +232,9 @@ class Idleness:
     @cached_property
     def alone(self) -> Ints:
         """Rows of the runs that were at work while threads lacked tasks, longest so first."""
-        runs, rows = self._t.runs, self.crew.rows
+        runs, rows = self._t.runs, self._rows
         lack = np.concatenate([[0.0], np.cumsum(self._length * self._lacking)])
-        a, b = (np.searchsorted(self._edges, runs[n][rows]) for n in ("start", "stop"))
+        a, b = (np.searchsorted(self._edges, t[rows]) for t in (runs["start"], self._stop))
         spent = lack[b] - lack[a]
         order = np.argsort(-spent, kind="stable")
         found: Ints = rows[order][spent[order] > 0]
@@ -230,9 +243,9 @@ class Idleness:
     @cached_property
     def alone_ns(self) -> Floats:
         """How long each run was at work while threads lacked tasks, ns, by its row."""
-        runs, rows = self._t.runs, self.crew.rows
+        runs, rows = self._t.runs, self._rows
         lack = np.concatenate([[0.0], np.cumsum(self._length * self._lacking)])
-        a, b = (np.searchsorted(self._edges, runs[n][rows]) for n in ("start", "stop"))
+        a, b = (np.searchsorted(self._edges, t[rows]) for t in (runs["start"], self._stop))
         found = np.zeros(len(runs["run"]))
         found[rows] = lack[b] - lack[a]
         return found

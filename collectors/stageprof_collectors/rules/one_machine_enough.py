@@ -45,7 +45,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         return  # without its worker's own word, the work of a run is not known
     needed = ~_moving(recording)
     work, inside = worked_s(recording, crew.rows[needed[crew.rows]]), _inside(recording)
-    if work > limits["part"] * inside or inside < limits["seconds"]:
+    if work + crew.going_on_s > limits["part"] * inside or inside < limits["seconds"]:
         return
     held = _held(recording)
     if held > limits["bytes"]:

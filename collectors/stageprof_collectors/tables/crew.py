@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stageprof_collectors.account.thread import MOST
 from stageprof_collectors.account.timeline import Ints
@@ -103,10 +104,27 @@ class Crew:
         runs, region = self._t.runs, self._t.region
         done = (runs["seen"] == 1) | (runs["status"] == _DONE)
         done &= (runs["stop"] > region.start) & (runs["start"] < region.stop)
-        words = self._t.store.strings
+        return np.flatnonzero(done & self._ours)
+
+    @cached_property
+    def _ours(self) -> NDArray[np.bool_]:
+        """Whether each run was one of theirs."""
+        worker, words = self._t.runs["worker"], self._t.store.strings
         known = {member.address for member in self.members}
-        here = [i for i in np.unique(runs["worker"]).tolist() if words[i] in known]
-        return np.flatnonzero(done & np.isin(runs["worker"], here))
+        here = [i for i in np.unique(worker).tolist() if words[i] in known]
+        return np.isin(worker, here)
+
+    @cached_property
+    def going_on(self) -> Ints:
+        """Rows of the runs that workers were given and had not ended when the recording did."""
+        runs = self._t.runs
+        on = (runs["finished"] == 0) & (runs["seen"] == 0) & self._ours
+        return np.flatnonzero(on & (runs["start"] < self._t.region.stop))
+
+    @property
+    def going_on_s(self) -> float:
+        """Seconds that they have had these in sum; what of it was work, no worker told yet."""
+        return float((self._t.region.stop - self._t.runs["start"][self.going_on]).sum()) / 1e9
 
     @cached_property
     def member_of(self) -> Ints:
