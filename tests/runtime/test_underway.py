@@ -14,7 +14,8 @@ import clusters
 import stageprof
 from stageprof_runtime import underway
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.event import MARK
+from stageprof_runtime.event import BLOCK, MARK
+from stageprof_runtime.probes import waiting
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.underway import LONG_NS, TELLS, WAITS, Waits, calls
 
@@ -70,6 +71,33 @@ def test_it_is_said_once_that_waits_are_told(ring: Ring) -> None:
     waits.tell()
     waits.tell()
     assert [row[2] for row in ring.take(sums_too=False)] == [TELLS]
+
+
+class Rows:
+    """Keeps what a probe emits."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[Any, ...]] = []
+
+    def row(self, _role: str, row: tuple[Any, ...]) -> None:
+        self.rows.append(row)
+
+
+@pytest.mark.parametrize(("long_ns", "rows"), [(0, 1), (10**15, 0)])
+def test_a_long_wait_that_fails_has_its_row_as_it_was_told_of(
+    long_ns: int, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if it went on, it would count until the end of a recording."""
+    emit: Any = Rows()
+
+    def give_up(_: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(waiting, "LONG_NS", long_ns)
+    with pytest.raises(TimeoutError):
+        waiting._next(emit, give_up)(None)
+    assert [row[0] for row in emit.rows] == [BLOCK] * rows
+    assert get_ident() not in calls
 
 
 def nothing() -> None:

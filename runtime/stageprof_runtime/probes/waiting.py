@@ -31,7 +31,7 @@ from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
 from stageprof_runtime.probes import layers
 from stageprof_runtime.rounds import handed
 from stageprof_runtime.stage import STEP
-from stageprof_runtime.underway import calls
+from stageprof_runtime.underway import LONG_NS, calls
 
 #: Calls that are not the computation: they are `outside`.
 NOT_OURS = frozenset({"_start", "_close", "_shutdown", "_restart", "_wait_for_workers"})
@@ -174,16 +174,18 @@ def _last(needs: object, before: int) -> tuple[int, object]:
 def _next(emit: Emit, advance: Callable[..., Any]) -> Callable[..., Any]:
     def timed(self: Any) -> Any:
         start, thread = now_ns(), get_ident()
+        future: list[Any] = []
         try:
             calls[thread] = start, "as_completed"
             result = advance(self)
+            # With its result, which is the user's, comes a pair.
+            future.append(result[0] if type(result) is tuple else result)
+            return result
         finally:
             calls.pop(thread, None)
             stop = now_ns()
-        # With its result, which is the user's, comes a pair.
-        future = result[0] if type(result) is tuple else result
-        _block(emit, start, stop, thread, "as_completed", _Fetch(), [future])
-        return result
+            if future or stop - start >= LONG_NS:  # else nothing was left to wait for
+                _block(emit, start, stop, thread, "as_completed", _Fetch(), future)
 
     return timed
 
