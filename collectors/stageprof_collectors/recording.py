@@ -214,7 +214,8 @@ class Recording(Evidence):
 
         Columns: place, thread ("event loop", or its name), prefix, function, file, line ("" and 0
         if unknown), hold_s, wait_s, caused_s (what others waited meanwhile, all together), source
-        (what named the line: "py-spy", or "looks" from within the process).
+        (what named the line: "py-spy", or "looks" from within the process). What is none of the
+        user's or Dask's has "stageprof itself" as its function, and no line.
         """
         return gil(self)
 

@@ -4,6 +4,9 @@ py-spy says where a holder stood while others waited. What it did not see is sha
 looks from within the process saw of bytecode: of tasks by their prefix, of the region's thread and
 of schedulers' loops by their stacks. Outside tasks looks are few, and come where the interpreter
 lets a thread be looked at: there a line gets no more than the time for which it was seen.
+
+What runs around a task's function is ours, and stands on the stack as that begins and ends: py-spy
+sees a thread there that goes on into the function. So that tells nothing of where a task stood.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from stageprof_collectors.profiles.flame import PYTHON_SHARE, Frame, flame_of
 from stageprof_collectors.profiles.gil import Names
 from stageprof_collectors.profiles.looks import Looks, place
 from stageprof_collectors.text import number
+from stageprof_runtime.tree import is_ours
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -30,6 +34,10 @@ _WHOSE: Final = ["place", "thread", "prefix"]
 #: Lines of one thread outside tasks; those at which it was seen less are one row.
 MOST: Final = 20
 OTHERS: Final = "(others)"
+#: What our own functions are called, where they are, and how the names of our threads begin.
+OURSELVES: Final = "stageprof itself"
+_OWN: Final = ("", 0, OURSELVES, "")
+_THREADS: Final = "stageprof-"
 #: Looks at bytecode of a thread outside tasks from which on its lines are told.
 LEAST: Final = 20
 #: Less of a row is what sums of floats are off by.
@@ -40,11 +48,10 @@ _LINES: Final = 2**31 - 1
 
 def by_line(recording: Recording, frame: pd.DataFrame) -> pd.DataFrame:
     """Functions and lines in place of labels; those that py-spy did not see, from the looks."""
-    strings = recording.store.strings
-    seen, unseen = frame[frame["label"] >= 0], frame[frame["label"] < 0]
-    labels = pd.Index(seen["label"].unique(), dtype=np.int64)
-    where = [(*_place(strings[n]), SPY) for n in labels]
-    spied = pd.DataFrame(where, columns=_WHERE, index=labels)
+    spied = _spied(recording, frame["label"])
+    ours = frame["label"].isin(spied.index[spied["function"] == OURSELVES])
+    known = (frame["label"] >= 0) & ~(ours & (frame["prefix"] != ""))
+    seen, unseen = frame[known], frame[~known]
     other = _outside_tasks(recording)
     keys = pd.MultiIndex.from_frame(unseen[_WHOSE])
     outside = np.asarray(keys.isin(pd.MultiIndex.from_frame(other[_WHOSE])))
@@ -54,7 +61,19 @@ def by_line(recording: Recording, frame: pd.DataFrame) -> pd.DataFrame:
         _shared_out(unseen[~outside].merge(_in_tasks(recording), on=["prefix"], how="left")),
     ]
     both = pd.concat([part for part in parts if len(part)], ignore_index=True)
+    mine = both["thread"].str.startswith(_THREADS)
+    for name, own in zip(_WHERE, _OWN, strict=True):
+        both[name] = both[name].mask(mine, own)
     return both.astype({"line": int})
+
+
+def _spied(recording: Recording, labels: pd.Series) -> pd.DataFrame:
+    """Where py-spy saw threads, by label."""
+    strings = recording.store.strings
+    index = pd.Index(labels[labels >= 0].unique(), dtype=np.int64)
+    places = [_place(strings[n]) for n in index]
+    where = [_OWN if is_ours(place_[0]) else (*place_, SPY) for place_ in places]
+    return pd.DataFrame(where, columns=_WHERE, index=index)
 
 
 def _as_seen(frame: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:

@@ -8,8 +8,10 @@ from typing import Any, Final
 from stageprof_runtime.batch import Row
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import MARK, STOOD
-from stageprof_runtime.lines import USER, kind
+from stageprof_runtime.lines import DASK, USER, kind
 from stageprof_runtime.measured import OFF
+from stageprof_runtime.stem import in_task
+from stageprof_runtime.tree import is_ours
 
 #: What sees C frames, as coverage calls it where they are not seen.
 _C_FRAMES: Final = "native.install"
@@ -33,5 +35,17 @@ def label_of(stack: list[list[Any]]) -> str:
     Of each frame of the stack, outermost first: function, file, line.
     """
     mine = [frame for frame in stack if kind(frame[1]) == USER and not frame[1].startswith("<")]
-    name, file, line = (mine or stack)[-1]
+    name, file, line = (mine or _called(stack))[-1]
     return f"{file}:{line} {name}"
+
+
+def _called(stack: list[list[Any]]) -> list[list[Any]]:
+    """A stack as far as Dask's function that ours stands in for; all of it, where ours is no such.
+
+    Ours that runs a task is no part of what runs there, and our threads are ours throughout.
+    """
+    end = len(stack)
+    while end and is_ours(stack[end - 1][1]):
+        end -= 1
+    around = stack[end:] and in_task(stack[end][1])
+    return stack[:end] if end and not around and kind(stack[end - 1][1]) == DASK else stack
