@@ -23,11 +23,12 @@ STAGE_COLOURS: Final[dict[Stage, str]] = {
     Stage.UNEXPLAINED: "#777777",
 }
 
-#: Colours of the layers with most seconds, from Paul Tol's "bright" and "muted" schemes, which
-#: people who see few colours can tell apart; the last is all other layers'.
+#: Colours of the layers with most seconds, most of them from Paul Tol's "bright" and "muted"
+#: schemes: people who see few colours can tell all of them apart. The last is all other layers';
+#: grey is what is no task.
 LAYER_COLOURS: Final = (
     "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377",
-    "#cc6677", "#44aa99", "#999933", "#88ccee", "#ddcc77", "#8c8c8c",
+    "#6655ee", "#44aa99", "#999933", "#902040", "#ddcc77", "#8a6a52",
 )  # fmt: skip
 
 #: What is no task, where tasks are coloured.
