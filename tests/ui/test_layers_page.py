@@ -15,6 +15,7 @@ from findings.crowded import Program, calls, pieces
 from replay.handmade import HandMade
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.store import Store
+from stageprof_runtime.stage import SIX
 from stageprof_ui.columns import layers
 from stageprof_ui.views.layers import view
 from ui.acting import acting
@@ -202,3 +203,24 @@ def test_a_search_in_the_table_leaves_what_matches(page: Any) -> None:
     search.press_sequentially("mean_chunk")
     page.wait_for_timeout(800)
     assert 0 < rows.count() < before
+
+
+@pytest.mark.parametrize("width", [1440, 1280])
+def test_every_stage_is_seen_without_scrolling(page: Any, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    for stage in SIX:
+        head = page.locator(f"[data-sp-view=layers] .tabulator-col[tabulator-field={stage}_s]")
+        box = head.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+        title = head.locator(".tabulator-col-title")
+        assert title.evaluate("(e) => e.scrollWidth <= e.clientWidth"), stage
+
+
+def test_stages_are_in_the_order_of_their_seconds(page: Any) -> None:
+    heads = page.locator("[data-sp-view=layers] .tabulator-col").all()
+    fields = [head.get_attribute("tabulator-field") for head in heads]
+    stages = [field for field in fields if field in layers.SECONDS]
+    assert len(stages) == len(SIX)
+    assert stages[0] == "execution_s"
+    assert fields.index("wall_s") < fields.index("execution_s") < fields.index("bytes")

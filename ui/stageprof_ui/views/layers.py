@@ -26,19 +26,23 @@ from stageprof_ui.views.hover import hover
 from stageprof_ui.views.html import html
 from stageprof_ui.views.table import Column, table
 
-_COLUMNS: Final = (
-    Column("prefix", "layer", "text", "the prefix of its tasks' keys: often the function", 200),
-    Column("made at", "made at", width=190),
-    Column("code", "code", "text", "what stands there; its file was not changed since", 320),
-    Column("tasks", "tasks", "count"),
-    Column("wall_s", "waited", "seconds", "what of the wall time it took"),
-    Column(
-        "before_first_task_s", "before 1st", "seconds", "what of that passed before the first task"
-    ),
-    *(Column(f"{stage}_s", str(stage), "seconds", "work", 132) for stage in SIX),
-    Column("bytes", "results", "size", "bytes of its tasks' results"),
-    Column("layer", "name", width=320),
+_WHAT: Final = (
+    Column("prefix", "layer", "text", "the prefix of its tasks' keys: often the function", 160),
+    Column("made at", "made at", width=120),
+    Column("tasks", "tasks", "count", width=68),
+    Column("wall_s", "waited", "seconds", "what of the wall time it took", 78),
 )
+_MORE_OF_IT: Final = (
+    Column(
+        "before_first_task_s", "before 1st", "seconds",
+        "what of the wait passed before the first task", 78,
+    ),
+    Column("bytes", "results", "size", "bytes of its tasks' results"),
+    Column("code", "code", "text", "what stands there; its file was not changed since", 320),
+    Column("layer", "name", width=320),
+)  # fmt: skip
+#: Pixels of the column of a stage, by how long its name is: all six are to be seen.
+_STAGE, _LETTER = 42, 7.0
 _TOLD: Final = [
     ("", "layer"), ("line", "made at"), ("code", "code"), ("tasks", "how_many"),
     ("waited", "waited"), *((str(stage), str(stage)) for stage in SIX),
@@ -60,8 +64,7 @@ def view(store: Store, stock: Stock) -> pn.Column:
     """The picture, and the table of the same below it."""
     found, web = store.made(_both, sources=store.sources)
     shown = found.head(layers.ROWS)
-    columns = [c for c in _COLUMNS if c.name != "code" or shown["code"].any()]
-    rows = table(shown, columns, selectable=True)
+    rows = table(shown, _columns(shown), selectable=True)
     parts: list[Any] = [html("layers", _facts(web))]
     nodes = ColumnDataSource(data=_nodes(web.nodes))
     if len(web.nodes):
@@ -76,6 +79,17 @@ def view(store: Store, stock: Stock) -> pn.Column:
 def _both(recording: Recording, *, sources: bool) -> tuple[pd.DataFrame, Network]:
     found = layers.layers(recording, sources=sources)
     return found, layers.network(recording, found)
+
+
+def _columns(shown: pd.DataFrame) -> list[Column]:
+    """What the table has: the stages, most seconds first, before all that matters less."""
+    stages = sorted(SIX, key=lambda stage: -shown[f"{stage}_s"].sum())
+    seconds_ = (
+        Column(f"{s}_s", str(s), "seconds", "work", round(_STAGE + _LETTER * len(s)))
+        for s in stages
+    )
+    more = (c for c in _MORE_OF_IT if c.name != "code" or shown["code"].any())
+    return [*_WHAT, *seconds_, *more]
 
 
 def _facts(web: Network) -> dict[str, Any]:
