@@ -38,6 +38,54 @@ def test_what_others_waited_for_most_comes_first() -> None:
     assert first[["caused", "held", "waited"]].tolist() == pytest.approx([1.1, 1.2, 0.6])
 
 
+def test_a_line_is_one_row_whoever_saw_it() -> None:
+    """py-spy saw some of it, and looks from within the rest."""
+    made = contended()
+    made.held(0, 1800, 2000)
+    made.stood(0, 1200, 2000, "/x/stageprof_runtime/probes/execution.py:71 timed")
+    made.look("spin", "spin", "/u/etl.py:24 spin", "python", 500)
+    _, _, found = asked(made)
+    assert set(found.loc[found["function"] == "spin", "source"]) == {"py-spy", "looks"}
+    frame = gil.holders(found)
+    assert len(frame[frame["function"] == "spin"]) == 1
+    assert frame["held"].sum() == pytest.approx(found["hold_s"].sum())
+    assert frame["caused"].sum() == pytest.approx(found["caused_s"].sum())
+
+
+def test_what_was_not_seen_is_the_last_row_and_says_why() -> None:
+    made = contended()
+    made.held(0, 0, 2000, thread=-1)
+    made.run(0, 2000, 3000, cause=-1, key="other-1", thread=1)
+    made.held(0, 2000, 3000, thread=1)
+    recording, _, found = asked(made)
+    frame = gil.holders(found, gil.unseen(recording, found))
+    assert frame["function"].str.startswith("(not seen").sum() == 1
+    last = frame.iloc[-1]
+    assert last[["function", "prefix", "thread", "place"]].tolist() == [
+        "(not seen: no look fell on it)", "(several)", "(several)", "worker 10",
+    ]  # fmt: skip
+    assert frame["held"].sum() == pytest.approx(found["hold_s"].sum())
+
+
+@pytest.mark.parametrize(
+    ("refusal", "why"),
+    [
+        ("", "threads waited too little for py-spy to be asked"),
+        ("it may not look", "py-spy could not look"),
+    ],
+)
+def test_where_no_line_is_known_tasks_are_told_and_why(refusal: str, why: str) -> None:
+    made = Observed(1)
+    made.run(0, 0, 1000, cause=-1 - made.graph(0, 0, 0), key="spin-1")
+    made.held(0, 0, 1000)
+    if refusal:
+        made.said(0, "gil holders", refusal)
+    recording, _, found = asked(made)
+    assert not gil.lines_known(found)
+    assert gil.holders(found)["prefix"].tolist() == ["spin"]
+    assert f"By task, for no line is known: {why}." in texts(recording)
+
+
 def test_waiters_are_tasks_by_prefix_loops_and_threads_between_tasks() -> None:
     made = contended()
     made.waited(0, 2000, 2100, thread=1)

@@ -15,7 +15,7 @@ from stageprof_collectors.findings.phrase import at
 from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.findings.standing import seconds_of
 from stageprof_collectors.profiles.gil import Names
-from stageprof_collectors.profiles.whereabouts import SPY
+from stageprof_collectors.profiles.whereabouts import OURSELVES, SPY
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_ui.columns.series import Samples
@@ -26,6 +26,10 @@ LATE_S: Final = 0.1
 #: Processes that a sentence names.
 NAMED: Final = 5
 
+#: What a row of a holder is of, and what of it is summed.
+_WHOSE: Final = ["function", "file", "line", "prefix", "thread", "place"]
+_SUMS: Final = ["caused_s", "hold_s", "wait_s"]
+_SEVERAL: Final = "(several)"
 _HOLDERS: Final = ["function", "at", "prefix", "caused", "held", "waited", "thread", "place"]
 _WAITERS: Final = ["who", "place", "waited", "percent"]
 _WATCHED: Final = "watch"
@@ -49,19 +53,54 @@ def numbered(recording: Recording, found: pd.DataFrame) -> pd.DataFrame:
     return found.assign(thread=[names.get(one, one[1]) for one in threads])
 
 
-def holders(found: pd.DataFrame) -> pd.DataFrame:
-    """Those that others waited for most first."""
-    order = ["caused_s", "hold_s", "wait_s"]
-    rows = found.sort_values(order, ascending=False).to_dict("records")
-    return pd.DataFrame([_holder(row) for row in rows], columns=_HOLDERS)
+def holders(found: pd.DataFrame, why: str = "") -> pd.DataFrame:
+    """Those that others waited for most first; what no look saw is the last row.
+
+    Where no line at all is known, rows are of tasks, and function and line are "".
+
+    Args:
+        found: as `numbered` has it.
+        why: why something was not seen, as `unseen` says it.
+    """
+    sums = found.groupby(_WHOSE, sort=False, as_index=False)[_SUMS].sum()
+    sums = sums.sort_values(["caused_s", "hold_s", "wait_s"], ascending=False)
+    seen = sums["function"] != ""
+    parts = [sums[seen], _joined(sums[~seen])] if lines_known(found) else [sums]
+    rows = [_holder(row, why) for part in parts for row in part.to_dict("records")]
+    return pd.DataFrame(rows, columns=_HOLDERS)
 
 
-def _holder(row: dict[Any, Any]) -> tuple[Any, ...]:
+def lines_known(found: pd.DataFrame) -> bool:
+    """Whether it is known of anybody at which line it was."""
+    return bool((found["file"] != "").any())
+
+
+def _joined(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of which no line is known as one; what they do not share is several things."""
+    if not len(rows):
+        return rows
+    whose = {name: rows[name].iloc[0] for name in _WHOSE}
+    several = {name: _SEVERAL for name in _WHOSE if len(rows[name].unique()) > 1}
+    return pd.DataFrame([whose | several | rows[_SUMS].sum().to_dict()])
+
+
+def _holder(row: dict[Any, Any], why: str) -> tuple[Any, ...]:
     where = at(row["file"], row["line"])
-    texts = row["function"] or "(not seen)", where, row["prefix"] or "(no task)"
+    own = row["function"] == OURSELVES
+    prefix = row["prefix"] or (OURSELVES if own else "(no task)")
+    texts = row["function"] or f"(not seen: {why})", where, prefix
     function, line, prefix = (safe(text) for text in texts)
     amounts = (float(row[name]) for name in ("caused_s", "hold_s", "wait_s"))
     return (function, line, prefix, *amounts, safe(row["thread"]), safe(row["place"]))
+
+
+def unseen(recording: Recording, found: pd.DataFrame) -> str:
+    """Why it was not seen at which line somebody held it."""
+    if any(why for _, _, why in recording.timeline.marks("gil holders")):
+        return "py-spy could not look"
+    if not (found["source"] == SPY).any():
+        return "threads waited too little for py-spy to be asked"
+    return "no look fell on it"
 
 
 def waiters(recording: Recording, found: pd.DataFrame) -> pd.DataFrame:

@@ -75,9 +75,11 @@ def _who(store: Store, samples: Samples, found: pd.DataFrame) -> list[Any]:
         why = gil.missing(store.recording, store.summary.gil)
         return [html("gil_empty", {"text": text(why)})]
     found = gil.numbered(store.recording, found)
-    held, waited = gil.holders(found), gil.waiters(store.recording, found)
+    why, known = gil.unseen(store.recording, found), gil.lines_known(found)
+    held, waited = gil.holders(found, why), gil.waiters(store.recording, found)
+    facts = {"left_out": max(0, len(held) - MOST), "why": "" if known else why}
     late = [text(sentence) for sentence in gil.late(store.recording, samples)]
-    left = _half("gil_holders", {"left_out": max(0, len(held) - MOST)}, held, _HOLDERS)
+    left = _half("gil_holders", facts, held, _HOLDERS if known else _BY_TASK)
     right = _half("gil_waiters", {"late": late, "nobody": not len(waited)}, waited, _WAITERS)
     return [pn.Column(left, right, sizing_mode="stretch_width", stylesheets=[_BESIDE])]
 
@@ -90,20 +92,25 @@ def _half(
 
 
 _HOLDERS: Final = (
-    Column("function", "Function", width=140),
-    Column("at", "Line", width=110),
-    Column("caused", "Others waited", "seconds", "What all others waited while it held", 105),
-    Column("held", "Held", "seconds", "Time with the GIL", 90),
-    Column("waited", "Waited", "seconds", "Time in the queue for it", 90),
-    Column("prefix", "Task prefix", width=130),
-    Column("thread", "Thread", width=120),
-    Column("place", "Process", width=130),
+    Column("function", "Function", width=150),
+    Column("at", "Line", width=100),
+    Column("prefix", "Task prefix", width=120),
+    Column("caused", "Others waited", "seconds", "What all others waited while it held", 84),
+    Column("held", "Held", "seconds", "Time with the GIL", 74),
+    Column("waited", "Waited", "seconds", "Time in the queue for it", 80),
+    Column("thread", "Thread", width=84),
+    Column("place", "Process", width=92),
+)
+#: Where no line is known; what is left has more room.
+_WIDER: Final = {"prefix": 220, "thread": 130, "place": 150}
+_BY_TASK: Final = tuple(
+    replace(column, width=_WIDER.get(column.name, column.width)) for column in _HOLDERS[2:]
 )
 _WAITERS: Final = (
-    Column("who", "Task prefix or thread", width=170),
-    Column("waited", "Waited", "seconds", width=90),
-    Column("percent", "Of its time (%)", "count", "Of its tasks' time, or of the run", 100),
-    Column("place", "Process", width=110),
+    Column("who", "Task prefix or thread", width=150),
+    Column("waited", "Waited", "seconds", width=80),
+    Column("percent", "Of its time (%)", "count", "Of its tasks' time, or of the run", 68),
+    Column("place", "Process", width=88),
 )
 
 # -- over time ------------------------------------------------------------------------------------
