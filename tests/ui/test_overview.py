@@ -7,12 +7,15 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from findings.made import found, made
 from stageprof.renderers import findings, markdown, notebook
 from stageprof_collectors.summary import summarize
 from stageprof_ui.columns import overview
+from stageprof_ui.columns.boxes import Pile, Row
+from stageprof_ui.columns.timeline import THREAD, waterfall
 from stageprof_ui.words import html
 
 NAN = math.nan
@@ -57,3 +60,16 @@ def test_what_is_not_known_before_a_run() -> None:
     for name in ("app", "notebook", "markdown"):
         assert "what it saves is not known before a run" in said[name], name
     assert not [name for name, text in said.items() if ", costs" in text or " costs ?" in text]
+
+
+@pytest.mark.parametrize("role", ["client", "scheduler"])
+def test_a_run_without_a_scheduler_has_no_line_of_one(role: str) -> None:
+    """A local scheduler is part of the client."""
+    pile, when = Pile(0, 2_000_000), np.array([0])
+    for label, kind in (("critical path", "path"), (role, role), ("w, thread 1", THREAD)):
+        pile.add(Row(label, 0, kind), when, when + 1_000_000, 0)
+    for name in ("client", "scheduler", "worker"):
+        pile.add(Row(name, -1, "path here"), when[:0], when[:0], 0)
+    labels = [line.label for line in waterfall(pile.boxes()) if line.label]
+    assert ("scheduler" in labels) == (role == "scheduler")
+    assert {"critical path", "client", "workers"} <= set(labels)

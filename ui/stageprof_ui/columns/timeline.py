@@ -278,6 +278,9 @@ def _waterfall(found: Boxes) -> Iterator[Line]:
         ("scheduler", "scheduler", "scheduler"),
         ("workers", THREAD, "worker"),
     ):
-        yield Line(label, tuple(kinds.get(kind, ())))
+        rows, here = kinds.get(kind, ()), kinds.get(f"here {role}", ())
+        if role == "scheduler" and not np.diff(found.offsets)[[*rows, *here]].any():
+            continue  # there is none
+        yield Line(label, tuple(rows))
         if role:
-            yield Line("", tuple(kinds.get(f"here {role}", ())), 0.25, "path")
+            yield Line("", tuple(here), 0.25, "path")

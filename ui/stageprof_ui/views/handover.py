@@ -44,8 +44,9 @@ _LINES: Final = (
     ),
 )
 _OBJECTS: Final = (
-    Column("variable", "variable", width=150),
-    Column("type", "type", width=150),
+    Column("variable", "variable", width=130),
+    Column("made at", "made at", width=130),
+    Column("type", "type", width=140),
     Column("bytes", "size", "size", "of one copy"),
     Column("copies", "copies", "count", "in the graph"),
     Column("tasks", "tasks", "count", "that held it"),
@@ -55,7 +56,6 @@ _OBJECTS: Final = (
     Column("load_s", "load", "seconds", "unpickled by the scheduler"),
     Column("task_dump_s", "task dump", "seconds", "pickled by the scheduler, with tasks"),
     Column("task_load_s", "task load", "seconds", "unpickled by workers"),
-    Column("made at", "made at", width=190),
     Column("how", "held as", width=180),
     Column("layer", "layer", width=260),
 )

@@ -52,7 +52,7 @@ def table(
     return pn.widgets.Tabulator(
         frame[names],
         titles={column.name: column.title for column in columns},
-        formatters={name: _formatter(kind) for name, kind in numbers.items()},
+        formatters={name: _formatter(numbers.get(name, "text")) for name in names},
         text_align=dict.fromkeys(numbers, "right"),
         header_align=dict.fromkeys(numbers, "right"),
         header_tooltips={column.name: column.tip for column in columns if column.tip},
@@ -76,6 +76,8 @@ def table(
 
 
 def _formatter(kind: Kind) -> Any:
+    if kind == "text":  # what has no room is cut, and told whole to who points at it
+        return HTMLTemplateFormatter(template='<span title="<%- value %>"><%- value %></span>')
     number = _NUMBERS[kind]
     shown = f"window.stageprof ? {number} : value"
     told = f'typeof value === "number" && isFinite(value) ? ({shown}) : "-"'
