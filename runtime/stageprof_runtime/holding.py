@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.functions import carried, name_of
+from stageprof_runtime.holder import Holder
 from stageprof_runtime.kinds import (
     ATOM,
     CONTAINER,
@@ -60,21 +61,11 @@ class Held(NamedTuple):
     function: object = None
 
 
-class _At(NamedTuple):
-    """Where a walk is."""
-
-    layer: str
-    within: int
-    key: object
-    depth: int
-    function: object = None
-
-
 def _never(x: object) -> bool:
     return False
 
 
-def _held(x: object, at: _At, how: str, name: str) -> Held:
+def _held(x: object, at: Holder, how: str, name: str) -> Held:
     return Held(x, at.layer, how, name, at.within, at.key, at.function)
 
 
@@ -118,14 +109,14 @@ class Walk:
     def graph(self, x: object, layer: str = "") -> list[Held]:
         """What a graph, layer or expression holds."""
         try:
-            self._value(x, _At(layer, 0, None, DEPTH), "", "")
+            self._value(x, Holder(layer, 0, None, DEPTH), "", "")
         except OutOfTimeError:
             self.stopped = True
         return self.found
 
     # -- values -----------------------------------------------------------------------------
 
-    def _value(self, x: Any, at: _At, how: str, name: str) -> None:
+    def _value(self, x: Any, at: Holder, how: str, name: str) -> None:
         kind = kind_of(x)
         if kind == ATOM:
             return
@@ -150,7 +141,7 @@ class Walk:
             if self._clock() > self._until:
                 raise OutOfTimeError
 
-    def _container(self, x: Any, at: _At, how: str, name: str) -> None:
+    def _container(self, x: Any, at: Holder, how: str, name: str) -> None:
         if not x:
             return
         if not self._divides(x) or self._whole(x):
@@ -177,7 +168,7 @@ class Walk:
             return True
         return len(x) <= MANY and not kinds <= {ATOM, TEXT}
 
-    def _function(self, f: Any, at: _At) -> None:
+    def _function(self, f: Any, at: Holder) -> None:
         inside = self._functions.get(id(f))
         if inside is None:
             inside = self._functions[id(f)] = list(carried(f))
@@ -188,7 +179,7 @@ class Walk:
 
     # -- parts of the graph -----------------------------------------------------------------
 
-    def _structure(self, x: Any, at: _At, how: str, name: str) -> None:
+    def _structure(self, x: Any, at: Holder, how: str, name: str) -> None:
         part = part_of(x)
         if part == NODE:
             self._node(x, at)
@@ -205,16 +196,16 @@ class Walk:
             for value in attributes(x).values():
                 self._value(value, at._replace(within=id(x)), how, name)
 
-    def _layers(self, layers: Any, at: _At) -> None:
+    def _layers(self, layers: Any, at: Holder) -> None:
         for name, layer in list(layers.items()):
             if id(layer) not in self._seen:
                 self._seen.add(id(layer))
-                self._layer(layer, _At(str(name), id(layer), None, at.depth))
+                self._layer(layer, Holder(str(name), id(layer), None, at.depth))
 
-    def _layer(self, x: Any, at: _At) -> None:
+    def _layer(self, x: Any, at: Holder) -> None:
         mapping = getattr(x, "mapping", None)
         if type(mapping) is dict:
-            self._tasks(mapping, _At(at.layer, id(x), at.key, at.depth))
+            self._tasks(mapping, Holder(at.layer, id(x), at.key, at.depth))
             return
         at = at._replace(within=id(x))
         inside = attributes(x)
@@ -225,19 +216,19 @@ class Walk:
         for name in inside.keys() - {"indices", "annotations", "collection_annotations"}:
             self._value(inside[name], at, f"{name} of {title}", "")
 
-    def _tasks(self, mapping: dict[Any, Any], at: _At) -> None:
+    def _tasks(self, mapping: dict[Any, Any], at: Holder, *, fused: bool = False) -> None:
         for key, task in list(mapping.items()):
-            # A graph that was made of layers, and is none any more, is told by its keys.
-            layer = at.layer or text_of(key[0] if type(key) is tuple and key else key)
-            here = _At(layer, at.within, key, at.depth, at.function)
-            if kind_of(task) == STRUCTURE and part_of(task) == NODE:  # most are: the short way
+            node = kind_of(task) == STRUCTURE and part_of(task) == NODE
+            datum = not getattr(task, "func", None) if node else type(task) is not tuple
+            here = at if fused else at.task(key, datum=datum)
+            if node:  # most are: the short way
                 self._tick()
                 self._node(task, here)
             else:
                 self._value(task, here, DATUM, "")
 
-    def _node(self, x: Any, at: _At) -> None:
-        at = _At(at.layer, id(x), at.key, at.depth, at.function)
+    def _node(self, x: Any, at: Holder) -> None:
+        at = Holder(at.layer, id(x), at.key, at.depth, at.function)
         function = getattr(x, "func", None)
         if function is None:
             self._value(getattr(x, "value", None), at, DATUM, "")
@@ -246,7 +237,7 @@ class Walk:
         for i, value in enumerate(x.args, 1):
             kind = kind_of(value)
             if kind == CONTAINER and type(value) is dict and _are_tasks(value):
-                self._tasks(value, at)  # tasks that were fused into one
+                self._tasks(value, at, fused=True)  # they are in its message, and not by themselves
             elif kind != ATOM:
                 self._value(value, at, f"argument {i} of {name_of(function)}", "")
         for name, value in x.kwargs.items():
@@ -255,7 +246,7 @@ class Walk:
 
     # -- expressions ------------------------------------------------------------------------
 
-    def _expression(self, x: Any, at: _At) -> None:
+    def _expression(self, x: Any, at: Holder) -> None:
         if id(x) in self._seen:
             return
         self._seen.add(id(x))
@@ -271,7 +262,7 @@ class Walk:
             if parameter not in _OURS:
                 self._operand(operand, at, parameter, call, i - len(parameters) + 1)
 
-    def _operand(self, x: Any, at: _At, parameter: str, call: str, extra: int) -> None:
+    def _operand(self, x: Any, at: Holder, parameter: str, call: str, extra: int) -> None:
         if parameter == "dsk" and type(x) is dict:
             for key, task in list(x.items()):
                 self._value(task, at._replace(layer=str(key), key=key), "", "")
@@ -284,7 +275,7 @@ class Walk:
         else:
             self._value(x, at, f"{parameter or f'argument {extra}'} of {call}", parameter)
 
-    def _argument(self, x: Any, at: _At, how: str) -> None:
+    def _argument(self, x: Any, at: Holder, how: str) -> None:
         """An argument; of `client.map` one for all tasks, of which each gets an element."""
         mapped = how.endswith(MAP) and type(x) in (list, tuple)
         if not mapped or self._whole(x):

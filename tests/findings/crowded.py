@@ -24,6 +24,7 @@ from stageprof_runtime.event import (
     OBJECT,
     RUN,
     SAMPLED,
+    SHARE,
     SPAN,
     SUBMIT,
     WANT,
@@ -75,6 +76,11 @@ class Program:
         } | fields  # fmt: skip
         known["dump"] = round(known["dump"] * 1e6)
         self.rows[CLIENT].append((OBJECT, *(known[name] for name in FIELDS[OBJECT])))
+
+    def sent(self, layer: str, tasks: int, nbytes: int) -> None:
+        """The scheduler dumped messages of a layer, so many bytes together, in no time."""
+        row = (SHARE, ns(self.now), CODE["serialization/task.dump"], layer, tasks, 0, nbytes)
+        self.rows[SCHEDULER].append(row)
 
     def tasks(
         self,

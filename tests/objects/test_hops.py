@@ -129,6 +129,29 @@ def test_bytes_and_tasks_of_an_object_in_many_tasks(client: Client) -> None:
     assert found["computation"] == 0
 
 
+def test_what_is_wrapped_is_sent_once_and_what_is_beside_it_with_each_task(client: Client) -> None:
+    """No bytes of the one are said to be the other's."""
+    table, other = np.ones(100_000), np.zeros(50_000)
+    shared = dask.delayed(table, traverse=False)
+    calls = [dask.delayed(planted.ignore)(shared, other, i) for i in range(7)]
+    with stageprof.profile() as prof:
+        dask.delayed(len)(calls).compute()
+    rows: Any = prof.recording.objects().set_index("nbytes")
+    assert rows["tasks"].to_dict() == {800_000: 1, 400_000: 7}
+    assert rows["sent_bytes"].to_dict() == {800_000: 800_000, 400_000: 7 * 400_000}
+    assert rows["layers"][800_000] == [shared.key]
+
+
+def test_what_map_is_given_is_sent_with_each_task(client: Client) -> None:
+    """Whether their messages were told one by one or together."""
+    table = np.ones(100_000)
+    with stageprof.profile() as prof:
+        client.gather(client.map(planted.ignore, [table] * 7, range(7), pure=False))
+    found: Any = prof.recording.objects().iloc[0]
+    assert (found["tasks"], found["copies"]) == (7, 1)
+    assert found["sent_bytes"] == pytest.approx(7 * 800_000, rel=0.01)
+
+
 def test_the_process_scheduler_sends_a_copy_with_each_task() -> None:
     """Objects in tasks of the process scheduler; on threads nothing travels."""
     table = np.ones(100_000)

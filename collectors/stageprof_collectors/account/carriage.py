@@ -50,6 +50,10 @@ class Layers:
         for prefix, runs in zip(layered.prefixes, counts, strict=True):
             self._prefixes[prefix] += runs
         self._took = _shares(recording)
+        self._names = defaultdict[str, list[str]](list)
+        for name in self._took:
+            if key_split(name) != name:
+                self._names[key_split(name)].append(name)
         self._left = {step: self._untold(recording, step) for step in HOPS}
 
     def _untold(self, recording: Recording, step: str) -> Took:
@@ -71,6 +75,9 @@ class Layers:
     def took(self, layer: str, step: str) -> Took:
         """Seconds and bytes of a step for a layer, found in the same way."""
         own = self._took.get(layer, {}).get(step, Took())
+        if layer not in self._runs and layer in self._prefixes:  # all keys of `client.map`
+            for name in self._names.get(layer, ()):
+                own = own.plus(self._took[name].get(step, Took()))
         rest = self._runs.get(layer, 0) - own.number
         prefix = self._took.get(key_split(layer), {}).get(step, Took())
         if rest > 0 and prefix.number and key_split(layer) != layer:

@@ -3,14 +3,14 @@
 The client's dump of an object is measured. Of the later hops only the sum is measured: of a
 graph's load by the scheduler, and of the dumps and loads of each layer's tasks. They are shared
 over the objects in the graph or layer by what they should take there: the seconds of the client's
-dump, and the time of copying their bytes. What is left is the graph's own.
+dump, and the time of copying their bytes. What is left is the graph's own. No object was sent with
+more bytes than there was room for in the messages of the tasks that hold it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,15 +18,14 @@ import pandas as pd
 from stageprof_collectors.account.carriage import HOPS, Layers
 from stageprof_collectors.account.timeline import LOCAL
 from stageprof_collectors.tables.lines import UNKNOWN, Line, Lines
+from stageprof_collectors.tables.thing import COPIED, Held, Thing
 from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
-#: Bytes that are copied in a second where their dump or load copies them. What a dump hands out
-#: as buffers takes no time there, but is copied later on; this weighs it against slow pickling.
-COPIED: Final = 1e9
-
+#: Data in layers whose messages had room for less than this share of them were not in those.
+_ROOM: Final = 0.5
 COLUMNS: Final = [
     "number", "type", "nbytes", "copies", "tasks", "variable", "file", "line", "how", "layer",
     "used_file", "used_line", "graph_bytes", "sent_bytes", "dump_s", "load_s", "task_dump_s",
@@ -45,73 +44,10 @@ def objects(recording: Recording) -> pd.DataFrame:
     return frame.sort_values(["total_s", "sent_bytes"], ascending=False, ignore_index=True)
 
 
-@dataclass
-class _Held:
-    """An object in one layer."""
-
-    layer: str
-    how: str
-    #: tasks seen to hold it, 0: all of the layer
-    seen: int
-    tasks: int = 0
-    sent: int = 0
-    seconds: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass
-class _Object:
-    """An object in one graph."""
-
-    number: int
-    type: str
-    variable: str
-    made: Line
-    nbytes: int
-    copies: int
-    pieces: int
-    dump_s: float
-    #: when it was handed over (ns), the graph's bytes, and the row of `computations()`
-    submitted: int
-    graph_bytes: int
-    computation: int
-    #: the line that handed it over
-    handed: Line
-    held: list[_Held]
-    lines: Lines
-    load_s: float = 0.0
-
-    @property
-    def in_graph(self) -> int:
-        """Bytes of it in the graph."""
-        return self.nbytes * self.copies
-
-    @property
-    def weight(self) -> float:
-        """Seconds that pickling it once, in all its copies, should take."""
-        return self.dump_s + self.in_graph / COPIED
-
-    def row(self) -> dict[str, Any]:
-        """Its row of the table: of the layer that sent most of it."""
-        main = max(self.held, key=lambda held: (held.sent, held.tasks))
-        used = self.lines.of(main.layer)
-        used = self.handed if used == UNKNOWN else used
-        dump, load = (sum(h.seconds.get(s, 0.0) for h in self.held) for s in HOPS)
-        return {
-            "number": self.number, "type": self.type, "nbytes": self.nbytes,
-            "copies": self.copies, "tasks": sum(h.tasks for h in self.held),
-            "variable": self.variable, "file": self.made.file, "line": self.made.line,
-            "how": main.how, "layer": main.layer, "used_file": used.file, "used_line": used.line,
-            "graph_bytes": self.in_graph, "sent_bytes": sum(h.sent for h in self.held),
-            "dump_s": self.dump_s, "load_s": self.load_s, "task_dump_s": dump,
-            "task_load_s": load, "total_s": self.dump_s + self.load_s + dump + load,
-            "computation": self.computation, "layers": [h.layer for h in self.held],
-        }  # fmt: skip
-
-
 # -- rows ---------------------------------------------------------------------------------------
 
 
-def _found(recording: Recording) -> list[_Object]:
+def _found(recording: Recording) -> list[Thing]:
     """The objects of each graph, with the layers that hold them."""
     table, strings = recording.timeline.read("object", "t"), recording.store.strings
     rows: defaultdict[tuple[int, int, int, int], list[dict[str, int]]] = defaultdict(list)
@@ -123,11 +59,9 @@ def _found(recording: Recording) -> list[_Object]:
     return [_object(group, submits.of(group[0]), strings, lines) for group in rows.values()]
 
 
-def _object(
-    rows: list[dict[str, int]], submit: _Submit, strings: list[str], lines: Lines
-) -> _Object:
+def _object(rows: list[dict[str, int]], submit: _Submit, strings: list[str], lines: Lines) -> Thing:
     first = rows[0]
-    return _Object(
+    return Thing(
         number=first["number"],
         type=strings[first["type"]],
         variable=strings[first["variable"]],
@@ -140,7 +74,7 @@ def _object(
         graph_bytes=submit.nbytes,
         computation=submit.computation,
         handed=submit.line,
-        held=[_Held(strings[r["name"]], strings[r["how"]], r["tasks"]) for r in rows],
+        held=[Held(strings[r["name"]], strings[r["how"]], r["tasks"]) for r in rows],
         lines=lines,
     )
 
@@ -187,10 +121,10 @@ class _Submits:
 # -- the scheduler's load of the graph ------------------------------------------------------------
 
 
-def _loads(recording: Recording, found: list[_Object]) -> None:
+def _loads(recording: Recording, found: list[Thing]) -> None:
     """Share the load of each graph over the objects in it."""
     dumps, loads = (_spans(recording, step) for step in ("graph.dump", "graph.load"))
-    graphs: defaultdict[int, list[_Object]] = defaultdict(list)
+    graphs: defaultdict[int, list[Thing]] = defaultdict(list)
     for thing in found:
         if thing.graph_bytes:
             graphs[thing.submitted].append(thing)
@@ -230,10 +164,10 @@ def _spans(recording: Recording, step: str) -> defaultdict[int, list[_Span]]:
 # -- tasks --------------------------------------------------------------------------------------
 
 
-def _tasks(recording: Recording, found: list[_Object]) -> None:
+def _tasks(recording: Recording, found: list[Thing]) -> None:
     """How many tasks of each layer held each object, and what their dumps and loads took."""
     layers = Layers(recording)
-    inside: defaultdict[str, list[tuple[_Object, _Held]]] = defaultdict(list)
+    inside: defaultdict[str, list[tuple[Thing, Held]]] = defaultdict(list)
     for thing in found:
         for held in thing.held:
             held.tasks = held.seen or layers.runs(held.layer)
@@ -242,15 +176,15 @@ def _tasks(recording: Recording, found: list[_Object]) -> None:
             inside[held.layer].append((thing, held))
     for layer, pairs in inside.items():
         _share(layers, layer, pairs)
+    for thing in found:
+        thing.settle()
 
 
-def _share(layers: Layers, layer: str, pairs: list[tuple[_Object, _Held]]) -> None:
-    graphs = len({thing.submitted for thing, _ in pairs})
+def _share(layers: Layers, layer: str, pairs: list[tuple[Thing, Held]]) -> None:
     for step in HOPS:
         took = layers.took(layer, step)
         if took.nbytes and step == "task.dump":
-            for _, held in pairs:  # what was sent is known: slices of a frame are less than it
-                held.sent = min(held.sent, took.nbytes // graphs)
+            _fit(took.nbytes, pairs)
         weights = [_task_weight(thing, held) for thing, held in pairs]
         rest = max(0, took.nbytes - sum(held.sent for _, held in pairs)) / COPIED
         whole = max(sum(weights) + rest, 1e-9)
@@ -258,6 +192,20 @@ def _share(layers: Layers, layer: str, pairs: list[tuple[_Object, _Held]]) -> No
             held.seconds[step] = took.seconds * weight / whole
 
 
-def _task_weight(thing: _Object, held: _Held) -> float:
+def _fit(nbytes: int, pairs: list[tuple[Thing, Held]]) -> None:
+    """Bytes sent are known, and each object has its part of them: slices are less than a frame.
+
+    The small ones first, whose bytes are surer than those of what is cut; data last.
+    """
+    graphs = {thing.submitted for thing, _ in pairs}
+    room = dict.fromkeys(graphs, nbytes // len(graphs))
+    for thing, held in sorted(pairs, key=lambda pair: (pair[1].datum, pair[1].sent)):
+        wanted, held.sent = held.sent, min(held.sent, room[thing.submitted])
+        room[thing.submitted] -= held.sent
+        if held.datum and thing.shared and held.sent < _ROOM * wanted:
+            held.tasks = held.sent = 0
+
+
+def _task_weight(thing: Thing, held: Held) -> float:
     """Seconds that pickling it with each of a layer's tasks should take."""
     return thing.dump_s * held.tasks / thing.pieces + held.sent / COPIED
