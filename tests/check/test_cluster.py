@@ -56,6 +56,19 @@ def test_an_embedded_frame_is_named_with_its_line_and_predicted_cost(client: Cli
     assert 0 < found.saving_s[0] < found.cost_s < found.saving_s[1]
 
 
+def test_what_is_wrapped_is_not_told_of_and_what_is_cut_travels_once(client: Client) -> None:
+    """The fix of the finding is none; pieces of an array are no copies of it."""
+    table = np.zeros(4_000_000)
+    bad = [delayed(use)(table, i) for i in range(8)]
+    shared = delayed(table, traverse=False)
+    fixed = [delayed(use)(shared, i) for i in range(8)]
+    [found] = [f for f in stageprof.check(bad) if f.rule == "embedded-object"]
+    assert found.evidence["sent_bytes"] == 8 * 32_000_000
+    assert not [f for f in stageprof.check(fixed) if f.rule == "embedded-object"]
+    cut = da.from_array(table, chunks=500_000)
+    assert not [f for f in stageprof.check(cut.sum()) if f.rule == "embedded-object"]
+
+
 def test_the_predicted_cost_of_the_graph_is_told_by_stage(client: Client) -> None:
     [found] = [
         f for f in stageprof.check([delayed(note)(i) for i in range(3000)]) if f.stage is None

@@ -94,6 +94,69 @@ def test_one_object_in_many_graphs_is_one_finding() -> None:
     assert found.evidence["copies_in_graph"] == 3
 
 
+# -- what it costs ---------------------------------------------------------------------------------
+
+
+def test_time_of_messages_with_several_objects_is_shared_by_their_bytes() -> None:
+    """So that one sees which to wrap first; together they cost what the messages do."""
+    made = Program()
+    for number, nbytes in ((1, 32_000_000), (2, 8_000_000)):
+        made.embedded(LAYER, number=number, nbytes=nbytes, variable=f"x{number}")
+    made.tasks([(LAYER, i) for i in range(20)], work=10.0, lead=100.0)
+    made.tasks([(f"made-{TOKEN}", i) for i in range(20)], work=10.0, lead=1.0)
+    large, small = sorted(asked(RULE, made.recording()), key=lambda f: f.where.variable)
+    assert large.cost_s == pytest.approx(0.8 * 20 * 0.099, rel=0.02)
+    assert small.cost_s == pytest.approx(0.2 * 20 * 0.099, rel=0.02)
+    assert large.saving_s[0] > small.saving_s[1]
+
+
+def test_where_all_messages_hold_it_the_way_of_its_bytes_is_its_cost() -> None:
+    """None without it tells what is left: no more than the bytes can have taken is taken away."""
+    made = Program()
+    made.embedded(LAYER, nbytes=2_000_000)
+    made.tasks([(LAYER, i) for i in range(20)], work=10.0, lead=100.0)
+    slow = one(RULE, made.recording())
+    made = Program()
+    made.embedded(LAYER)
+    made.tasks([(LAYER, i) for i in range(20)], work=10.0, lead=100.0)
+    heavy = one(RULE, made.recording())
+
+    assert slow.cost_s == pytest.approx(20 * 0.04, rel=0.05)  # 2 MB at 50 MB a second
+    assert heavy.cost_s == pytest.approx(20 * 0.095, rel=0.05)  # all but a small message
+
+
+def test_the_stage_is_that_of_most_of_the_cost() -> None:
+    sent = one(RULE, program())
+    dumped = Program()
+    dumped.embedded(LAYER, dump=900.0, nbytes=1_000_000_000)
+    dumped.client("serialization/graph.dump", 900.0)
+    dumped.tasks([(LAYER, i) for i in range(6)], work=10.0, lead=1.0)
+    assert sent.evidence["communication_s"] == pytest.approx(sent.cost_s, rel=0.05)
+    assert sent.stage == stageprof.Stage.COMMUNICATION
+    assert one(RULE, dumped.recording()).stage == stageprof.Stage.SERIALIZATION
+
+
+@pytest.mark.parametrize(
+    ("type_", "variable", "says"),
+    [
+        ("numpy.ndarray", "w", "`w`, an ndarray of 32.0 MB made at etl.py:40, is embedded in"),
+        ("pandas.DataFrame", "w", "`w`, a DataFrame of 32.0 MB made at etl.py:40, is embedded in"),
+        ("pandas.Index", "w", "`w`, an Index of 32.0 MB made at etl.py:40, is embedded in"),
+        ("numpy.ndarray", "", "An unnamed ndarray of 32.0 MB made at etl.py:40 is embedded in"),
+    ],
+)
+def test_articles_and_commas(type_: str, variable: str, says: str) -> None:
+    """A comma only where there is a pair of them."""
+    assert one(RULE, program(type=type_, variable=variable)).headline.startswith(says)
+
+
+# -- what is printed, executed ---------------------------------------------------------------------
+
+
+def test_what_map_was_given_is_made_a_future() -> None:
+    assert "get_client()" in one(RULE, program(how="argument 1 of client.map")).fix.code
+
+
 def test_printed_delayed_gives_the_same_result_with_one_copy() -> None:
     """A28: wrapped in `delayed`."""
     weights = pd.DataFrame({"w": np.arange(5.0)})

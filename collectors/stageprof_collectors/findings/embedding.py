@@ -2,7 +2,8 @@
 
 An object costs three times: on the graph's way, in the message of each task that holds it, and for
 the others, which wait behind those messages. Without it the messages would be like those of tasks
-that hold none; where all hold one, what pickling took of them is taken away.
+that hold none; where all hold one, the pickling and the way of its bytes are taken away. Of the
+time of messages that hold several objects each has the part that its bytes and its pickling are.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.findings.burden import WAY_BYTES_S, Burdens, Floats
 from stageprof_collectors.findings.crowd import Bools
+from stageprof_collectors.replay.change import Change, Factor
 from stageprof_collectors.replay.relief import relief, run_windows
-from stageprof_collectors.replay.replay import Change
+from stageprof_runtime.holding import DATUM
 from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:
@@ -35,6 +37,14 @@ _MOST_OF_IT: Final = 0.5
 _ENOUGH: Final = 5
 #: The percentile of what others take that stands for all without it.
 _QUICK: Final = 25
+#: What is left of a message without its objects where no others tell it, ns: a scheduler whose
+#: processor others want, too, takes so long for a small one.
+_SMALL_NS: Final = 5e6
+#: How a call is given an object, and how a function has one from outside: whole.
+_GIVEN: Final = ("argument", "keyword")
+_OUTSIDE: Final = ("closure of", "default argument", "function of", "global", "self of")
+#: What is in pieces is sent with no more than this much of itself: keys and indices are beside it.
+_PIECES: Final = 1.5
 
 #: Bytes a second below which it is not the bytes that take the time: arrays are copied at some
 #: thousand million a second, texts pickled at some hundred million.
@@ -64,6 +74,28 @@ class Embedded:
     dump_s: float
     load_s: float
     total_s: float
+    #: graphs that it was in
+    graphs: int = 1
+
+    @property
+    def apart(self) -> bool:
+        """Whether it is no call's argument: it, or each piece of it, is a task of its own.
+
+        Then it travels once with each graph.
+        """
+        own = self.how == DATUM or (is_cut(self.how) and self.tasks > self.graphs)
+        once = self.sent_bytes <= _PIECES * self.nbytes * self.graphs
+        return own and once and self.copies <= self.graphs
+
+    @property
+    def outside(self) -> bool:
+        """Whether a function has it from outside."""
+        return self.how.startswith(_OUTSIDE)
+
+    @property
+    def once(self) -> bool:
+        """Whether it travels once and no more."""
+        return self.apart and self.graphs == 1
 
     @property
     def cause(self) -> str:
@@ -80,6 +112,11 @@ class Embedded:
     def each_bytes(self) -> float:
         """Bytes of it in one task."""
         return self.sent_bytes / max(self.tasks, 1)
+
+
+def is_cut(how: str) -> bool:
+    """Whether what is held so is cut: each task of a layer gets a piece of it."""
+    return how != DATUM and not how.startswith((*_GIVEN, *_OUTSIDE))
 
 
 def embedded(recording: Recording) -> Iterator[Embedded]:
@@ -100,7 +137,8 @@ def _one(rows: list[dict[str, Any]]) -> Embedded:
     """One object of its rows: one for each graph."""
     sums = {name: sum(row[name] for row in rows) for name in _SUMS}
     layers = frozenset(name for row in rows for name in row["layers"])
-    return Embedded(**{**rows[0], **sums, "layers": layers})
+    main = max(rows, key=lambda row: (row["sent_bytes"], row["how"] != DATUM))
+    return Embedded(**{**main, **sums, "layers": layers, "graphs": len(rows)})
 
 
 _SUMS: Final = (
@@ -111,9 +149,10 @@ _SUMS: Final = (
 class Without:
     """The run without an object."""
 
-    def __init__(self, recording: Recording, thing: Embedded) -> None:
+    def __init__(self, recording: Recording, thing: Embedded, burdens: Burdens) -> None:
         self._recording = recording
         self._thing = thing
+        self._burdens = burdens
         self._runs = recording.timeline.runs
 
     @cached_property
@@ -123,12 +162,14 @@ class Without:
     @cached_property
     def holders(self) -> Bools:
         """Which runs held it."""
-        groups = self._recording.crowds.groups
-        rows = {row for layer in self._thing.layers for row in groups.named(layer)}
-        if not any(groups.tasks(row) for row in rows):  # fused: what was made at its line
-            rows = set(groups.at(f"{self._thing.used_file}:{self._thing.used_line}"))
-        found: Bools = np.isin(groups.of_run, [row for row in rows if row])
-        return found
+        return self._burdens.holders(self._thing)
+
+    @cached_property
+    def _part(self) -> Floats:
+        """Of what is taken away the part that is this object's: other objects travel on."""
+        mine = self._burdens.part(self._thing)
+        mean = float(mine[self.holders].mean()) if self.holders.any() else 1.0
+        return np.where(self.holders, mine, mean)
 
     def everywhere(self) -> Change:
         """It does not travel at all."""
@@ -149,12 +190,18 @@ class Without:
         least = {part: self._as_others(part) for part in ("lead", "lag")}
         return replace(
             rest,
-            lead=np.where(mine, least["lead"], np.maximum(rest.lead, least["lead"])),
-            lag=np.maximum(rest.lag, least["lag"]),
+            lead=self._of_it(np.where(mine, least["lead"], np.maximum(rest.lead, least["lead"]))),
+            fetch=self._of_it(rest.fetch),
+            begin=self._of_it(rest.begin),
+            lag=self._of_it(np.maximum(rest.lag, least["lag"])),
             serial=self._serial(left),
         )
 
-    def _as_others(self, part: str) -> NDArray[np.float64]:
+    def _of_it(self, left: Factor) -> Floats:
+        """What is left of a part of each run where all that was with it travels on."""
+        return 1.0 - self._part * (1.0 - np.asarray(left, dtype=float))
+
+    def _as_others(self, part: str) -> Floats:
         """What is left of a part of each run where it takes no longer than that of others.
 
         Of the others the quicker ones: some of them waited behind messages that carried it.
@@ -162,16 +209,20 @@ class Without:
         took = self._took(part).astype(float)
         others = took[~self.holders & (self._runs["seen"] == 1)]
         if len(others) < _ENOUGH:
-            return self._pickling_apart if part == "lead" else np.zeros(len(took))
+            return self._lightened if part == "lead" else np.zeros(len(took))
         quick = float(np.percentile(others, _QUICK))
-        found: NDArray[np.float64] = np.minimum(1.0, quick / np.maximum(took, 1.0))
+        found: Floats = np.minimum(1.0, quick / np.maximum(took, 1.0))
         return found
 
     @cached_property
-    def _pickling_apart(self) -> NDArray[np.float64]:
-        """What is left of each lead when the pickling of heavy messages is taken away."""
-        lead = relief(self._recording, self._pickled).lead
-        return lead if isinstance(lead, np.ndarray) else np.ones(len(self._runs["run"]))
+    def _lightened(self) -> Floats:
+        """What is left of each lead without the pickling of heavy messages and their bytes' way."""
+        took = np.maximum(self._took("lead"), 1).astype(float)
+        pickled = took * (1.0 - np.asarray(relief(self._recording, self._pickled).lead))
+        sent = self._burdens.under_way(*self._windows["lead"]) * 1e9 / WAY_BYTES_S
+        left = np.maximum(took - pickled - sent, np.minimum(_SMALL_NS, took - pickled))
+        found: Floats = np.clip(left / took, 0.0, 1.0)
+        return found
 
     def _took(self, part: str) -> Ints:
         start, stop = self._windows[part]

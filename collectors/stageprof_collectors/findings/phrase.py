@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from stageprof_collectors.findings.finding import Finding
     from stageprof_collectors.recording import Recording
 
+#: Names that begin so are spoken with a vowel: the letters of `nd` are said one by one.
+_VOWELS: Final = ("a", "e", "i", "o", "A", "E", "I", "O", "nd")
 #: What a finding saves that was made before a run.
 _NOT_KNOWN: Final = "not known before a run"
 
@@ -26,6 +28,30 @@ def made_at(file: str, line: int, before: str = " at ") -> str:
     """The same after a word, or nothing."""
     where = at(file, line)
     return f"{before}{where}" if where else ""
+
+
+def a_kind(type_: str) -> str:
+    """A type's short name with its article: `a DataFrame`, `an Index`, `an ndarray`."""
+    kind = type_.rpartition(".")[2] or "object"
+    return f"{'an' if kind.startswith(_VOWELS) else 'a'} {kind}"
+
+
+def introduced(type_: str, variable: str, made: str, *, of: str = "", unnamed: str = "") -> str:
+    """What a sentence begins with: `` `weights`, a DataFrame of 8 MB made at etl.py:41, ``.
+
+    The second comma only where there is a first one.
+
+    Args:
+        type_: its full name.
+        variable: the user's name of it; "" if it has none.
+        made: ` made at etl.py:41`, or nothing.
+        of: ` of 8 MB`, or nothing.
+        unnamed: a word to go before the type of what has no name.
+    """
+    if variable:
+        return f"`{variable}`, {a_kind(type_)}{of}{made},"
+    plain = f"an {unnamed} {type_.rpartition('.')[2] or 'object'}" if unnamed else a_kind(type_)
+    return f"{plain[0].upper()}{plain[1:]}{of}{made}"
 
 
 def of_wall(cost_s: float, recording: Recording) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Final
 
+from stageprof_collectors.findings.embedding import is_cut
 from stageprof_collectors.preflight.census import Census
 from stageprof_collectors.preflight.plan import Plan, Watch
 from stageprof_runtime.clock import now_ns
@@ -36,12 +37,19 @@ class Thing:
     #: bytes of one copy, and how many copies the graph has
     nbytes: int
     copies: int
-    #: tasks that hold it
+    #: tasks that hold it, and different values that are it or a piece of it
     tasks: int
+    pieces: int
     #: small Python objects in it
     objects: int = 0
     #: whether a class in it says itself how it is pickled
     own: bool = False
+
+    @property
+    def sent(self) -> int:
+        """Bytes of it in the messages of all tasks that hold it."""
+        whole = self.nbytes * self.copies
+        return whole if is_cut(self.how) else whole * self.tasks // self.pieces
 
 
 def look(graph: Any, plan: Plan, names: Names, frame: FrameType | None, watch: Watch) -> None:
@@ -107,7 +115,7 @@ def _things(groups: _Groups, plan: Plan) -> Iterable[Thing]:
         tasks = sum(row["tasks"] or _of_layer(row["name"], plan) for row in rows)
         yield Thing(
             first["type"], first["variable"], first["file"], first["line"], first["how"],
-            first["name"], first["nbytes"], first["copies"], tasks, objects, own,
+            first["name"], first["nbytes"], first["copies"], tasks, first["pieces"], objects, own,
         )  # fmt: skip
 
 

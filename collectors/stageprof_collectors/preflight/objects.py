@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stageprof_collectors.findings.embedding import SLOW_S, Embedded
-from stageprof_collectors.findings.finding import Finding, Where
-from stageprof_collectors.findings.phrase import made_at
+from stageprof_collectors.findings.finding import Finding, Severity, Where
+from stageprof_collectors.findings.phrase import introduced, made_at
 from stageprof_collectors.findings.quantity import count
 from stageprof_collectors.findings.rule import Limits
 from stageprof_collectors.preflight.check import Check, about, middle
@@ -23,7 +23,9 @@ def find_large(plan: Plan, limits: Limits) -> Iterator[Finding]:
     """One finding for each large object."""
     for number, thing in enumerate(plan.things if plan.pickled else ()):
         if _travelling(plan, thing) >= limits["nbytes"] and not _is_complex(thing):
-            yield _large(plan, thing, number)
+            found = _large(plan, thing, number)
+            if not _as_recorded(plan, thing, number).once or found.severity != Severity.NOTE:
+                yield found
 
 
 def find_complex(plan: Plan, _limits: Limits) -> Iterator[Finding]:
@@ -39,7 +41,7 @@ def find_complex(plan: Plan, _limits: Limits) -> Iterator[Finding]:
 def _travelling(plan: Plan, thing: Thing) -> int:
     """Bytes in the graph, or bytes sent with tasks, whichever is more."""
     copies = thing.copies if plan.scheduler == CLUSTER else 0
-    return thing.nbytes * max(copies, thing.tasks)
+    return max(thing.nbytes * copies, thing.sent)
 
 
 def _is_complex(thing: Thing) -> bool:
@@ -50,9 +52,8 @@ def _is_complex(thing: Thing) -> bool:
 
 def _cost(plan: Plan, thing: Thing) -> Interval:
     """Seconds that it is on its way, over all hops."""
-    copies = thing.copies if plan.scheduler == CLUSTER else 0
-    times = copies + thing.tasks
-    low, high = plan.rates.of_bytes(thing.nbytes * times)
+    times = _times(plan, thing)
+    low, high = plan.rates.of_bytes(round(thing.nbytes * times))
     each = plan.rates.object_s
     return low + thing.objects * times * each[0], high + thing.objects * times * each[1]
 
@@ -61,8 +62,14 @@ def _saving(plan: Plan, thing: Thing) -> Interval:
     """At least what is left if it travels once, and once to each worker; at most all."""
     low, high = _cost(plan, thing)
     workers = len(plan.cluster.workers) if plan.cluster is not None else 1
-    once = min(1.0, (1 + workers) / max(thing.copies + thing.tasks, 1))
+    once = min(1.0, (1 + workers) / max(_times(plan, thing), 1.0))
     return low * (1.0 - once), high
+
+
+def _times(plan: Plan, thing: Thing) -> float:
+    """How often all of it travels: with the graph to a scheduler, and with the tasks."""
+    copies = thing.copies if plan.scheduler == CLUSTER else 0
+    return copies + thing.sent / max(thing.nbytes, 1)
 
 
 def _as_recorded(plan: Plan, thing: Thing, number: int) -> Embedded:
@@ -71,7 +78,7 @@ def _as_recorded(plan: Plan, thing: Thing, number: int) -> Embedded:
     return Embedded(
         number, thing.type, thing.variable, thing.file, thing.line, thing.how, *used,
         frozenset([thing.layer]), thing.nbytes, thing.copies, thing.tasks,
-        thing.nbytes * thing.copies, thing.nbytes * thing.tasks, 0.0, 0.0, 0.0,
+        thing.nbytes * thing.copies, thing.sent, 0.0, 0.0, 0.0,
     )  # fmt: skip
 
 
@@ -84,7 +91,7 @@ def _large(plan: Plan, thing: Thing, number: int) -> Finding:
     return Finding(
         rule=embedded_object.RULE.id,
         severity=plan.rates.severity(saved),
-        headline=f"{embedded_object.introduced(embedded)}: {about(cost)} on its way",
+        headline=f"{embedded_object.described(embedded)}: {about(cost)} on its way",
         stage=Stage.SERIALIZATION,
         evidence=_evidence(plan, thing),
         cost_s=middle(cost),
@@ -101,13 +108,12 @@ def _complex(plan: Plan, thing: Thing, number: int) -> Finding:
         _cost(plan, thing),
         _saving(plan, thing),
     )
-    kind = thing.type.rpartition(".")[2] or "object"
-    name = f"`{thing.variable}`, a {kind}" if thing.variable else f"A {kind}"
+    made = made_at(thing.file, thing.line, " made at ")
     return Finding(
         rule=complex_object.RULE.id,
         severity=plan.rates.severity(saved),
         headline=(
-            f"{name}{made_at(thing.file, thing.line, ' made at ')}, is made of about "
+            f"{introduced(thing.type, thing.variable, made)} is made of about "
             f"{thing.objects:,} Python objects and is in {count(thing.tasks, 'task')}: "
             f"{about(cost)} of pickling"
         ),
@@ -131,7 +137,7 @@ def _evidence(plan: Plan, thing: Thing) -> dict[str, float | int | str]:
         "object_bytes": thing.nbytes,
         "copies_in_graph": thing.copies,
         "tasks": thing.tasks,
-        "sent_bytes": thing.nbytes * thing.tasks,
+        "sent_bytes": thing.sent,
         "how": thing.how,
         "predicted_from": plan.rates.source,
     }

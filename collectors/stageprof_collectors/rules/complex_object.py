@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from stageprof_collectors.findings.burden import Burdens
 from stageprof_collectors.findings.embedding import Embedded, Without, embedded
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
-from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.phrase import introduced, made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, seconds, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.replay.toll import toll
@@ -32,23 +33,24 @@ columns = {{key: np.array([getattr(item, key) for item in items]) for key in var
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for each such object."""
-    for thing in embedded(recording):
+    things = list(embedded(recording))
+    burdens = Burdens(recording, things)
+    for thing in things:
         if thing.total_s < limits["share"] * recording.wall:
             return  # they come costliest first
         if thing.slow_for_its_bytes:
-            yield _finding(recording, thing)
+            yield _finding(recording, thing, burdens)
 
 
-def _finding(recording: Recording, thing: Embedded) -> Finding:
-    change = Without(recording, thing).everywhere()
+def _finding(recording: Recording, thing: Embedded, burdens: Burdens) -> Finding:
+    change = Without(recording, thing, burdens).everywhere()
     saved, cost = recording.replay.saving(change), toll(recording, change)
-    kind = thing.type.rpartition(".")[2] or "object"
-    name = f"`{thing.variable}`, a {kind}" if thing.variable else f"A {kind}"
+    made = made_at(thing.file, thing.line, " made at ")
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"{name}{made_at(thing.file, thing.line, ' made at ')}, takes "
+            f"{introduced(thing.type, thing.variable, made)} takes "
             f"{seconds(thing.dump_s / max(thing.copies, 1))} to pickle for {size(thing.nbytes)}, "
             f"and is in {count(thing.tasks, 'task')}: {of_wall(cost, recording)}"
         ),

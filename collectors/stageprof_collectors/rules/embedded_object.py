@@ -6,13 +6,17 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from stageprof_collectors.findings.burden import Burdens
 from stageprof_collectors.findings.embedding import Embedded, Without, embedded
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
-from stageprof_collectors.findings.phrase import at, made_at, of_wall, word
+from stageprof_collectors.findings.phrase import at, introduced, made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.change import Change
 from stageprof_collectors.replay.toll import tolls
+from stageprof_runtime.holding import DATUM
 from stageprof_runtime.stage import Stage
+from stageprof_runtime.wording import MAP
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -24,8 +28,23 @@ _TELLING: Final = 0.05
 
 _TEXT: Final = (
     "Make or read it in a task of its own: then it never travels with the graph, and each worker "
-    "gets it once. If it must be made here, wrap it in `delayed`: then it travels once and not "
-    "with each of {tasks}."
+    "gets it once."
+)
+_PIECES: Final = (
+    "Read or make each of its {pieces} in the task that needs it: then they never travel with the "
+    "graph, nor does your program have to hold them."
+)
+_WRAP: Final = (
+    " If it must be made here, wrap it in `delayed`: then it travels once and not with each of "
+    "{tasks}."
+)
+_WRAP_ONCE: Final = (
+    " If it must be made here, wrap it in `delayed` once, before the loop: each time that it is "
+    "wrapped it is one more task, and travels once more."
+)
+_PERSIST: Final = (
+    " If it must be made here, `persist` what is made of it before it is used: then it travels "
+    "once and not with each of {graphs}."
 )
 _OUTSIDE: Final = (
     " The function has it from outside ({how}); give it to the function as an argument, so that "
@@ -42,6 +61,20 @@ from dask.distributed import get_client
 
 # a future: it travels once. Better, it does not: client.submit(function_that_makes_it, ...)
 {name} = get_client().compute(dask.delayed({name}, traverse=False))"""
+_MADE: Final = """\
+import dask
+
+{name} = dask.delayed(function_that_makes_it)(...)  # it does not travel"""
+_HELD: Final = """\
+import dask
+
+{name} = dask.delayed({name}, traverse=False).persist()  # travels once
+# better, it does not travel: {name} = dask.delayed(function_that_makes_it)(...)"""
+_READ: Final = """\
+import dask
+
+# each task reads its own piece; see from_map, from_delayed and map_blocks of your collection
+{name} = [dask.delayed(function_that_makes_a_piece)(i) for i in range({tasks})]"""
 
 #: Keys of `delayed` calls end in a UUID, those of futures in 32 hexadecimal digits.
 _FUTURES_KEY: Final = re.compile(r".*-[0-9a-f]{32}")
@@ -49,27 +82,28 @@ _FUTURES_KEY: Final = re.compile(r".*-[0-9a-f]{32}")
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for each object that is large, or whose way takes a share of the run."""
-    for i, thing in enumerate(embedded(recording)):
-        if i >= _MOST:
-            return
+    things = list(embedded(recording))
+    burdens = Burdens(recording, things)
+    for thing in things[:_MOST]:
         large = thing.sent_bytes >= limits["nbytes"] or thing.graph_bytes >= limits["nbytes"]
         slow = thing.total_s >= limits["share"] * recording.wall
-        if (large or slow) and not thing.slow_for_its_bytes:
-            yield _finding(recording, thing)
+        if not (large or slow) or thing.slow_for_its_bytes:
+            continue
+        found = _finding(recording, thing, Without(recording, thing, burdens))
+        if not thing.once or found.cost_s >= max(limits["once_s"], limits["once"] * recording.wall):
+            yield found
 
 
-def _finding(recording: Recording, thing: Embedded) -> Finding:
-    without = Without(recording, thing)
-    never, once = without.everywhere(), without.once()
-    both = [recording.replay.saving(change) for change in (never, once)]
-    saved = min(low for low, _ in both), max(high for _, high in both)
+def _finding(recording: Recording, thing: Embedded, without: Without) -> Finding:
+    never = without.everywhere()
+    saved = _saving(recording, thing, never, without)
     costs = tolls(recording, never)
     cost = max(0.0, sum(costs.values()))
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
-        headline=f"{introduced(thing)}: {of_wall(cost, recording)}",
-        stage=Stage.SERIALIZATION,
+        headline=f"{described(thing)}: {of_wall(cost, recording)}",
+        stage=_dearest(costs),
         evidence={
             "type": thing.type,
             "object_bytes": thing.nbytes,
@@ -88,29 +122,62 @@ def _finding(recording: Recording, thing: Embedded) -> Finding:
     )
 
 
-def introduced(thing: Embedded) -> str:
+def _saving(
+    recording: Recording, thing: Embedded, never: Change, without: Without
+) -> tuple[float, float]:
+    """Seconds saved if it travels no more; at least what is saved if it still travels once."""
+    changes = [never] if thing.once else [never, without.once()]
+    both = [recording.replay.saving(change) for change in changes]
+    return min(low for low, _ in both), max(high for _, high in both)
+
+
+def _dearest(costs: dict[Stage, float]) -> Stage:
+    """The stage that has most of the cost: bytes are pickled, sent and waited for."""
+    stage = max(costs, key=lambda s: costs[s], default=Stage.SERIALIZATION)
+    return stage if costs.get(stage, 0.0) > 0 else Stage.SERIALIZATION
+
+
+def described(thing: Embedded) -> str:
     """What it is, where it was made, and what holds it."""
-    kind = thing.type.rpartition(".")[2] or "object"
-    name = f"`{thing.variable}`, a {kind}" if thing.variable else f"An unnamed {kind}"
-    used = at(thing.used_file, thing.used_line)
-    held = f"{count(thing.tasks, 'task')}" if thing.tasks else "the graph"
-    return (
-        f"{name} of {size(thing.nbytes)}{made_at(thing.file, thing.line, ' made at ')}, "
-        f"is embedded in {held}{f' of {used}' if used else ''}"
+    made = made_at(thing.file, thing.line, " made at ")
+    name = introduced(
+        thing.type, thing.variable, made, of=f" of {size(thing.nbytes)}", unnamed="unnamed"
     )
+    return f"{name} is {_held(thing)}"
+
+
+def _held(thing: Embedded) -> str:
+    used = at(thing.used_file, thing.used_line)
+    of = f" of {used}" if used else ""
+    if not thing.apart:
+        return f"embedded in {count(thing.tasks, 'task') if thing.tasks else 'the graph'}{of}"
+    graph = "once with the graph" if thing.once else f"with each of {count(thing.graphs, 'graph')}"
+    pieces = f" in {count(_pieces(thing), 'piece')}" if _pieces(thing) > 1 else ""
+    return f"sent {graph}{of}{pieces}"
+
+
+def _pieces(thing: Embedded) -> int:
+    """Tasks of one graph that have a piece of it."""
+    return thing.tasks // thing.graphs
 
 
 def fix(thing: Embedded, *, futures: bool) -> Fix:
     """What to do; `futures`: it was given to `submit` or `map`."""
-    outside = not thing.how.startswith(("argument", "keyword")) and " of " in thing.how
-    text = _TEXT.format(tasks=count(thing.tasks, "task"))
-    code = _FUTURE if futures else _CODE
-    name = word(thing.variable, "thing")
-    return Fix(text + (_OUTSIDE.format(how=thing.how) if outside else ""), code.format(name=name))
+    name, pieces = word(thing.variable, "thing"), _pieces(thing)
+    if thing.apart:
+        text = _PIECES.format(pieces=count(pieces, "piece")) if pieces > 1 else _TEXT
+        again = "" if thing.once else _PERSIST.format(graphs=count(thing.graphs, "graph"))
+        code = _READ if pieces > 1 else _MADE if thing.once else _HELD
+        return Fix(text + again, code.format(name=name, tasks=pieces))
+    wrap = _WRAP_ONCE if thing.how == DATUM else _WRAP.format(tasks=count(thing.tasks, "task"))
+    outside = _OUTSIDE.format(how=thing.how) if thing.outside else ""
+    return Fix(_TEXT + wrap + outside, (_FUTURE if futures else _CODE).format(name=name))
 
 
 def _by_futures(recording: Recording, thing: Embedded) -> bool:
     """Whether it was given to `submit` or `map`."""
+    if thing.how.endswith(f" of {MAP}"):
+        return True
     layer = min(thing.layers, default="")
     if not _FUTURES_KEY.fullmatch(layer):
         return False
@@ -127,5 +194,11 @@ RULE = Rule(
     limits={
         "share": Limit(0.01, "of the wall time in pickling it: it grows with every task"),
         "nbytes": Limit(10_000_000, "bytes in the graph or sent: where Dask warns, too"),
+        "once": Limit(
+            0.05, "of the wall time that sending it once costs: less is what a fix leaves"
+        ),
+        "once_s": Limit(
+            0.5, "seconds that sending it once costs: for less nobody rewrites a program"
+        ),
     },
 )

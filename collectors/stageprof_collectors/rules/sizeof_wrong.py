@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from stageprof_collectors.findings import shortage
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.misjudged import Misjudged, misjudged
+from stageprof_collectors.findings.phrase import a_kind
 from stageprof_collectors.findings.quantity import seconds, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_runtime.stage import Stage
@@ -84,10 +85,10 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 
 
 def _headline(recording: Recording, wrong: Misjudged, where: Where, cost: float) -> str:
-    kind = wrong.type.rpartition(".")[2] or "result"
+    kind = a_kind(wrong.type or "result")
     real = size(wrong.real) if wrong.real else "next to nothing"
     return (
-        f"Dask takes a {kind} of {shortage.named(where)} for {size(wrong.claimed)}, but it takes "
+        f"Dask takes {kind} of {shortage.named(where)} for {size(wrong.claimed)}, but it takes "
         f"{real}: {seconds(cost)} of {seconds(recording.wall)} went into spilling and pauses"
     )
 
