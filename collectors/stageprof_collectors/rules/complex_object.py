@@ -34,6 +34,8 @@ columns = {{key: np.array([getattr(item, key) for item in items]) for key in var
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for each such object."""
     things = list(embedded(recording))
+    if not things:
+        return
     burdens = Burdens(recording, things)
     for thing in things:
         if thing.total_s < limits["share"] * recording.wall:

@@ -83,6 +83,8 @@ _FUTURES_KEY: Final = re.compile(r".*-[0-9a-f]{32}")
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for each object that is large, or whose way takes a share of the run."""
     things = list(embedded(recording))
+    if not things:
+        return
     burdens = Burdens(recording, things)
     for thing in things[:_MOST]:
         large = thing.sent_bytes >= limits["nbytes"] or thing.graph_bytes >= limits["nbytes"]
