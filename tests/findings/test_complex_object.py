@@ -48,7 +48,7 @@ def test_object_and_what_its_pickling_takes_are_named() -> None:
     assert found.headline.startswith("`catalogue`, a Catalogue made at etl.py:40, takes 300 ms")
     assert "for 3.0 MB, and is in 6 tasks" in found.headline
     assert found.cause == "object:1"
-    assert found.evidence["bytes_per_second"] == pytest.approx(1e7)
+    assert found.evidence["bytes_per_s"] == pytest.approx(1e7)
     assert found.cost_s == pytest.approx(0.3 + 6 * 0.299, rel=0.01)
     assert found.saving_s == pytest.approx((found.cost_s, found.cost_s), rel=0.02)
 

@@ -21,6 +21,7 @@ from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where
 from stageprof_collectors.findings.quantity import size, span
 from stageprof_collectors.findings.settings import Settings
 from stageprof_collectors.summary import LayerLine, StepLine, Summary, summarize
+from stageprof_ui.columns import overview
 from stageprof_ui.palette import SEVERITY_COLOURS, SEVERITY_STYLES
 
 LONG = (
@@ -180,6 +181,23 @@ Not your problem
 def test_finding_in_full_is_as_it_always_was(only: Only) -> None:
     only(rule("embedded-object", [found("embedded-object", 5.4, 6.1, headline=LONG)]))
     assert findings.text(summarize(made(expr=0.2))) == FULL
+
+
+RATES = {"bytes_per_s": 25_000.0, "tasks_per_s": 12.0, "dump_s": 1.25, "share_of_tasks": 0.846}
+
+
+def test_a_rate_is_no_duration_on_any_face(only: Only) -> None:
+    """`bytes_per_s` ends in `_s`, and 25,000 of these were shown as seven hours."""
+    only(rule("a", [found("a", 5.4, evidence=RATES)]))
+    recording = made()
+    summary = summarize(recording)
+    for text in (findings.text(summary), markdown.text(summary)):
+        words = " ".join(text.replace(",", " ·").split())
+        assert "rate 25.0 kB/s · tasks 12/s · dump 1.25 s · share of tasks 85 %" in words
+    card = notebook.html(summary)
+    assert all(f">{value}</td>" in card for value in ("25.0 kB/s", "12/s", "1.25 s", "85 %"))
+    [app] = overview.findings(recording, summary)["cards"]
+    assert {("rate", "25.0 kB/s"), ("share of tasks", "85 %")} <= set(app["evidence"])
 
 
 def test_code_is_printed_so_that_it_runs_when_copied(only: Only) -> None:

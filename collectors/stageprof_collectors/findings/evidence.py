@@ -10,8 +10,15 @@ from stageprof_collectors.findings.finding import Finding
 from stageprof_collectors.findings.quantity import seconds, share, size
 from stageprof_collectors.text import Form, safe
 
-#: What the ending of a name says of its number.
-_UNITS: Final[dict[str, Callable[[float], str]]] = {"_s": seconds, "_bytes": size, "_share": share}
+#: What the ending of a name says of its number, and what is left of the name; rates come first,
+#: for they end as durations do.
+_UNITS: Final[dict[str, Callable[[float], str]]] = {
+    "bytes_per_s": lambda value: f"{size(value)}/s",
+    "_per_s": lambda value: f"{value:,.3g}/s",
+    "_s": seconds,
+    "_bytes": size,
+    "_share": share,
+}
 
 
 def shown(evidence: Mapping[str, float | int | str], form: Form) -> list[tuple[str, str]]:
@@ -22,12 +29,19 @@ def shown(evidence: Mapping[str, float | int | str], form: Form) -> list[tuple[s
 def _pair(name: str, value: float | str, form: Form) -> tuple[str, str]:
     if isinstance(value, str):
         return _name(name, form), safe(value, form)
+    if name.startswith("share_of_"):
+        return _name(name, form), _safe(share(value), form)
     for ending, unit in _UNITS.items():
         if name.endswith(ending):
-            keep = name if ending == "_share" else name.removesuffix(ending)
-            return _name(keep, form), escape(unit(value)) if form == "html" else unit(value)
+            keep = name if ending == "_share" else name.removesuffix(ending).rstrip("_")
+            return _name(keep or "rate", form), _safe(unit(value), form)
     number = f"{value:,}" if isinstance(value, int) else f"{value:,.3g}"
     return _name(name, form), number
+
+
+def _safe(value: str, form: Form) -> str:
+    """What a unit made of a number: of what is not safe it can hold a `<` only."""
+    return escape(value) if form == "html" else value
 
 
 def _name(name: str, form: Form) -> str:

@@ -62,7 +62,7 @@ def _finding(recording: Recording, thing: Embedded, burdens: Burdens) -> Finding
             "object_bytes": thing.nbytes,
             "dump_s": thing.dump_s,
             "all_hops_s": thing.total_s,
-            "bytes_per_second": thing.graph_bytes / max(thing.dump_s, 1e-9),
+            "bytes_per_s": thing.graph_bytes / max(thing.dump_s, 1e-9),
             "tasks": thing.tasks,
             "how": thing.how,
         },
