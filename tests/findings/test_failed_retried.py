@@ -37,6 +37,32 @@ def test_a_retried_task_is_found_with_its_exception_and_line() -> None:
     assert "raised OSError at etl.py:9, and were retried" in found.headline
 
 
+def test_what_healthy_tasks_waited_behind_a_failed_run_is_its_cost() -> None:
+    """The other worker did four tasks meanwhile, and is what was waited for: "0 s of 1.2 s"."""
+    made = Crewed(2)
+    made.raised(0, "OSError", "fetched", 9)
+    cause = -1 - made.graph(0, 0, 0, wanted=5)
+    for start, status in ((0, ERRED), (300, ERRED), (600, 0)):
+        needs = [-1] if start else []
+        cause = made.run(
+            0, start, start + 300, cause=cause, key="fetched-1", status=status, needs=needs,
+            lead=(start, start), wanted=not status,
+        )  # fmt: skip
+    cause = -1
+    for i in range(4):
+        needs, t = [-1] if i else [], 300 * i
+        key = f"fetched-{i + 2}"
+        cause = made.run(
+            1, t, t + 300, cause=cause, key=key, needs=needs, lead=(t, t), wanted=True
+        )
+    made.wait_for(0, 1200, "fetched-5")
+    found = one(RULE, made.recording(1200))
+
+    assert found.saving_s[1] == pytest.approx(0.3, abs=0.01)
+    assert found.cost_s == pytest.approx(0.3, abs=0.01)
+    assert found.headline.endswith("and were retried: 300 ms of 1.20 s")
+
+
 def test_a_task_lost_with_its_worker_has_the_cause_that_its_loss_has() -> None:
     found = one(RULE, failing(LOST))
 
