@@ -86,11 +86,17 @@ def others(recording: Recording) -> Others | None:
     What the recorded processes start themselves counts as others', for nobody samples it; but not
     the tasks that the local scheduler of processes runs.
     """
+    found = (one for _, one in beside(recording))
+    return max(found, key=lambda one: one.share, default=None)
+
+
+def beside(recording: Recording) -> list[tuple[list[int], Others]]:
+    """What others took of each machine where it is known, after the places that are on it."""
     busy, own = _sums(recording, "host.busy_s"), _sums(recording, "process.cpu_s")
     cpus = {p: float(v[-1]) for p, (_, v) in _series(recording, "host.cpus") if v[-1] >= 1}
     machines = _machines(recording, {p: s for p, s in busy.items() if p in cpus})
-    found = (_of(recording, machine, busy, own, cpus) for machine in machines)
-    return max(filter(None, found), key=lambda one: one.share, default=None)
+    found = ((places, _of(recording, places, busy, own, cpus)) for places in machines)
+    return [(places, one) for places, one in found if one is not None]
 
 
 def _of(

@@ -21,7 +21,7 @@ from findings.stood import CLIENT, SCHEDULER, Stood, chain
 from replay.handmade import ns
 from stageprof.renderers import terminal
 from stageprof_collectors.comparison.measured import measure
-from stageprof_collectors.others import Others, others
+from stageprof_collectors.others import Others, beside, others
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.summary import summarize
 from stageprof_runtime.event import POOLED, RUN, SAMPLE, Place
@@ -176,6 +176,18 @@ def test_of_several_hosts_that_counts_of_which_others_took_most() -> None:
     found = made.others()
     assert found is not None
     assert (found.kept, found.cpus) == pytest.approx((2.9, 4))
+
+
+def test_each_host_has_what_others_took_of_it() -> None:
+    made = Hosts(2)
+    made.on_host(1, "elsewhere")
+    made.busy(CLIENT, 0.5)
+    made.busy(1, 2.0)
+    made.takes(1, 0.25)
+    recording = made.whole()
+    hosts = [place.host for place in recording.store.places]
+    found = {hosts[places[0]]: (one.kept, one.full) for places, one in beside(recording)}
+    assert found == {"host": (pytest.approx(0.5), False), "elsewhere": (pytest.approx(1.75), True)}
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1.0])

@@ -52,9 +52,7 @@ def test_what_healthy_tasks_waited_behind_a_failed_run_is_its_cost() -> None:
     for i in range(4):
         needs, t = [-1] if i else [], 300 * i
         key = f"fetched-{i + 2}"
-        cause = made.run(
-            1, t, t + 300, cause=cause, key=key, needs=needs, lead=(t, t), wanted=True
-        )
+        cause = made.run(1, t, t + 300, cause=cause, key=key, needs=needs, lead=(t, t), wanted=True)
     made.wait_for(0, 1200, "fetched-5")
     found = one(RULE, made.recording(1200))
 

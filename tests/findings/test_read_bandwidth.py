@@ -17,7 +17,9 @@ from dask import delayed
 import stageprof
 from findings.asking import asked, one, run
 from findings.busy import Busy
+from stageprof_collectors.others import Others
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules import read_bandwidth
 from stageprof_collectors.rules.read_bandwidth import RULE
 from stageprof_runtime import scales
 from stageprof_runtime.computation import Computation
@@ -205,6 +207,35 @@ def test_waiting_for_a_processor_that_other_programs_have_is_no_reading(
     if watched:
         made.held(2, 10)
     assert bool(asked(RULE, made.recording())) == fires
+
+
+@pytest.mark.parametrize(("busy", "fires"), [(0, True), (1, False)])
+def test_what_a_busy_host_leaves_is_no_bound_of_processes_elsewhere(
+    busy: int, fires: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One worker on each of two hosts: what the other one's lacks is nothing to this one's reads.
+
+    Each read computes 15 % of its time, four at a time: more than what a busy host leaves.
+    """
+    made = Busy(threads=4)
+    made.facts(threads=4, cpus=2)
+    made.tasks("fetched", 80, 80, cpu=0.15, nbytes=2_000)
+    recording = made.recording()
+    mine = int(recording.timeline.at.numbers[0])
+    places = [[mine + 1], [mine]]
+    found = [(places[busy], Others(1.5, 2.0)), (places[1 - busy], Others(0.0, 2.0, full=False))]
+    monkeypatch.setattr(read_bandwidth, "beside", lambda _: found)
+    assert bool(asked(RULE, recording)) == fires
+
+
+def test_a_first_run_that_imports_does_not_hide_reads_that_wait() -> None:
+    """On a busy host it takes long and computes all that it gets; the others compute nothing."""
+    made = Busy()
+    made.facts(threads=1, cpus=2)
+    made.tasks("fetched", 1, 10_000, cpu=0.15, nbytes=2_000)
+    made.tasks("fetched", 39, 100, cpu=0.002, nbytes=2_000)
+    made.host(2, 2.0, 0.1)
+    assert one(RULE, made.recording()).evidence["reads"] == 40
 
 
 @pytest.mark.parametrize("gil", [False, True])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import count, seconds, share, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.others import others
+from stageprof_collectors.others import beside
 from stageprof_collectors.replay.apart import concurrency
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.replay import Change
@@ -131,30 +131,44 @@ def _busy(recording: Recording) -> NDArray[np.float64]:
     runs = recording.timeline.runs
     busy = runs["cpu"] / np.maximum(runs["stop"] - runs["start"], 1)
     waited, had = recording.timeline.gil.shares, _had(recording)
-    if waited is None or had < 1:
-        full = _full(recording, had)
+    if waited is None or had:
+        full = _full(recording, had, 1.0 if waited is None else np.inf)
         waited = full if waited is None else np.maximum(waited, full)
     found: NDArray[np.float64] = np.clip(busy + waited, 0, 1)
     return found
 
 
-def _had(recording: Recording) -> float:
-    """Of a processor what a process that computes can have had, where hardly any was idle."""
-    found, processes = others(recording), max(1, len(recording.timeline.at.numbers))
-    if found is None or not found.full:
-        return 1.0
-    return float(np.clip((found.cpus - found.kept) / processes, LEAST, 1))
+def _had(recording: Recording) -> dict[int, float]:
+    """Of a processor what a process can have had, by its place, where hardly any was idle."""
+    numbers, had = recording.timeline.at.numbers, {}
+    for places, found in beside(recording):
+        mine = [place for place in numbers if place in places]
+        if found.full and mine:
+            left = (found.cpus - found.kept) / len(mine)
+            had.update(dict.fromkeys(mine, float(np.clip(left, LEAST, 1))))
+    return had
 
 
-def _full(recording: Recording, had: float) -> NDArray[np.float64]:
-    """1 for runs of processes whose tasks computed nearly all that they had: others wait."""
+def _full(recording: Recording, had: Mapping[int, float], rest: float) -> NDArray[np.float64]:
+    """1 for runs during which their process computed nearly all that it had (else `rest`)."""
     runs, of_place = recording.timeline.runs, recording.timeline.at
     full = np.zeros(len(runs["run"]))
     for place in of_place.numbers:
         mine = of_place.of(place)
-        whole = int(runs["stop"][mine].max() - runs["start"][mine].min())
-        full[mine] = runs["cpu"][mine].sum() >= FULL * had * max(1, whole)
+        start, stop, cpu = (runs[name][mine] for name in ("start", "stop", "cpu"))
+        enough = FULL * had.get(place, rest) * np.maximum(stop - start, 1)
+        full[mine] = _computed(start, stop, cpu) >= enough
     return full
+
+
+def _computed(start: Rows, stop: Rows, cpu: Rows) -> NDArray[np.float64]:
+    """What all of these runs computed during each, ns: evenly over its time each."""
+    rate = cpu / np.maximum(stop - start, 1)
+    order = np.argsort(t := np.concatenate([start, stop]), kind="stable")
+    t, rates = t[order], np.cumsum(np.concatenate([rate, -rate])[order])
+    total = np.concatenate([[0.0], np.cumsum(rates[:-1] * np.diff(t))])
+    found: NDArray[np.float64] = np.interp(stop, t, total) - np.interp(start, t, total)
+    return found
 
 
 def _waiting(recording: Recording, reads: Reads, limits: Limits) -> NDArray[np.bool_]:
@@ -170,7 +184,9 @@ def _small_and_idle(recording: Recording, reads: Reads, rows: Rows, limits: Limi
     rate = _rate(recording, reads, rows)
     if limits["expected_bytes_per_s"] and rate < limits["expected_bytes_per_s"] / 2:
         return True
-    busy = float(np.average(reads.busy[rows], weights=_length(recording, rows)))
+    length = _length(recording, rows)
+    # A process's first run imports what it needs: it must not outweigh all others.
+    busy = float(np.average(reads.busy[rows], weights=np.minimum(length, np.median(length))))
     return bool(busy < limits["cpu"] and np.nanmedian(brought) < limits["bytes"])
 
 
