@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import dask
 import dask.array as da
 import dask.dataframe as dd
 import pandas as pd
 import pytest
+from dask.utils import parse_bytes
 
 from findings.asking import asked, one, run
 from findings.crowded import FILE, Program, pieces
@@ -78,8 +81,49 @@ def test_printed_setting_makes_chunks_of_the_size() -> None:
 def test_printed_code_for_data_frames_makes_fewer_partitions() -> None:
     found = one(RULE, program(type_="pandas.core.frame.DataFrame"))
     assert "partitions of 320 kB" in found.headline
-    ddf = dd.from_pandas(pd.DataFrame({"x": range(1000)}), npartitions=100)
-    assert run(found, ddf=ddf)["ddf"].npartitions == 30
+    names = run(found)
+    frame = pd.DataFrame({"x": range(1000)})
+    assert dd.from_pandas(frame, npartitions=names["npartitions"]).npartitions == 30
+    assert "ddf" not in found.fix.code  # nobody knows what the user calls it
+    assert "repartition" not in found.fix.code  # "changing it later adds tasks", says the text
+
+
+def reading(block: int = 0) -> Recording:
+    """Tasks that read a CSV file in pieces, and twice as many on what was read."""
+    made = Program()
+    made.made("read-csv", 12)
+    made.made("sum", 17)
+    frame = "pandas.core.frame.DataFrame"
+    for i in range(3 if block else 0):
+        made.made(f"read-block-{i * block}", 12)
+    made.tasks(pieces(400, "read-csv"), work=1.0, type_=frame, nbytes=NBYTES)
+    for name in ("sum", "mean"):
+        made.tasks(pieces(400, name), work=1.0, type_=frame, nbytes=NBYTES)
+    return made.recording()
+
+
+def test_a_frame_that_is_read_is_to_be_read_in_larger_blocks(tmp_path: Path) -> None:
+    """The value is in the code, and that of the file if it is known, not that in memory."""
+    found = one(RULE, reading(block=400_000))
+    blocksize = run(found)["blocksize"]
+    assert parse_bytes(blocksize) == 400_000 * found.evidence["times_fewer"]
+    assert "read_csv(..., blocksize=blocksize)" in found.fix.code
+    assert "where the data are read or made, at etl.py:12" in found.fix.text
+
+    file = tmp_path / "x.csv"
+    file.write_text("x,y\n" + "1,2\n" * 2_000_000)
+    assert dd.read_csv(file, blocksize=blocksize).npartitions == 2  # of 8 MB
+
+
+def test_of_a_block_that_is_not_known_the_size_in_memory_is_taken() -> None:
+    found = one(RULE, reading())
+    blocksize = parse_bytes(run(found)["blocksize"])
+    assert blocksize == pytest.approx(found.evidence["target_bytes"], rel=0.1)
+
+
+def test_most_tasks_are_of_a_layer_only_if_they_are_most() -> None:
+    """Of 1,865 tasks 240 read, and these were called most of them."""
+    assert "1,200 tasks on partitions of 320 kB, 400 of `" in one(RULE, reading()).headline
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from stageprof_collectors.account.groups import Row
 from stageprof_collectors.findings.advice import in_batches
 from stageprof_collectors.findings.batch import TASKS_PER_THREAD, rounded
 from stageprof_collectors.findings.finding import Finding, Fix, Where
@@ -25,7 +26,7 @@ _TEXT: Final = (
     "about {each} whatever it does; tasks that work for a second each do not mind."
 )
 _FRAME: Final = """\
-ddf = ddf.repartition(npartitions={parts})  # better: read it in as many partitions (blocksize=)"""
+npartitions = {parts}  # for the call that makes or reads them; or a larger blocksize="""
 
 
 def find(plan: Plan, limits: Limits) -> Iterator[Finding]:
@@ -118,7 +119,8 @@ def _fix(plan: Plan, kind: Collection, main: Layer, k: int) -> Fix:
     if main.piece_bytes > 0:
         frames = kind == Collection.FRAME
         pieces = large_graph.Pieces(main.tasks, main.piece_bytes, frames)
-        return large_graph.fix(each, pieces, k)
+        made = Row(main.name, main.prefix, main.file, main.line)
+        return large_graph.fix(each, pieces, k, made=made)
     text = _TEXT.format(k=k, each=seconds(each))
     if kind == Collection.FRAME:
         return Fix(text, _FRAME.format(parts=max(1, main.tasks // k)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from stageprof_collectors.account.exchange import squared
+from stageprof_collectors.account.groups import Row
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings.batch import batch, rounded
 from stageprof_collectors.findings.crowd import MANY, Crowd, Crowds, Kind, is_piece
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 _TEXT: Final = (
     "Use larger {pieces}: about {target} each instead of {now}, so that there are about {k:,} "
     "times fewer tasks. Each task costs about {each} whatever its size. Choose the size where the "
-    "data are read or made: changing it later adds tasks instead of taking them away."
+    "data are read or made{at}: changing it later adds tasks instead of taking them away."
 )
 _UNTOLD: Final = (
     "Use larger chunks or partitions: about {k:,} times as large, so that there are so many times "
@@ -42,7 +44,13 @@ import dask
 
 dask.config.set({{"array.chunk-size": "{plain}"}})  # what chunks="auto" aims at"""
 _FRAME: Final = """\
-ddf = ddf.repartition(npartitions={parts})  # better: read it in as many partitions (blocksize=)"""
+npartitions = {parts}  # for the call that makes them: from_pandas(..., npartitions=npartitions)"""
+_READ: Final = """\
+blocksize = "{plain}"  # for the call that reads: {call}(..., blocksize=blocksize)"""
+#: Layers that read text files, of which Dask is told how many bytes become a partition.
+_READS: Final = re.compile(r"read[-_]?(csv|table|fwf|json)")
+#: The name of a block of such a file, by where it begins.
+_BLOCK: Final = re.compile(r"read-block-(\d{1,15})")
 
 
 @dataclass(frozen=True)
@@ -122,7 +130,7 @@ def _finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"{tasks:,} tasks on {_named(pieces)}, most of `{main.prefix}`"
+            f"{tasks:,} tasks on {_named(pieces)}, {_most_of(recording, crowd)}"
             f"{made_at(main.file, main.line)}: what each costs beside its work is "
             f"{of_wall(cost, recording)}"
         ),
@@ -136,7 +144,7 @@ def _finding(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=fix(overhead.each_s, pieces, k),
+        fix=fix(overhead.each_s, pieces, k, made=_made(recording, crowd), block=_block(recording)),
         where=Where(main.file, main.line, "", main.layer, main.prefix),
         cause=crowd.cause,
     )
@@ -154,8 +162,32 @@ def _sizes(pieces: Pieces, k: int) -> dict[str, float]:
     return {"piece_bytes": pieces.nbytes, "target_bytes": pieces.nbytes * k}
 
 
-def fix(each_s: float, pieces: Pieces, k: int) -> Fix:
-    """What to do where a task costs `each_s` beside its work: pieces `k` times as large."""
+def _most_of(recording: Recording, crowd: Crowd) -> str:
+    """Which tasks these are: of most of them the prefix, else of how many."""
+    prefixes, main = recording.prefixes[crowd.rows], crowd.main.prefix
+    mine = int((prefixes == main).sum())
+    return f"{'most' if 2 * mine >= len(prefixes) else f'{mine:,}'} of `{main}`"
+
+
+def _made(recording: Recording, crowd: Crowd) -> Row:
+    """The layer that sets the number of pieces: the one of most tasks that reads, if one does."""
+    groups = recording.groups
+    of_run, number = np.unique(groups.of_run[crowd.rows], return_counts=True)
+    rows = [groups.rows[i] for i in of_run[np.argsort(-number, kind="stable")].tolist()]
+    return next((row for row in rows if _READS.match(row.prefix)), crowd.main)
+
+
+def _block(recording: Recording) -> int:
+    """Bytes of a file that are read at once now; 0 if no file is cut."""
+    names = (_BLOCK.fullmatch(name) for name in recording.store.strings)
+    return min((n for found in names if found and (n := int(found[1]))), default=0)
+
+
+def fix(each_s: float, pieces: Pieces, k: int, *, made: Row, block: int = 0) -> Fix:
+    """What to do where a task costs `each_s` beside its work: pieces `k` times as large.
+
+    They are made by the layer `made`, of `block` bytes of a file each (0: not known).
+    """
     if not pieces.nbytes:
         return Fix(_UNTOLD.format(k=k, each=seconds(each_s)))
     target = pieces.nbytes * k
@@ -165,9 +197,18 @@ def fix(each_s: float, pieces: Pieces, k: int) -> Fix:
         now=size(pieces.nbytes),
         k=k,
         each=seconds(each_s),
+        at=made_at(made.file, made.line, ", at "),
     )
-    code = _FRAME if pieces.frames else _ARRAY
-    return Fix(text, code.format(plain=_plain(target), parts=max(1, pieces.number // k)))
+    return Fix(text, _code(pieces, k, made.prefix, (block or pieces.nbytes) * k))
+
+
+def _code(pieces: Pieces, k: int, prefix: str, block: float) -> str:
+    if not pieces.frames:
+        return _ARRAY.format(plain=_plain(pieces.nbytes * k))
+    reads = _READS.match(prefix)
+    if reads:
+        return _READ.format(plain=_plain(block), call=f"read_{reads[1]}")
+    return _FRAME.format(parts=max(1, pieces.number // k))
 
 
 def _plain(nbytes: float) -> str:
