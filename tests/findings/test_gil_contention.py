@@ -31,7 +31,8 @@ def test_waiting_threads_are_counted_and_their_holder_named() -> None:
     assert "most in `parsed`, held by `parsed` at etl.py:24" in found.headline
     assert found.cost_s == pytest.approx(2.5 * 0.75, rel=0.02)
     assert found.evidence["waited_s"] == pytest.approx(10 * 0.75, rel=0.02)
-    assert found.cause == f"line:{FILE}:24"
+    assert found.where.line == 24
+    assert found.where.file == FILE
     low, high = found.saving_s
     assert low == pytest.approx(2.5 * 0.75 * 0.7, rel=0.03)
     assert high == pytest.approx(2.5 * 0.75, rel=0.03)
@@ -108,6 +109,20 @@ def test_tasks_that_wait_for_something_else_as_well_keep_their_threads(
     assert "2 worker processes of 10 threads each" in found.fix.text
     # Of the others that a thread waits for ten of nineteen are in another process then.
     assert found.saving_s[1] <= found.cost_s * (10 / 19) + 0.001
+
+
+def test_the_cheap_remedy_is_shown_beside_the_rewriting_of_the_line() -> None:
+    """python-bound hid it, for both name the line that holds the GIL."""
+    busy = Busy(2)
+    busy.facts(threads=2, cpus=2)
+    busy.tasks("parsed", 20, 500, cpu=0.5)
+    busy.look("parsed", 24, "parsed", "python", 100)
+    busy.contention(1.0)
+    found = {f.rule: f for f in busy.recording().findings()}
+
+    assert {"python-bound", "gil-contention"} <= set(found)
+    assert found["python-bound"].where.line == found["gil-contention"].where.line == 24
+    assert "n_workers=2, threads_per_worker=1" in found["gil-contention"].fix.code
 
 
 def test_where_processes_would_have_as_many_threads_nothing_is_said() -> None:

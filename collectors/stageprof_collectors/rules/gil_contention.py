@@ -122,7 +122,7 @@ def _finding(
             ),
         ),
         where=Where(holder.file if holder else "", holder.line if holder else 0, "", "", prefix),
-        cause=f"line:{holder.file}:{holder.line}" if holder else "gil",
+        cause="gil",  # not its holder's line: a new layout is cheap, whatever becomes of that
     )
 
 
