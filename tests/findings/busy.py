@@ -31,6 +31,7 @@ class Busy:
         cpu: float = 1.0,
         nbytes: int = 8,
         layer: str = "",
+        type_: str = "int",
     ) -> None:
         """Tasks of `each` ms on all threads at a time; `cpu` is the busy part of it."""
         begin = self._stop
@@ -48,9 +49,10 @@ class Busy:
             )
             self._change(RUN, run, 7, round(cpu * each * 1e6))
             self._change(FINISH, run, 4, nbytes)
+            self._change(FINISH, run, 5, type_)
             self._last, self._stop = run, max(self._stop, start + each)
 
-    def _change(self, table: int, run: int, field: int, value: int) -> None:
+    def _change(self, table: int, run: int, field: int, value: int | str) -> None:
         """A field of the last row of a table and run."""
         for rows in self.made._rows.values():
             for i in range(len(rows) - 1, max(-1, len(rows) - 4), -1):

@@ -12,16 +12,25 @@ from findings.busy import FILE, Busy
 from replay.handmade import ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.python_bound import RULE
-from stageprof_runtime.event import MARK
+from stageprof_runtime.event import MARK, NODE
 
 
 def program(
-    python: int = 60, calls: int = 20, others: int = 20, *, free: bool = False
+    python: int = 60,
+    calls: int = 20,
+    others: int = 20,
+    *,
+    free: bool = False,
+    type_: str = "int",
+    called: str = "",
 ) -> Recording:
+    """Tasks in a function of the user's, which was seen to call another one."""
     busy = Busy()
+    for number, name in enumerate(("longest", called) if called else ("longest",)):
+        busy.worker(NODE, number, number - 1, name, FILE, 19)
     if free:
         busy.worker(MARK, ns(1), "gil source", "ticker: this Python runs without a GIL")
-    busy.tasks("longest", 10, 500)
+    busy.tasks("longest", 10, 500, type_=type_)
     busy.look("longest", 19, "longest", "python", python)
     busy.look("longest", 21, "longest", "call", calls)
     busy.look("longest", 25, "longest", "library", others)
@@ -111,3 +120,37 @@ def test_the_code_compiles_the_users_function(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "numba", numba)
 
     assert run(one(RULE, program()), longest=lambda n: n + 1)["longest"](3) == ("compiled", 4)
+
+
+@pytest.mark.parametrize("type_", ["float", "numpy.float64", "numpy.ndarray"])
+def test_numba_is_advised_where_tasks_make_numbers_or_arrays(type_: str) -> None:
+    assert "njit(longest)" in one(RULE, program(type_=type_)).fix.code
+
+
+@pytest.mark.parametrize("type_", ["list", "dict", "str", "pandas.DataFrame", ""])
+def test_no_code_is_printed_that_numba_refuses(type_: str) -> None:
+    """Of `tokens(rec)`, which is given dicts, `njit(tokens)` raised a TypingError."""
+    found = one(RULE, program(type_=type_))
+
+    assert found.fix.code == ""
+    assert "Numba" not in found.fix.text
+    assert "more worker processes" in found.fix.text
+
+
+@pytest.mark.parametrize("called", ["loads", "longest.<locals>.<genexpr>"])
+def test_a_function_that_calls_others_is_not_compiled_alone(called: str) -> None:
+    assert one(RULE, program(called=called)).fix.code == ""
+    assert one(RULE, program(called="longest")).fix.code  # but one that calls itself
+
+
+def test_what_tasks_are_given_counts_as_well() -> None:
+    """They make numbers of texts."""
+    busy = Busy()
+    busy.tasks("read", 1, 10, type_="str")
+    run = busy.made.run(
+        0, 12, 1012, cause=busy._last, needs=[busy._last], key=f"longest-{1:032x}", thread=0
+    )
+    busy._last, busy._stop = run, 1012.0
+    busy.look("longest", 19, "longest", "python", 20)
+
+    assert one(RULE, busy.recording()).fix.code == ""

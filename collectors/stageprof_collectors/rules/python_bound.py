@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.innocence import without_gil
@@ -11,6 +14,7 @@ from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import share
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.profiles.looks import Look, Looks
+from stageprof_collectors.profiles.nodes import Frame
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -22,16 +26,25 @@ GAIN: Final = (0.6, 0.98)
 
 _TEXT: Final = (
     "The tasks spend this time in Python's own steps: loops, arithmetic on single numbers, calls "
-    "of small functions. If this is work on numbers, NumPy does it on a whole array at once, or "
-    "Numba compiles the function as it stands. If it is work on texts or records, look for a call "
-    "of a library that does all of it (pandas, PyArrow, `re`, `collections.Counter`), or compile "
-    "it with Cython."
+    "of small functions. "
+)
+_NUMBERS: Final = (
+    "They take and give numbers or arrays: NumPy does such work on a whole array at once, or Numba "
+    "compiles the function, if it works on nothing else inside."
+)
+_ANYTHING: Final = (
+    "If this is work on numbers, NumPy does it on a whole array at once. If it is work on texts or "
+    "records, look for a call of a library that does all of it (pandas, PyArrow, `re`, "
+    "`collections.Counter`), or compile it with Cython. If neither is to be had, use more worker "
+    "processes with one thread each, as far as there are processors."
 )
 _ONE_AT_A_TIME: Final = " More threads do not help: only one of them runs Python at a time."
 _CODE: Final = """\
 from numba import njit
 
 {name} = njit({name})  # compiled at its first call; it says so if it holds what cannot be"""
+#: Types of results that Numba knows: numbers, and arrays of them.
+_KNOWN: Final = re.compile(r"(builtins\.)?(bool|int|float|complex)|numpy\.\w+")
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -76,13 +89,44 @@ def _found(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(
-            _TEXT + ("" if without_gil(recording) else _ONE_AT_A_TIME),
-            _CODE.format(name=word(main.function, "slow_function")),
-        ),
+        fix=_fix(recording, main),
         where=Where(main.file, main.line, "", "", main.prefix),
         cause=f"line:{main.file}:{main.line}",
     )
+
+
+def _fix(recording: Recording, main: Look) -> Fix:
+    """With code for Numba only if nothing that was seen is what it refuses."""
+    threads = "" if without_gil(recording) else _ONE_AT_A_TIME
+    if not main.function.isidentifier() or not _on_numbers(recording, main):
+        return Fix(_TEXT + _ANYTHING + threads)
+    code = _CODE.format(name=word(main.function, "slow_function"))
+    return Fix(_TEXT + _NUMBERS + threads, code)
+
+
+def _on_numbers(recording: Recording, main: Look) -> bool:
+    """Whether all that its tasks needed and made is numbers or arrays, and it calls no Python.
+
+    Local schedulers do not tell what tasks make: then it is not known.
+    """
+    runs, needs = recording.timeline.runs, recording.timeline.depends
+    mine = recording.prefixes == main.prefix
+    row = np.repeat(np.arange(len(mine)), np.diff(needs.first))
+    types = np.unique(runs["type"][np.concatenate([np.flatnonzero(mine), needs.on[mine[row]]])])
+    names = [recording.store.strings[i] for i in types.tolist()]
+    return all(map(_KNOWN.fullmatch, names)) and not _calls(recording, main)
+
+
+def _calls(recording: Recording, main: Look) -> bool:
+    """Whether the function was seen to call another one in Python, which Numba does not compile."""
+    nodes = recording.nodes
+    own = [i for i, frame in enumerate(nodes.frames) if _is(frame, main)]
+    called = np.flatnonzero(np.isin(nodes.parent, own)).tolist()
+    return any(not _is(nodes.frames[i], main) for i in called)
+
+
+def _is(frame: Frame, main: Look) -> bool:
+    return frame.file == main.file and frame.name.rpartition(".")[2] == main.function
 
 
 RULE = Rule(
