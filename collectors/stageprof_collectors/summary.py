@@ -18,10 +18,10 @@ from stageprof_collectors.findings.innocence import gil_verdict
 from stageprof_collectors.findings.phrase import at
 from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
+from stageprof_collectors.missing import lost, missing
 from stageprof_collectors.others import others
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.tables.tasks import names as layers_and_prefixes
-from stageprof_runtime.measured import ASKED
 from stageprof_runtime.stage import Stage
 
 #: How many steps and layers a summary names.
@@ -85,6 +85,8 @@ class Summary:
     gil: str = ""
     #: what of the run was not seen, and why, a phrase each
     missing: tuple[str, ...] = ()
+    #: what to say instead where there is nothing to change; "" for the usual
+    said: str = ""
 
     @property
     def changes(self) -> tuple[Finding, ...]:
@@ -96,7 +98,11 @@ class Summary:
         """What to say where none of them is: the bound, if that rule was asked."""
         last = self.findings[-1:]
         bound = last[0].headline if last and last[0].rule == NOTHING else ""
-        return bound or "Nothing to change: no rule that is on found anything above a note"
+        return (
+            self.said
+            or bound
+            or "Nothing to change: no rule that is on found anything above a note"
+        )
 
 
 def summarize(
@@ -131,7 +137,7 @@ def summarize(
         incomplete=incomplete(recording),
         file=recording.path or "",
         gil=_gil(recording, settings, diagnosis),
-        missing=_missing(recording.coverage()),
+        missing=missing(recording.coverage()),
     )
 
 
@@ -230,45 +236,9 @@ def _problems(recording: Recording, diagnosis: Diagnosis, problem: str) -> tuple
 
 def _coverage(recording: Recording, diagnosis: Diagnosis) -> str:
     c = recording.coverage()
-    seen = [count(c["events"], "event"), _lost(c)]
+    seen = [count(c["events"], "event"), lost(c)]
     if c["workers"]:
         seen.append(f"{c['instrumented']}/{c['workers']} workers seen")
     slow = f"; diagnosis {seconds(diagnosis.seconds)}" if diagnosis.seconds > SLOW_S else ""
     cost = f"{seconds(c['overhead_s'])} of processor time, all processes"
     return f"{', '.join(seen)}; overhead {cost}{slow}"
-
-
-def _missing(c: dict[str, Any]) -> tuple[str, ...]:
-    """What was dropped by reason, most first; whose batches are missing; what was not watched."""
-    drops = sorted(c["dropped"].items(), key=lambda drop: -drop[1])
-    parts = [f"{n:,} {reason}" for reason, n in drops if n]
-    for what, names in (
-        ("batches of", c["sources_lost"]),
-        ("end of", c["tails_lost"]),
-        ("not seen:", c["not_instrumented"]),
-        ("off:", dict.fromkeys(map(_off, c["disabled"]))),
-    ):
-        parts += [f"{what} {name}" for name in names]
-    if c["unmeasured"]:
-        parts.append(f"not measured: {', '.join(c['unmeasured'])}")
-    return tuple(parts)
-
-
-def _off(disabled: str) -> str:
-    """A hook that is off; of one that was asked for, why."""
-    hook, _, why = disabled.partition(": ")
-    return f"{hook} ({why})" if hook in ASKED else hook
-
-
-def _lost(c: dict[str, Any]) -> str:
-    died = sum(tail["died"] for tail in c["tails_lost"].values())
-    parts = [
-        (sum(c["dropped"].values()), "event dropped", "events dropped"),
-        (c["batches_lost"], "batch lost", "batches lost"),
-        (died, "dead worker's end lost", "dead workers' ends lost"),
-        (len(c["tails_lost"]) - died, "silent worker's end lost", "silent workers' ends lost"),
-        (len(c["disabled"]), "hook disabled", "hooks disabled"),
-        (len(c["problems"]), "problem", "problems"),
-    ]
-    found = [f"{n:,} {one if n == 1 else many}" for n, one, many in parts if n]
-    return ", ".join(found) or "nothing lost"

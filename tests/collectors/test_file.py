@@ -144,20 +144,23 @@ def test_cut_between_two_frames_is_noticed_too(path: Path) -> None:
     assert "cut short" in frames.reason
 
 
-def test_damage_in_the_middle_keeps_what_came_before(path: Path) -> None:
+def test_damage_in_the_middle_costs_the_frame_that_it_is_in(path: Path) -> None:
     data, at = bytearray(path.read_bytes()), borders(path)[3]
     data[at + 20] ^= 4
     path.write_bytes(data)
 
     frames = read_frames(path)
 
-    assert batches_of(frames) == BATCHES[:2]
+    assert batches_of(frames) == BATCHES[:2] + BATCHES[3:]
+    assert (frames.complete, frames.missing) == (False, 1)
     assert f"frame 3 at byte {at:,}" in frames.reason
     assert "checksum" in frames.reason
+    assert "1 frame (" in frames.reason
 
 
 @pytest.mark.parametrize("what", ["swapped", "duplicated", "left out"])
 def test_frames_out_of_place_are_noticed(path: Path, what: str) -> None:
+    """None is read twice, or behind one that was written later."""
     data, at = path.read_bytes(), [*borders(path), path.stat().st_size]
     parts = [data[a:b] for a, b in pairwise(at)]
     parts[2:4] = {
@@ -169,8 +172,11 @@ def test_frames_out_of_place_are_noticed(path: Path, what: str) -> None:
 
     frames = read_frames(path)
 
-    assert batches_of(frames) == BATCHES[: 2 if what == "duplicated" else 1]
-    assert not frames.complete
+    read, missing = {"swapped": ((0, 2, 3, 4), 1), "left out": ((0, 2, 3, 4), 1)}.get(
+        what, ((0, 1, 2, 3, 4), 0)
+    )
+    assert batches_of(frames) == [BATCHES[i] for i in read]
+    assert (frames.complete, frames.missing) == (False, missing)
 
 
 def test_bytes_after_the_end_are_noticed(path: Path) -> None:

@@ -27,6 +27,7 @@ import pytest
 
 from benchmarks.generate import generate
 from stageprof_collectors.storage import frame
+from stageprof_collectors.storage.file import read_frames
 from stageprof_collectors.storage.inspection import dump
 from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
@@ -159,7 +160,8 @@ def content(store: Store) -> Content:
 def is_silently_different(store: Store, good: Content) -> bool:
     """Whether it says something else than the original without saying that it does.
 
-    An incomplete store must hold the beginning of the original, a complete one all of it.
+    An incomplete store must hold the beginning of the original, a complete one all of it. Where
+    frames are left out in the middle, `good` is what those that are left say.
     """
     found = content(store)
     if store.complete:
@@ -174,13 +176,44 @@ def _differs(found: Content, good: Content) -> bool:
     )
 
 
-def try_spoiled(path: Path, good: Content) -> bool:
+Numbered = dict[int, tuple[int, bytes]]
+
+
+def numbered(path: Path) -> Numbered:
+    """The frames of a recording by their numbers; they come in that order, and none twice."""
+    found: Numbered = {}
+    with read_frames(path, max_memory=MAX_MEMORY) as frames:
+        for each in frames:
+            assert max(found, default=-1) < frames.number - 1
+            found[frames.number - 1] = each.type, each.raw
+        assert frames.complete or frames.reason
+        assert not (frames.complete and frames.missing)
+    return found
+
+
+def try_spoiled(path: Path, good: Content, whole: Numbered) -> bool:
     """Open it; whether it was silently different."""
     with alarm():
         try:
-            return is_silently_different(Store.open(path, max_memory=MAX_MEMORY), good)
+            store, found = Store.open(path, max_memory=MAX_MEMORY), numbered(path)
         except StageprofError:
             return False
+    if any(whole.get(number) != each for number, each in found.items()):
+        return True
+    if list(found) != list(range(len(found))):  # some are missing
+        assert store.skipped["damaged frame"]
+        good = content(left(found))
+        return store.complete or is_silently_different(store, good)
+    return is_silently_different(store, good)
+
+
+def left(found: Numbered) -> Store:
+    """What is known by some frames of a recording."""
+    store = Store()
+    for kind, raw in found.values():
+        for each in frame.split(raw) if kind == frame.BATCH else ():
+            store.add(each)
+    return store
 
 
 def try_forged(path: Path) -> None:
@@ -243,6 +276,7 @@ FORGED: Final = {"forged": try_forged, "judged": try_judged}
 def child(kind: str, good_path: Path, seed: int, count: int) -> None:
     """Exit with 0 if all went well; the number of the mutation in question is printed first."""
     data, good = good_path.read_bytes(), content(Store.open(good_path))
+    whole = numbered(good_path)
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with tempfile.TemporaryDirectory() as folder:
@@ -256,7 +290,7 @@ def child(kind: str, good_path: Path, seed: int, count: int) -> None:
                 FORGED[kind](path)
             else:
                 path.write_bytes(rng.choice(SPOILERS)(bytearray(data), rng))
-                if try_spoiled(path, good):
+                if try_spoiled(path, good, whole):
                     raise SystemExit(f"mutation {number} is silently different")
     assert peak_mib() < RESIDENT_MIB, f"{peak_mib()} MiB"
 
@@ -268,7 +302,8 @@ def peak_mib() -> float:
 
 
 def run_child(*arguments: object) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
     return subprocess.run(
         [sys.executable, __file__, *map(str, arguments)],
         capture_output=True, text=True, check=False, env=environment,

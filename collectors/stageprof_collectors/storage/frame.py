@@ -26,7 +26,9 @@ META   (always frame 0, exactly once) a JSON object: the header of the recording
 BATCH  one or more batches, each as length (u32) and a msgpack map as in `stageprof_runtime.batch`.
 END    (last) a JSON object: totals; `frames` and `batches` count what lies before it.
 
-A file without END is a recording that was cut short; all frames before the cut are good.
+A file without END is a recording that was cut short; all frames before the cut are good. Where a
+frame is damaged, a reader may go on at the next one of this file, which its checksum tells, and
+with it its number: how many are missing (`resume`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Reading a `*.stageprof` file frame by frame; `frame` documents its layout.
 
 Reading never fails on a file that was cut short or damaged after its first frame: it yields what
-is good, stops, and says in `Frames.complete` and `Frames.reason` what happened.
+is good, goes on behind the damage where it can (`resume`), and says in `Frames.complete` and
+`Frames.reason` what happened. Whatever it yields is as it was written, and in that order.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import BinaryIO, Final, Self
 
 from stageprof_collectors.storage import frame
 from stageprof_collectors.storage.frame import END, META, Frame
+from stageprof_collectors.storage.resume import Search
 from stageprof_runtime.errors import DamagedRecording, NewerRecording, NotARecording
 
 #: How much a recording in memory may take, bytes.
@@ -23,8 +25,14 @@ MAX_MEMORY: Final = 2 << 30
 MAX_READ: Final = 4 << 30
 LEAST_MEMORY: Final = 128 << 20
 GROWTH: Final = 40
+#: Places where something is wrong that are told; of more their number.
+_TOLD: Final = 3
 #: What to do about a recording that takes more.
 ALLOW_MORE: Final = "if you trust it, allow more with --max-memory (or max_memory in Python)"
+
+
+class _DamageError(ValueError):
+    """A frame is not as it was written; those behind it may be."""
 
 
 class Frames(Iterator[Frame]):
@@ -42,21 +50,26 @@ class Frames(Iterator[Frame]):
 
     def __init__(self, path: str | os.PathLike[str], *, max_memory: int | None = None) -> None:
         self.path = Path(path)
-        #: bytes of whole frames read so far, file header included, and how many frames
+        #: where the next frame is, in bytes, and its number
         self.offset = frame.FILE_HEAD.size
-        self.count = 0
+        self.number = 0
+        #: frames read so far; frames and bytes that were passed over
+        self.count = self.missing = self.passed = 0
         #: decompressed bytes of the frames read so far
         self.raw_bytes = 0
-        #: whether the END frame was reached and is the last
+        #: whether the END frame was reached and is the last, and no frame is missing
         self.complete = False
         #: once the frames have ended: why the recording is incomplete, or ""
         self.reason = ""
+        self._wrong: list[str] = []
+        self._ended = False
         self._file: BinaryIO | None = _open(self.path)
         try:
             self._head = _check_head(self._file.read(frame.FILE_HEAD.size), self.path)
             self.size = os.fstat(self._file.fileno()).st_size
             #: how much may be taken from it, bytes
             self.max_memory = _allowed(self.size) if max_memory is None else max_memory
+            self._search = Search(self._file, self._head, self.size)
         except BaseException:
             self.close()
             raise
@@ -82,31 +95,47 @@ class Frames(Iterator[Frame]):
         if self._file is None:
             raise StopIteration
         try:
-            return self._read(self._file)
+            return self._read_on(self._file)
         except (ValueError, OSError, MemoryError) as error:
-            self.reason = self._explain(str(error) or type(error).__name__)
+            self._note(self._explain(str(error) or type(error).__name__))
         except EOFError:
-            self.reason = self.reason or "it ends without an END frame: recording was cut short"
+            self._note("it ends without an END frame: recording was cut short")
         self.close()
         if not self.count:
             raise self._nothing()
         raise StopIteration
 
+    def _read_on(self, file: BinaryIO) -> Frame:
+        """The next frame; where it is damaged, the next good one behind it."""
+        try:
+            return self._read(file)
+        except _DamageError as error:
+            found = self._search.after(self.offset, self.number) if self.count else None
+            if found is None:
+                raise
+            frames, passed = found.number - self.number, found.offset - self.offset
+            self._note(f"{self._explain(str(error))}; {_left_out(frames, passed)}")
+        self.missing += frames
+        self.passed += passed
+        self.offset, self.number = found.offset, found.number
+        file.seek(self.offset)
+        return self._read(file)
+
     def _read(self, file: BinaryIO) -> Frame:
         head = file.read(frame.FRAME_HEAD.size)
-        if self.complete:
+        if self._ended:
             return self._after_end(head)
         if not head:
             raise EOFError
         if len(head) < frame.FRAME_HEAD.size:
-            raise ValueError("the frame is cut off in its head")
+            raise _DamageError("the frame is cut off in its head")
         kind, length, raw_length, crc = frame.FRAME_HEAD.unpack(head)
         self._check_limits(length, raw_length)
         payload = file.read(length)
         if len(payload) < length:
-            raise ValueError(f"the frame is cut off: {len(payload):,} of {length:,} bytes")
-        if crc != frame.checksum(self._head, self.count, kind, raw_length, payload):
-            raise ValueError("its checksum is wrong: damaged, moved or copied here")
+            raise _DamageError(f"the frame is cut off: {len(payload):,} of {length:,} bytes")
+        if crc != frame.checksum(self._head, self.number, kind, raw_length, payload):
+            raise _DamageError("its checksum is wrong: damaged, moved or copied here")
         found = Frame(kind, self.offset, len(head) + length, frame.decompress(payload, raw_length))
         self._check_order(found)
         self._advance(found)
@@ -121,7 +150,7 @@ class Frames(Iterator[Frame]):
 
     def _check_limits(self, length: int, raw_length: int) -> None:
         if length > frame.MAX_PAYLOAD or raw_length > frame.MAX_RAW:
-            raise ValueError(
+            raise _DamageError(
                 f"it claims {length:,} bytes for {raw_length:,} decompressed; expected at most "
                 f"{frame.MAX_PAYLOAD:,} for {frame.MAX_RAW:,}"
             )
@@ -133,17 +162,25 @@ class Frames(Iterator[Frame]):
             raise ValueError("META is the first frame and comes once")
         if found.type not in frame.TYPES and not found.type & frame.SKIPPABLE:
             raise ValueError(f"frame type {found.type} is unknown to this version of stageprof")
-        if found.type == END and frame.decode_json(found.raw).get("frames") != self.count:
+        if found.type == END and frame.decode_json(found.raw).get("frames") != self.number:
             raise ValueError("the END frame counts other frames than there are")
 
     def _advance(self, found: Frame) -> None:
-        self.complete = found.type == END
+        self._ended = found.type == END
+        self.complete = self._ended and not self.reason
         self.count += 1
+        self.number += 1
         self.offset += found.size
         self.raw_bytes += len(found.raw)
 
+    def _note(self, what: str) -> None:
+        """What is wrong: the first that there are, and how many more."""
+        self._wrong.append(what)
+        more = len(self._wrong) - _TOLD
+        self.reason = "; ".join(self._wrong[:_TOLD]) + (f"; {more:,} more" if more > 0 else "")
+
     def _explain(self, what: str) -> str:
-        return f"frame {self.count} at byte {self.offset:,} cannot be read: {what}"
+        return f"frame {self.number} at byte {self.offset:,} cannot be read: {what}"
 
     def _nothing(self) -> DamagedRecording:
         return DamagedRecording(
@@ -151,6 +188,11 @@ class Frames(Iterator[Frame]):
             expected="a whole META frame after the file header",
             do="record again",
         )
+
+
+def _left_out(frames: int, passed: int) -> str:
+    many = f"{frames:,} frame{'' if frames == 1 else 's'}"
+    return f"{many} ({passed:,} bytes) left out, what follows is read"
 
 
 def read_frames(path: str | os.PathLike[str], *, max_memory: int | None = None) -> Frames:

@@ -26,8 +26,8 @@ def dump(path: str | os.PathLike[str], *, max_memory: int | None = None) -> Iter
     """
     with read_frames(path, max_memory=max_memory) as frames:
         yield f"{visible(str(frames.path))}: version {frames.version[0]}.{frames.version[1]}"
-        for number, found in enumerate(frames):
-            yield _frame_line(number, found)
+        for found in frames:
+            yield _frame_line(frames.number - 1, found)
             yield from map(visible, _content(found))
         yield visible(_integrity(frames))
 
@@ -74,7 +74,7 @@ def _left_out(shipment: Shipment) -> str:
 
 
 def _integrity(frames: Frames) -> str:
-    read = f"{frames.count:,} frames, {frames.offset:,} of {frames.size:,} bytes"
+    read = f"{frames.count:,} frames, {frames.offset - frames.passed:,} of {frames.size:,} bytes"
     if frames.complete:
         return f"complete: {read}"
     return f"incomplete: {read}; {frames.reason}"

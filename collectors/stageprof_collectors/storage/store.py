@@ -31,6 +31,8 @@ _PLACE_BYTES: Final = 2048
 _WORD_BYTES: Final = 16
 
 _BEYOND: Final = "batch beyond max_memory"
+#: The reason by which frames are counted that a reader passed over.
+DAMAGED: Final = "damaged frame"
 
 _KEY_FIELDS: Final = {
     TABLES[number]: tuple(f for f in fields if f in KEYS) for number, fields in FIELDS.items()
@@ -219,10 +221,12 @@ class Store:
                 if self.skipped[_BEYOND]:
                     break
         except ValueError:
-            self.skipped["damaged frame"] += 1
+            self.skipped[DAMAGED] += 1
 
     def _finish(self, frames: Frames) -> None:
         self.complete, self.incomplete_reason = frames.complete, frames.reason
+        if frames.missing:
+            self.skipped[DAMAGED] += frames.missing
         if self.skipped.pop(_BEYOND, 0):
             self.complete = False
             self.incomplete_reason = (
