@@ -27,7 +27,6 @@ from stageprof.renderers import (
 )
 from stageprof_collectors.comparison.comparison import Compared, Options, compared
 from stageprof_collectors.comparison.measured import Measured
-from stageprof_collectors.findings.quantity import count
 from stageprof_collectors.findings.settings import Settings
 from stageprof_collectors.storage.frame import MAGIC
 from stageprof_collectors.text import safe
@@ -152,11 +151,22 @@ def _split(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
         return words[: between[0]], words[between[0] + 1 :]
     if not between and len(words) == 2:
         return words[:1], words[1:]
-    without = f"{count(len(words), 'word')} without --"
-    seen = f"{len(between)} times --" if between else without
     raise UsageError(
-        seen, expected="the baseline, --, the candidate", do="stageprof compare BASE... -- HEAD..."
+        _seen(words, len(between)),
+        expected="recordings of two sides: the baseline (before), --, the candidate (after)",
+        do="name both: stageprof compare before.stageprof -- after.stageprof",
     )
+
+
+def _seen(words: Sequence[str], between: int) -> str:
+    """What was given instead of two sides, in words."""
+    if between:
+        return f"-- stands {between} times among the recordings"
+    if not words:
+        return "no recording was named"
+    if len(words) == 1:
+        return f"only one recording was named, {words[0]}"
+    return f"{len(words)} recordings were named, and no -- tells where the candidate's begin"
 
 
 def _check(targets: dict[str, str], html: str | None, sources: set[Path]) -> None:

@@ -46,6 +46,7 @@ def document(found: Compared) -> dict[str, Any]:
             {
                 "name": c.what.name, "unit": c.what.unit, "varies": c.what.varies,
                 "before": c.before, "after": c.after, "judged": str(c.judged),
+                "why": str(c.why),
             }
             for c in found.counts
         ],

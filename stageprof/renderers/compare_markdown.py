@@ -89,18 +89,22 @@ def _time(t: TimeChange) -> tuple[str, ...]:
 
 
 def _counts(found: Compared) -> Iterator[str]:
-    said = {Judged.WORSE: "**more**", Judged.BETTER: "less", Judged.UNKNOWN: "not judged"}
     rows = [
         (
             c.what.title,
             sentences.spread(c, c.before),
             sentences.spread(c, c.after),
             sentences.times_as_many(c),
-            said.get(c.judged, ""),
+            f"**{sentences.count_word(c)}**"
+            if c.judged == Judged.WORSE
+            else sentences.count_word(c),
         )
         for c in found.counts
     ]
     yield from table(("count", "baseline", "candidate", "change", ""), rows)
+    for said in sentences.count_reasons(found):
+        yield ""
+        yield f"{said[0].upper()}{said[1:]}."
 
 
 def _findings(found: Compared) -> Iterator[str]:

@@ -64,9 +64,10 @@ def _row(change: TimeChange, longest: float) -> str:
 
 def _lists(found: Compared) -> Iterator[str]:
     for c in found.counts:
-        if c.judged in (Judged.WORSE, Judged.BETTER):
+        if c.judged != Judged.UNKNOWN and sentences.shows(c):
             before, after = (sentences.spread(c, side) for side in (c.before, c.after))
-            said = f"{c.what.title}: {before} -> {after} ({sentences.times_as_many(c)})"
+            change = f"{sentences.times_as_many(c)}, {sentences.count_word(c)}"
+            said = f"{c.what.title}: {before} -> {after} ({change})"
             yield f"<div>{_text(said)}</div>"
     for f in found.findings:
         how = "new finding" if f.came else "gone"

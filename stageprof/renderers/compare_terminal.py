@@ -22,6 +22,8 @@ from stageprof_ui.palette import SEVERITY_STYLES, STAGE_COLOURS
 
 #: Cells of a bar that stands for the longest time.
 _BAR: Final = 18
+#: Cells for a count on both sides: the line has a title, the change and a word besides.
+_RANGES: Final = 34
 #: Recordings, findings and values of a condition that are named.
 _MOST: Final = 5
 _STYLES: Final = {Judged.WORSE: "bold red", Judged.BETTER: "green"}
@@ -160,15 +162,22 @@ def _counts(found: Compared) -> Iterator[Text]:
         return
     yield heading("Counts that changed")
     for change in changed:
-        yield _count(change)
+        yield from _count(change)
+    for said in sentences.count_reasons(found):
+        yield from _block("  ", said, 2, "dim")
 
 
-def _count(change: CountChange) -> Text:
+def _count(change: CountChange) -> Iterator[Text]:
+    """A line; two if both ranges are too wide for one."""
     before, after = (sentences.spread(change, side) for side in (change.before, change.after))
-    said = {Judged.WORSE: "more", Judged.BETTER: "less", Judged.UNKNOWN: "not judged"}
-    line = Text(f"  {change.what.title:<24}{column(f'{before} -> {after}', 36)}")
-    tail = f"{sentences.times_as_many(change):>8}  {said[change.judged]}"
-    return line.append(tail, style=_STYLES.get(change.judged, "default"))
+    head, said = f"  {change.what.title:<23}", f"{before} -> {after}"
+    if len(said) > _RANGES:
+        yield Text(f"{head}{before}")
+        head, said = " " * len(head), f"-> {after}"
+    tail = f"{sentences.times_as_many(change):>9}  {sentences.count_word(change)}"
+    yield Text(f"{head}{column(said, _RANGES)}").append(
+        tail, style=_STYLES.get(change.judged, "default")
+    )
 
 
 def _findings(found: Compared) -> Iterator[Text]:

@@ -150,9 +150,12 @@ def test_each_file_counts_once(pool: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("base",), "1 word without --"),
+        ((), "no recording was named"),
+        (("base",), "only one recording was named, base"),
+        (("base",), "name both: stageprof compare before.stageprof -- after.stageprof"),
+        (("base", "more", "base"), "3 recordings were named, and no --"),
         (("base", "--"), "no recording for the candidate"),
-        (("base", "--", "base", "--", "base"), "2 times --"),
+        (("base", "--", "base", "--", "base"), "-- stands 2 times"),
         (("base", "--", "nowhere"), "no file nowhere (for the candidate)"),
         (("empty", "--", "base"), "empty holds no *.stageprof file (for the baseline)"),
         (("base", "--", "base/*.nothing"), "no file base/*.nothing"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 import dask
@@ -11,11 +13,18 @@ import dask.array as da
 import pytest
 
 import stageprof
-from compare.made import COUNTS, against, run
+from compare.made import CONDITIONS, COUNTS, LOAD, against, run, runs
+from stageprof.renderers import compare_json
+from stageprof.renderers.compare_markdown import text as markdown_text
+from stageprof.renderers.compare_notebook import html as notebook_html
+from stageprof.renderers.compare_terminal import text as terminal_text
+from stageprof_collectors.comparison import sentences
 from stageprof_collectors.comparison.comparison import Compared
-from stageprof_collectors.comparison.counts import Judged
+from stageprof_collectors.comparison.counts import CountChange, Judged
 from stageprof_collectors.comparison.measured import Found, Measured, Place, measure
+from stageprof_collectors.comparison.worth import Why
 from stageprof_collectors.findings.finding import Severity
+from stageprof_ui.columns import judgement
 
 
 def counting(name: str, *values: float) -> list[Measured]:
@@ -44,6 +53,106 @@ def test_a_little_more_is_none() -> None:
     found = against(counting("graph_bytes", 100_000), counting("graph_bytes", 104_000))
 
     assert said(found, "graph_bytes") == Judged.SAME
+
+
+def count_of(found: Compared, name: str) -> CountChange:
+    return next(c for c in found.counts if c.what.name == name)
+
+
+def lasting(seconds: float, /, number: int = 1, **counts: float) -> list[Measured]:
+    """Runs of so many seconds."""
+    cells = {LOAD: seconds}
+    return [run(cells, counts={**COUNTS, **counts}) for _ in range(number)]
+
+
+def test_two_tasks_more_are_no_regression() -> None:
+    """What `traverse=False` costs that the advice of embedded-object prints."""
+    found = against(
+        lasting(8.06, graph_tasks=25, layers=2), lasting(4.49, graph_tasks=27, layers=4)
+    )
+
+    assert (found.regressions, sentences.verdict(found)) == (
+        0,
+        "No regression in what can be judged",
+    )
+    assert count_of(found, "graph_tasks").why == Why.LITTLE
+    assert count_of(found, "layers").why == Why.LITTLE
+
+
+def test_more_tasks_that_nobody_notices_beside_the_wall_time_are_none() -> None:
+    """A hundred tasks more cost a tenth of a second."""
+    for seconds, regressions in ((60, 0), (5, 1)):
+        base, head = lasting(seconds, graph_tasks=1000), lasting(seconds, graph_tasks=1100)
+        assert against(base, head).regressions == regressions
+
+
+@pytest.mark.parametrize("number", [1, 7])
+def test_ten_times_the_tasks_are_a_regression_however_long_it_takes(number: int) -> None:
+    """Whatever hides them here: the times are the same, and they cost a hundredth of them."""
+    base = lasting(60, number, graph_tasks=30)
+    found = against(base, lasting(60, number, graph_tasks=300))
+
+    assert said(found, "graph_tasks") == Judged.WORSE
+    assert found.regressions == 1
+
+
+def test_more_tasks_are_no_regression_where_the_wall_time_is_judged_to_be_better() -> None:
+    base = runs(seed=1, counts={**COUNTS, "graph_tasks": 100})
+    head = runs(seed=2, more={LOAD: -0.4}, counts={**COUNTS, "graph_tasks": 4000})
+    found = against(base, head)
+
+    assert found.wall.judged == Judged.BETTER
+    assert (said(found, "graph_tasks"), found.regressions) == (Judged.SAME, 0)
+    assert count_of(found, "graph_tasks").why == Why.FASTER
+
+
+@pytest.mark.parametrize(
+    ("seconds", "tasks", "worse"), [(4.0, 500, 0), (7.5, 500, 1), (4.0, 2000, 1)]
+)
+def test_few_recordings_excuse_more_tasks_only_if_they_are_plainly_faster(
+    seconds: float, tasks: float, worse: int
+) -> None:
+    """By a fifth, and not ten times as many."""
+    found = against(lasting(8.0, graph_tasks=100), lasting(seconds, graph_tasks=tasks))
+
+    assert (found.unjudged, found.regressions) == ("one", worse)
+
+
+def test_a_faster_machine_excuses_no_tasks() -> None:
+    """Where times cannot be compared, counts are what is left to fail a build."""
+    other = {**CONDITIONS, "machine": "other"}
+    head = [replace(each, conditions=other) for each in lasting(4.0, 7, graph_tasks=500)]
+    found = against(lasting(8.0, 7, graph_tasks=100), head)
+
+    assert (found.unjudged, found.regressions) == ("differ", 1)
+
+
+def test_why_a_count_that_grew_is_no_regression_is_said_on_every_face() -> None:
+    found = against(lasting(8.0, graph_tasks=25), lasting(8.0, graph_tasks=27))
+    counted = json.loads(compare_json.text(found))["counts"]
+    texts = [show(found) for show in (terminal_text, markdown_text, notebook_html)]
+
+    assert {c["name"]: c["why"] for c in counted}["graph_tasks"] == "little"
+    assert all("too little" in text for text in texts)
+    assert judgement.facts(found)["counts"][1]["word"] == "too little"
+    assert "less than 10 ms or 0.5 % of the wall time" in " ".join(
+        judgement.facts(found)["reasons"]
+    )
+
+
+def test_what_is_said_of_a_count_is_never_cut() -> None:
+    """The change and the word have room, also of what was nearly nothing, and of wide ranges."""
+    low, high = (
+        {**COUNTS, "transferred_bytes": 240.0, "transitions": n, "graph_bytes": n}
+        for n in (1_000_000_123.0, 9_000_000_123.0)
+    )
+    grown = {**COUNTS, "transferred_bytes": 39_992_463.0, "transitions": 3e10, "tasks": 200.0}
+    shown = terminal_text(against([run(counts=low), run(counts=high)], [run(counts=grown)]))
+
+    assert "moved between workers  240 B -> 40.0 MB                  x 166,635  not judged" in shown
+    assert "transitions of tasks   1,000,000,123 to 9,000,000,123\n" in shown
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_what_scheduling_moves_is_not_judged_by_one_recording() -> None:

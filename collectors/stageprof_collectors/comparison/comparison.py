@@ -20,6 +20,7 @@ from stageprof_collectors.comparison.counts import (
 from stageprof_collectors.comparison.matching import matched, now_at
 from stageprof_collectors.comparison.measured import Measured
 from stageprof_collectors.comparison.times import TimeChange, enough, time_changes
+from stageprof_collectors.comparison.worth import Walls, plainly
 from stageprof_runtime.errors import UsageError
 
 
@@ -134,7 +135,7 @@ def compared(
         differences=different,
         unjudged=unjudged,
         times=times,
-        counts=count_changes(base, head),
+        counts=count_changes(base, head, _walls(base, head, times[0], unjudged)),
         findings=finding_changes(base, head),
         blames=_blames(Sides(base, head, moved), times),
     )
@@ -190,6 +191,15 @@ def _unjudged(base: int, head: int, different: Sequence[Difference], options: Op
     if min(base, head) == 1:
         return "one"
     return "" if enough(base, head, paired=options.paired) else "few"
+
+
+def _walls(
+    base: Sequence[Measured], head: Sequence[Measured], wall: TimeChange, unjudged: str
+) -> Walls:
+    """What the wall times say; nothing where they are of different conditions."""
+    few = unjudged in ("one", "few")
+    plain = few and plainly([each.wall_s for each in base], [each.wall_s for each in head])
+    return Walls(wall.before_s, better=wall.judged == Judged.BETTER, plainly=plain)
 
 
 def _blames(sides: Sides, times: Sequence[TimeChange]) -> tuple[Blame, ...]:

@@ -1,7 +1,8 @@
 """Counts: how much there was to do, whatever mood the machine was in.
 
 Those that follow from the program alone are the same in every run of it. Others vary a little with
-where the scheduler put tasks: these are judged by their range.
+where the scheduler put tasks: these are judged by their range. One that changed counts if it is
+worth it (`worth`): if what is more of it takes time that somebody may notice.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from stageprof_collectors.comparison.worth import Walls, Why
 from stageprof_collectors.findings.finding import Severity
+from stageprof_collectors.preflight.rates import BYTES_S, EACH_S
+from stageprof_runtime.handover import CLUSTER
 
 if TYPE_CHECKING:
     from stageprof_collectors.comparison.measured import Measured, Place
@@ -22,6 +26,10 @@ if TYPE_CHECKING:
 TOLERANCE: Final = 0.05
 #: So many recordings a side show by how much a count varies that does.
 ENOUGH: Final = 3
+#: Seconds that one of a thing takes where it takes long: a task, or a byte on its way; a state
+#: change is a fifth of a task, which has five or so, and an object counts from 100 kB on.
+_TASK_S: Final = EACH_S[CLUSTER][1]
+_BYTE_S: Final = 1 / BYTES_S[0]
 #: The share of a side's recordings that have a finding if the side has it.
 MOSTLY: Final = 0.75
 
@@ -45,17 +53,19 @@ class Count(NamedTuple):
     unit: str
     #: whether it differs from run to run of one program
     varies: bool
+    #: seconds that one more takes at most, as is usual
+    each_s: float
 
 
 COUNTS: Final = (
-    Count("tasks", "tasks run", "", varies=True),
-    Count("graph_tasks", "tasks in graphs", "", varies=False),
-    Count("layers", "layers", "", varies=False),
-    Count("graph_bytes", "graphs as sent", "B", varies=False),
-    Count("pickled_bytes", "pickled", "B", varies=True),
-    Count("transferred_bytes", "moved between workers", "B", varies=True),
-    Count("transitions", "transitions of tasks", "", varies=True),
-    Count("embedded_copies", "embedded objects sent", "", varies=True),
+    Count("tasks", "tasks run", "", varies=True, each_s=_TASK_S),
+    Count("graph_tasks", "tasks in graphs", "", varies=False, each_s=_TASK_S),
+    Count("layers", "layers", "", varies=False, each_s=_TASK_S),
+    Count("graph_bytes", "graphs as sent", "B", varies=False, each_s=_BYTE_S),
+    Count("pickled_bytes", "pickled", "B", varies=True, each_s=_BYTE_S),
+    Count("transferred_bytes", "moved between workers", "B", varies=True, each_s=_BYTE_S),
+    Count("transitions", "transitions of tasks", "", varies=True, each_s=_TASK_S / 5),
+    Count("embedded_copies", "embedded objects sent", "", varies=True, each_s=_TASK_S),
 )
 
 
@@ -85,11 +95,32 @@ class CountChange(NamedTuple):
     before: tuple[float, float, float]
     after: tuple[float, float, float]
     judged: Judged
+    #: why one that is outside of what the other side had is taken for the same
+    why: Why = Why.NONE
 
 
-def count_changes(base: Sequence[Measured], head: Sequence[Measured]) -> tuple[CountChange, ...]:
-    """Every count, judged; only one that is outside of what the other side had has changed."""
-    return tuple(_count_change(count, base, head) for count in COUNTS)
+def count_changes(
+    base: Sequence[Measured], head: Sequence[Measured], walls: Walls
+) -> tuple[CountChange, ...]:
+    """Every count, judged; only one that is outside of what the other side had has changed.
+
+    Args:
+        base: recordings of one side.
+        head: recordings of the other.
+        walls: their wall times, which say whether a change is worth it.
+    """
+    return tuple(_weighed(_count_change(count, base, head), walls) for count in COUNTS)
+
+
+def _weighed(change: CountChange, walls: Walls) -> CountChange:
+    """The same, if it is worth it."""
+    before, after = change.before[1], change.after[1]
+    why = Why.NONE
+    if change.judged == Judged.WORSE:
+        why = walls.against(before, after, change.what.each_s)
+    elif change.judged == Judged.BETTER and walls.little(after, before, change.what.each_s):
+        why = Why.LITTLE
+    return change if why == Why.NONE else change._replace(judged=Judged.SAME, why=why)
 
 
 def _count_change(count: Count, base: Sequence[Measured], head: Sequence[Measured]) -> CountChange:

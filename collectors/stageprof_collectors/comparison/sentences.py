@@ -12,6 +12,7 @@ from stageprof_collectors.comparison.blame import Blame, Moved, Part, explained
 from stageprof_collectors.comparison.comparison import Compared
 from stageprof_collectors.comparison.counts import Count, CountChange, FindingChange, Judged
 from stageprof_collectors.comparison.times import TimeChange
+from stageprof_collectors.comparison.worth import LEAST, LEAST_S, Why
 from stageprof_collectors.findings.phrase import at
 from stageprof_collectors.findings.quantity import count, seconds, share, size
 from stageprof_runtime.stage import SIX, Stage
@@ -78,13 +79,13 @@ def by(change: TimeChange) -> str:
 
 
 def percent(ratio: float) -> str:
-    """A ratio as people say it: `+12 %`, `-3.4 %`, `4.2 times`, `new`."""
+    """A ratio as people say it: `+12 %`, `-3.4 %`, `x 4,200`, `new`."""
     if math.isnan(ratio):
         return "?"
     if math.isinf(ratio):
         return "new"
     if ratio >= 10:
-        return f"{ratio:.0f} times"
+        return f"x {ratio:,.0f}"
     change = (ratio - 1) * 100
     digits = 1 if abs(change) < 9.95 else 0
     sign = "+" if change > 0 else "-"
@@ -213,9 +214,31 @@ def amount(counted: Count, value: float) -> str:
 
 def shows(change: CountChange) -> bool:
     """Whether a count looks any different."""
-    known = change.judged == Judged.UNKNOWN
+    if change.judged in (Judged.WORSE, Judged.BETTER):
+        return True
     same = spread(change, change.before) == spread(change, change.after)
-    return change.judged != Judged.SAME and not (known and same)
+    return not same and (change.judged == Judged.UNKNOWN or change.why != Why.NONE)
+
+
+def count_word(change: CountChange) -> str:
+    """What is said of a count: `more`, `too little`, nothing; ten letters at most."""
+    return _WORDS.get(change.judged, "") or _WHY.get(change.why, ("", ""))[0]
+
+
+def count_reasons(found: Compared) -> list[str]:
+    """What the words for counts mean that changed and are no regression."""
+    there = {change.why for change in found.counts if shows(change)}
+    return [f"{word}: {said}" for why, (word, said) in _WHY.items() if why in there]
+
+
+_WORDS: Final = {Judged.WORSE: "more", Judged.BETTER: "less", Judged.UNKNOWN: "not judged"}
+_WHY: Final = {
+    Why.LITTLE: (
+        "too little",
+        f"it takes less than {seconds(LEAST_S)} or {LEAST * 100:g} % of the wall time as Dask goes",
+    ),
+    Why.FASTER: ("but faster", "there is more of it, and the wall time is less"),
+}
 
 
 def spread(change: CountChange, values: tuple[float, float, float]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from stageprof_collectors.comparison import sentences
 from stageprof_collectors.comparison.blame import Blame
 from stageprof_collectors.comparison.comparison import Compared
-from stageprof_collectors.comparison.counts import CountChange, Judged
+from stageprof_collectors.comparison.counts import CountChange
 from stageprof_collectors.comparison.times import TimeChange
 from stageprof_collectors.findings.quantity import seconds
 from stageprof_ui.words import text
@@ -30,6 +30,7 @@ def facts(found: Compared) -> dict[str, Any]:
         "times": [_time(t, longest) for t in shown],
         "wall": _time(found.wall, longest),
         "counts": [_count(c) for c in found.counts],
+        "reasons": sentences.count_reasons(found),
     }
 
 
@@ -52,10 +53,9 @@ def _time(change: TimeChange, longest: float) -> dict[str, Any]:
 
 
 def _count(change: CountChange) -> dict[str, Any]:
-    said = {Judged.WORSE: "more", Judged.BETTER: "less", Judged.UNKNOWN: "not judged"}
     return {
         "title": change.what.title,
         "sides": [sentences.spread(change, side) for side in (change.before, change.after)],
         "change": sentences.times_as_many(change),
-        "word": said.get(change.judged, ""),
+        "word": sentences.count_word(change),
     }
