@@ -11,6 +11,7 @@ from typing import Final
 
 from stageprof_collectors.findings.evidence import places, shown
 from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.innocence import TITLE
 from stageprof_collectors.findings.phrase import worth
 from stageprof_collectors.summary import Summary
 from stageprof_collectors.text import safe
@@ -63,6 +64,8 @@ def more(summary: Summary) -> str:
     cards = [_card(f, summary.wall_s) for f in found[TOP:MOST]]
     if found[MOST:]:
         cards.append(f"<div>{len(found) - MOST} more: findings()</div>")
+    if summary.innocents:
+        cards.append(f"<div><b>{TITLE}</b></div>")
     return "".join(cards) + "".join(f"<div>{_text(s)}</div>" for s in summary.innocents)
 
 

@@ -22,6 +22,7 @@ from stageprof.renderers.page import (
 )
 from stageprof_collectors.findings.evidence import places, shown
 from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.innocence import TITLE
 from stageprof_collectors.findings.phrase import at, worth
 from stageprof_collectors.findings.quantity import count, span
 from stageprof_collectors.summary import Summary
@@ -142,7 +143,7 @@ def _code(code: str) -> Iterator[Text]:
 def _after(summary: Summary) -> Iterator[Text]:
     if summary.innocents:
         yield Text()
-        yield heading("Not your problem")
+        yield heading(TITLE)
         for sentence in summary.innocents:
             yield from _block(Text("  "), sentence, 2)
     if summary.off or summary.problems:

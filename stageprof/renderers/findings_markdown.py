@@ -8,6 +8,7 @@ from typing import Final
 
 from stageprof_collectors.findings.evidence import places, shown
 from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.innocence import TITLE
 from stageprof_collectors.findings.phrase import worth
 from stageprof_collectors.summary import Summary
 from stageprof_collectors.text import safe
@@ -27,6 +28,8 @@ def lines(summary: Summary) -> Iterator[str]:
         yield from _facts(found, summary.wall_s)
         yield from _fix(found)
     if summary.innocents:
+        yield ""
+        yield f"#### {TITLE}"
         yield ""
         yield from (f"- {_prose(sentence)}" for sentence in summary.innocents)
 

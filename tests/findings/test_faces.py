@@ -23,6 +23,7 @@ from stageprof_collectors.findings.settings import Settings
 from stageprof_collectors.summary import LayerLine, StepLine, Summary, summarize
 from stageprof_ui.columns import overview
 from stageprof_ui.palette import SEVERITY_COLOURS, SEVERITY_STYLES
+from stageprof_ui.words import html
 
 LONG = (
     "`lookup`, a DataFrame of 182 MB made at etl.py:41, is embedded in 400 tasks of "
@@ -253,6 +254,23 @@ def test_json_has_the_documented_fields_in_order(only: Only) -> None:
         },
         "link": "https://github.com/stageprof/stageprof/blob/main/docs/findings.md#a",
     }
+
+
+def test_what_is_innocent_has_one_name_on_every_face(only: Only) -> None:
+    """In the terminal, as markdown, in a notebook and in the app."""
+    summary = three(only)
+    recording = made(Path("etl.stageprof").absolute(), expr=0.2, tokenize=1.0)
+    said = "Optimizing graphs costs at most"
+
+    for shown in (
+        findings.text(summary),
+        markdown.text(summary),
+        notebook.html(summary),
+        html("cards", app="app", **overview.findings(recording, summary)),
+    ):
+        title = shown.index("Not your problem")
+        assert title < shown.index(said)
+        assert "Not the cause" not in shown
 
 
 def test_markdown_has_findings_best_first_with_their_code_in_fences(only: Only) -> None:

@@ -27,6 +27,8 @@ from stageprof_runtime.stage import SIX, STEP, UNEXPLAINED, Stage, stage_of
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
+#: What a list of them is called, on every face.
+TITLE: Final = "Not your problem"
 #: Above this many runs the account's bound has to do: a replay for each stage would take longer
 #: than people wait for a summary.
 REPLAYED: Final = 100_000

@@ -10,6 +10,7 @@ import numpy as np
 from stageprof_collectors.account.first_task import FirstTask
 from stageprof_collectors.findings.evidence import places, shown
 from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.innocence import TITLE
 from stageprof_collectors.findings.phrase import worth
 from stageprof_collectors.findings.quantity import seconds, share
 from stageprof_collectors.recording import Recording
@@ -71,6 +72,7 @@ def findings(recording: Recording, summary: Summary) -> dict[str, Any]:
         "cards": [_card(recording, f, summary.wall_s) for f in changes[:TOP]],
         "notes": [_card(recording, f, summary.wall_s) for f in notes[:TOP]],
         "verdict": text(summary.verdict),
+        "innocent_title": TITLE,
         "innocents": [text(sentence) for sentence in summary.innocents],
     }
 
