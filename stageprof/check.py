@@ -23,6 +23,7 @@ from stageprof.configuration import Given as GivenSettings
 from stageprof.configuration import settings_of
 from stageprof.reading import reading
 from stageprof.recording import Recording
+from stageprof_collectors.findings.phrase import at
 from stageprof_collectors.preflight.checkup import LIMIT_S, Checkup, Looking
 from stageprof_collectors.preflight.rates import measured
 from stageprof_collectors.text import safe
@@ -31,6 +32,11 @@ from stageprof_runtime.handover import CLUSTER, THREADS, Given, Handover
 from stageprof_runtime.kinds import package_of
 from stageprof_runtime.parts import EXPRESSION, part_of
 
+#: What is not looked at of a program that was stopped.
+_REST: Final = (
+    "what comes after {}, where it hands Dask something to compute for the first time: it was "
+    "stopped there (--all, everything=True in Python, lets it compute and looks at all of it)"
+)
 logger = logging.getLogger("stageprof")
 
 #: Expressions up to which a collection is optimized to be looked at: some 5 ms each.
@@ -201,8 +207,8 @@ class Preflight:
         self._pid = os.getpid()
         self._handover = Handover(self._take)
         self._undo: Callable[[], None] | None = None
-        #: whether something was kept from running
-        self.stopped = False
+        #: the line from which something was kept from running ("" if unknown); None if nothing was
+        self.stopped: str | None = None
 
     def __enter__(self) -> Self:
         try:
@@ -218,21 +224,25 @@ class Preflight:
             self._undo()
         # What a program raises after it was stopped comes of that.
         ended = kind is not None and issubclass(kind, KeyboardInterrupt | StageprofError)
-        return self.stopped and kind is not None and not ended
+        return self.stopped is not None and kind is not None and not ended
 
     def _take(self, given: Given) -> bool:
         if os.getpid() != self._pid:  # a child that the program forked has the same wrappers
             return True
-        if not self._everything:
-            self.stopped = True
+        if not self._everything and self.stopped is None:
+            self.stopped = ""
+            with contextlib.suppress(Exception):
+                self.stopped = at(*given.line)
         with self._lock, contextlib.suppress(Exception):
             self._looking.look(given, self._handover)
         return self._everything
 
     def result(self) -> Checkup:
         """What was found; its seconds include what was noted while graphs were made."""
-        found = self._looking.result()
-        return replace(found, seconds=found.seconds + self._handover.spent_ns / 1e9)
+        rest = () if self.stopped is None else (_REST.format(self.stopped or "that"),)
+        found = self._looking.result(rest)
+        spent = found.seconds + self._handover.spent_ns / 1e9
+        return replace(found, seconds=spent, stopped=self.stopped)
 
 
 __all__ = ["Preflight", "check", "looking_of"]

@@ -36,15 +36,26 @@ class Checked:
         """In the form that the faces show."""
         return Summary(
             self.label, 0.0, self._facts(), self.found.findings, (), self.off, (), (), None, (),
-            "", (), "", "",
+            "", (), "", "", said=self._said(),
         )  # fmt: skip
+
+    def _said(self) -> str:
+        """Where nothing is worth acting on: what that is worth."""
+        if self.found.findings:
+            return "Notes only: they save little, as far as can be told before a run"
+        if self.found.stopped is not None:
+            return "Nothing to change up to where it was stopped"
+        return ""
 
     def _facts(self) -> tuple[str, ...]:
         found = self.found
         if not found.graphs:
             return ("nothing was handed to Dask",)
         looked = f"{count(found.graphs, 'graph')}, about {count(found.tasks, 'task')}"
-        return looked, f"looked for {seconds(found.seconds)}", found.source
+        facts = (looked, f"looked for {seconds(found.seconds)}", found.source)
+        if found.stopped is None:
+            return facts
+        return (*facts, f"stopped{f' at {found.stopped}' if found.stopped else ''}")
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.found.findings)

@@ -69,6 +69,7 @@ def json_text(checked: Checked) -> str:
         "schema": SCHEMA,
         "graphs": found.graphs,
         "tasks": found.tasks,
+        "stopped_at": found.stopped,
         "looked_s": found.seconds,
         "predicted_from": found.source,
         "findings": [document.finding(f) for f in found.findings],

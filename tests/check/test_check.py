@@ -298,6 +298,80 @@ def test_steps_that_become_one_are_counted_as_one(steps: int) -> None:
     assert (checked.found.tasks, checked.findings) == (100, [])
 
 
+def fewer(x: Any) -> int:
+    """Tasks of what Dask makes of it."""
+    return len(collections_to_expr([x]).optimize().__dask_graph__())
+
+
+@pytest.mark.parametrize("scheduler", ["sync", "processes"])
+def test_what_a_slice_leaves_out_is_not_counted(scheduler: str) -> None:
+    """Dask takes a quarter of it; what is asked for beside a slice is needed as a whole."""
+    x = da.random.default_rng(0).random((300, 300), chunks=(300, 15)).rechunk((15, 300))
+    some = (((x - x.mean(axis=1, keepdims=True)) / x.std(axis=1, keepdims=True))[:30] ** 2).sum()
+    y = da.ones((3000,), chunks=30).cumsum(axis=0)
+
+    one = stageprof.check(lambda: some.compute(scheduler=scheduler))
+    both = stageprof.check(lambda: dask.compute(y, y[:30], scheduler=scheduler))
+
+    assert one.found.tasks == pytest.approx(fewer(some), rel=0.15)
+    assert both.found.tasks > fewer(y)
+    assert stageprof.check(lambda: y[:30].compute(scheduler=scheduler)).found.tasks < 10
+
+
+def test_slices_of_large_graphs_are_counted_whole_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from stageprof_collectors.preflight import needed
+
+    monkeypatch.setattr(needed, "CULLED", 50)
+    x = da.ones((3000,), chunks=30).cumsum(axis=0)
+    checked = stageprof.check(lambda: x[:30].compute(scheduler="sync"))
+
+    assert checked.found.tasks > 100
+    assert any("slices leave out" in what for what in checked.not_looked_at)
+
+
+def test_the_line_of_an_embedded_object_is_that_of_its_call() -> None:
+    """And not the line that computes."""
+    table = np.zeros(4_000_000)
+
+    def program() -> None:
+        calls = [delayed(use)(table) for _ in range(3)]
+        dask.compute(calls, scheduler="processes")
+
+    [found] = [f for f in stageprof.check(program) if f.rule == "embedded-object"]
+    called = program.__code__.co_firstlineno + 1
+    assert f"3 tasks of test_check.py:{called}" in found.headline
+
+
+def forms(checked: stageprof.Checked) -> list[str]:
+    data = checked._repr_mimebundle_()
+    return [str(checked), checked._repr_markdown_(), data["text/html"]]
+
+
+def test_a_finding_and_nothing_to_change_are_never_said_together() -> None:
+    checked = stageprof.check(many())
+    assert {f.severity for f in checked} == {"note"}
+    for form in forms(checked):
+        assert "Nothing to change" not in form
+        assert "Notes only" in form
+
+
+def test_it_is_said_where_a_program_was_stopped() -> None:
+    def program() -> None:
+        delayed(note)(1).compute(scheduler="sync")
+
+    line = f"test_check.py:{program.__code__.co_firstlineno + 1}"
+    checked, whole = stageprof.check(program), stageprof.check(program, everything=True)
+
+    assert checked.found.stopped == line
+    for form in forms(checked):
+        assert "Nothing to change up to where it was stopped" in form
+        assert f"what comes after {line}" in " ".join(form.replace("`", "").split())
+    assert whole.found.stopped is None
+    assert "stopped" not in str(whole)
+
+
 def test_many_calls_are_counted_without_listing_what_compute_lists() -> None:
     checked = stageprof.check(da.ones((100_000, 100_000), chunks=100) + 1)
     assert checked.found.tasks == 1_000_000

@@ -137,6 +137,15 @@ def test_fewer_pieces_than_threads_go_into_a_training() -> None:
 # -- the graph ------------------------------------------------------------------------------------
 
 
+def test_of_a_data_frame_what_reads_it_is_named() -> None:
+    """The partitions of all others are its; and the line of many of them nobody knows."""
+    steps = [Layer(f"operation-{n}", "operation", 2_000, Collection.FRAME) for n in range(2)]
+    read = Layer("read-csv-1", "read-csv", 2_000, Collection.FRAME, -1, -1, "etl.py", 12, True)
+    [found] = ask("large-graph", plan(*steps, read, cluster=cluster()))
+
+    assert "most of `read-csv` at etl.py:12" in found.headline
+
+
 def test_pieces_that_are_large_already_are_not_too_many() -> None:
     small, large = array(GB, 10_000), array(2_000 * GB, 10_000)
     assert len(ask("large-graph", plan(small, cluster=cluster()))) == 1

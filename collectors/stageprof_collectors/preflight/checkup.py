@@ -62,6 +62,8 @@ class Checkup:
     seconds: float = 0.0
     #: where predicted costs are from
     source: str = ""
+    #: the line where the program was stopped ("" if unknown); None if it was not
+    stopped: str | None = None
 
     @property
     def above_note(self) -> tuple[Finding, ...]:

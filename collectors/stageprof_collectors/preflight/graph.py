@@ -42,11 +42,18 @@ def find(plan: Plan, limits: Limits) -> Iterator[Finding]:
 
 
 def _main(plan: Plan, kind: Collection) -> Layer:
-    """Of the layers with most tasks the largest: its pieces set those of the others."""
+    """Of the layers with most tasks the largest: its pieces set those of the others.
+
+    Where bytes are not known it is what reads a data frame, for that sets the partitions; and one
+    of a line that is known.
+    """
     mine = [layer for layer in plan.layers if layer.collection == kind]
     sums = _by_prefix(mine)
     most = max(sums.values())
-    return max((x for x in mine if sums[x.prefix] * 2 >= most), key=lambda x: (x.nbytes, x.tasks))
+    return max(
+        (x for x in mine if sums[x.prefix] * 2 >= most),
+        key=lambda x: (x.nbytes, x.source, x.tasks, bool(x.line)),
+    )
 
 
 def _times(plan: Plan, main: Layer, limits: Limits) -> int:

@@ -74,7 +74,7 @@ def _times(plan: Plan, thing: Thing) -> float:
 
 def _as_recorded(plan: Plan, thing: Thing, number: int) -> Embedded:
     """The form in which the rules know it."""
-    used = plan.file, plan.line
+    used = plan.line_of(thing.layer)
     return Embedded(
         number, thing.type, thing.variable, thing.file, thing.line, thing.how, *used,
         frozenset([thing.layer]), thing.nbytes, thing.copies, thing.tasks,

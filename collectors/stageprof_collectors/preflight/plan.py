@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stageprof_collectors.findings.crowd import MANY
 from stageprof_collectors.tables.site import Collection
 from stageprof_runtime.handover import CLUSTER, PROCESSES, SYNCHRONOUS, Trained
+from stageprof_runtime.made import prefix_of
 
 if TYPE_CHECKING:
     from stageprof_collectors.preflight.cluster import Cluster
@@ -67,6 +68,8 @@ class Layer:
     nbytes: int = -1
     file: str = ""
     line: int = 0
+    #: whether it reads or makes a data frame, and needs no other
+    source: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,8 @@ class Plan:
     outputs: frozenset[str] = frozenset()
     #: tasks of each layer by itself, also of those that become part of another
     sizes: dict[str, int] = field(default_factory=dict)
+    #: the lines that made layers, by their names and by their prefixes
+    made: dict[str, tuple[str, int]] = field(default_factory=dict)
     things: list[Thing] = field(default_factory=list)
     cluster: Cluster | None = None
     trained: Trained | None = None
@@ -104,6 +109,11 @@ class Plan:
     def tasks(self) -> int:
         """Of all layers."""
         return sum(layer.tasks for layer in self.layers)
+
+    def line_of(self, name: str) -> tuple[str, int]:
+        """The line that made a layer; of one that is not known, that which asks for the graph."""
+        known = self.made.get(name) or self.made.get(prefix_of(name))
+        return known or (self.file, self.line)
 
     @property
     def pickled(self) -> bool:

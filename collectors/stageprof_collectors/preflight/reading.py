@@ -8,12 +8,13 @@ expressions it is not. What cannot be counted without building it is said.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from dask.blockwise import optimize_blockwise
 
+from stageprof_collectors.preflight.layers import ends, is_blockwise, output, tasks_of_output
+from stageprof_collectors.preflight.needed import layers_needed
 from stageprof_collectors.preflight.plan import Frame, Layer, Plan, Watch, plain
 from stageprof_collectors.tables.site import Collection
 from stageprof_runtime.kinds import attributes
@@ -53,6 +54,8 @@ class _Reader:
         self._line_of = line_of
         self._watch = watch
         self._left = MOST
+        #: by the id of a graph: the keys that are asked for, where that is known
+        self._asked: dict[int, Any] = {}
 
     def expressions(self, graph: Any) -> None:
         """An expression and all that it needs; a bare graph of layers will do, too."""
@@ -70,6 +73,7 @@ class _Reader:
             if part == EXPRESSION:
                 self._expression(node)
                 stack.extend(_inside(node))
+                self._asks(node)
             elif part == GRAPH:
                 self._graph(node)
 
@@ -109,15 +113,22 @@ class _Reader:
         elif hasattr(type(node), "npartitions"):
             self._frame(node, name)
 
+    def _asks(self, node: Any) -> None:
+        """What an expression that holds a graph of layers is asked for."""
+        if type(node).__name__ == "HLGExpr":
+            operands = dict(zip(type(node)._parameters, node.operands, strict=False))
+            self._asked[id(operands.get("dsk"))] = operands.get("output_keys")
+
     def _frame(self, node: Any, name: str) -> None:
         try:
             number = int(node.npartitions)
         except Exception as error:  # it has to be worked out by reading data
             self._plan.cannot(f"how many partitions `{prefix_of(name)}` has ({plain(error)})")
             return
-        self._add(name, number, Collection.FRAME, *_sizes(node, number))
+        source = not any(part_of(o) == EXPRESSION for o in node.operands)
+        self._add(name, number, Collection.FRAME, *_sizes(node, number), source=source)
         columns = _object_columns(node)
-        if columns and not any(part_of(o) == EXPRESSION for o in node.operands):
+        if columns and source:
             self._plan.frames.append(Frame(name, columns, *self._line_of(name)))
 
     # -- layers --------------------------------------------------------------------------------
@@ -126,8 +137,10 @@ class _Reader:
         layers = dict(graph.layers)
         outputs = self._outputs(graph)
         self._plan.outputs |= outputs
-        self._plan.sizes |= {str(n): _output(layer) or 0 for n, layer in layers.items()}
-        for name, layer in self._joined(graph, outputs):
+        self._plan.sizes |= {str(n): output(layer) or 0 for n, layer in layers.items()}
+        joined, left = self._joined(graph, outputs)
+        needs = layers_needed(joined, self._asked.get(id(graph)), self._plan, self._watch)
+        for name, layer in [item for item in needs.items() if item[0] in left]:
             self._watch.check()
             if not self._may():
                 return
@@ -138,25 +151,26 @@ class _Reader:
         needed = {name for names in graph.dependencies.values() for name in names}
         return frozenset(str(name) for name in graph.layers if name not in needed)
 
-    def _joined(self, graph: Any, outputs: frozenset[str]) -> Iterator[tuple[Any, Any]]:
-        """The layers after those that follow each other block by block have become one."""
-        blocks = sum(_is_blockwise(x) for x in graph.layers.values())
+    def _joined(self, graph: Any, outputs: frozenset[str]) -> tuple[Any, set[Any]]:
+        """The graph after layers that follow each other block by block have become one.
+
+        And the names of those that are left, where only these were worked out.
+        """
+        blocks = sum(is_blockwise(x) for x in graph.layers.values())
         if blocks > FUSED:
-            ends = _ends(graph)
-            yield from ((name, layer) for name, layer in graph.layers.items() if name in ends)
-            return
+            return graph, ends(graph)
         if blocks:
             try:
                 graph = optimize_blockwise(graph, keys=outputs)
             except Exception as error:  # a layer that is not as Dask's are
                 self._plan.cannot(f"which layers become one ({plain(error)})")
-        yield from list(graph.layers.items())
+        return graph, set(graph.layers)
 
     def _layer(self, name: str, layer: Any, own: Any) -> None:
-        if not _is_blockwise(layer) and not layer.is_materialized():
-            number = _tasks_of_output(layer)
+        if not is_blockwise(layer) and not layer.is_materialized():
+            number = tasks_of_output(layer)
         else:
-            number = _output(layer)
+            number = output(layer)
         if number is None:
             self._plan.cannot(f"how many tasks `{prefix_of(name)}` has: it is not built yet")
             return
@@ -173,13 +187,23 @@ class _Reader:
         self._add(name, number, kind, *sizes)
 
     def _add(
-        self, name: str, number: int, kind: Collection, piece: int = -1, whole: int = -1
+        self,
+        name: str,
+        number: int,
+        kind: Collection,
+        piece: int = -1,
+        whole: int = -1,
+        *,
+        source: bool = False,
     ) -> None:
         if number > 0:
             line = self._line_of(name) if name else ("", 0)
             self._plan.sizes[name] = number
+            if line[0]:
+                self._plan.made[name] = line
+                self._plan.made.setdefault(prefix_of(name), line)
             self._plan.layers.append(
-                Layer(name, prefix_of(name), number, kind, piece, whole, *line)
+                Layer(name, prefix_of(name), number, kind, piece, whole, *line, source=source)
             )
 
 
@@ -191,49 +215,6 @@ def _inside(node: Any) -> Iterator[Any]:
             ours = type(module) is str and module.startswith(("dask", "distributed"))
             if ours and part_of(part) in (EXPRESSION, GRAPH):
                 yield part
-
-
-def _ends(graph: Any) -> set[Any]:
-    """Names of layers that do not become part of the one layer that needs them, about as Dask does.
-
-    Working it out exactly takes longer than anybody waits where there are hundreds of them.
-    """
-    users: defaultdict[Any, list[Any]] = defaultdict(list)
-    for name, needs in graph.dependencies.items():
-        for need in needs:
-            users[need].append(name)
-    layers = graph.layers
-    return {
-        name
-        for name, layer in layers.items()
-        if not (
-            _is_blockwise(layer)
-            and len(users[name]) == 1
-            and _is_blockwise(layers.get(users[name][0]))
-        )
-    }
-
-
-def _is_blockwise(layer: Any) -> bool:
-    return type(layer).__name__ == "Blockwise"
-
-
-def _output(layer: Any) -> int | None:
-    mapping = getattr(layer, "mapping", None)
-    if type(mapping) is dict:
-        return len(mapping)
-    dims = getattr(layer, "dims", None)
-    if _is_blockwise(layer) and type(dims) is dict:
-        return math.prod(int(dims[i]) for i in layer.output_indices if i in dims)
-    return _tasks_of_output(layer)
-
-
-def _tasks_of_output(layer: Any) -> int | None:
-    """Tasks of a layer that is not built: what it gives out is at least so many."""
-    try:
-        return len(layer.get_output_keys())
-    except Exception:  # it cannot tell before it is built
-        return None
 
 
 def _text(key: Any) -> str:

@@ -1,0 +1,54 @@
+"""Layers of a graph as they are: how many tasks they have, and which become part of others."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import Any
+
+
+def ends(graph: Any) -> set[Any]:
+    """Names of layers that do not become part of the one layer that needs them, about as Dask does.
+
+    Working it out exactly takes longer than anybody waits where there are hundreds of them.
+    """
+    users: defaultdict[Any, list[Any]] = defaultdict(list)
+    for name, needs in graph.dependencies.items():
+        for need in needs:
+            users[need].append(name)
+    layers = graph.layers
+    return {
+        name
+        for name, layer in layers.items()
+        if not (
+            is_blockwise(layer)
+            and len(users[name]) == 1
+            and is_blockwise(layers.get(users[name][0]))
+        )
+    }
+
+
+def is_blockwise(layer: Any) -> bool:
+    """Whether it is one of blocks, which knows its keys before it has tasks."""
+    return type(layer).__name__ == "Blockwise"
+
+
+def output(layer: Any) -> int | None:
+    """How many tasks a layer has; None: it cannot tell before it is built."""
+    mapping = getattr(layer, "mapping", None)
+    if type(mapping) is dict:
+        return len(mapping)
+    dims = getattr(layer, "dims", None)
+    if is_blockwise(layer) and type(dims) is dict:
+        if layer.output_blocks:  # of those that are needed
+            return len(layer.output_blocks)
+        return math.prod(int(dims[i]) for i in layer.output_indices if i in dims)
+    return tasks_of_output(layer)
+
+
+def tasks_of_output(layer: Any) -> int | None:
+    """Tasks of a layer that is not built: what it gives out is at least so many."""
+    try:
+        return len(layer.get_output_keys())
+    except Exception:  # it cannot tell before it is built
+        return None
