@@ -81,6 +81,8 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         self._session: Session | None = None
         self._counting: Counting | None = None
         self._recording: Recording | None = None
+        #: what the region is where an exception leaves it
+        self._what = "block"
         #: the call of a decorated function that has the file; no lock, which cannot be pickled
         self._writing: dict[str, object] = {}
 
@@ -118,6 +120,16 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         finally:
             self._close()
         return self.recording
+
+    def ended(self, error: BaseException, what: str = "program") -> None:
+        """Note that what is recorded ends with an exception: its type, never what it says.
+
+        Args:
+            error: the exception that leaves the region, which still goes on.
+            what: the region is: "program", "block", "function" or "cell".
+        """
+        if self._session is not None:
+            self._session.ended(error, what)
 
     def _start(self, caller: FrameType) -> Self:
         session = self._open(caller)
@@ -163,6 +175,8 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is not None:
+            self.ended(error, self._what)
         if self._session is not None:  # the block may have called `stop`
             self.stop()
 
@@ -182,6 +196,8 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is not None:
+            self.ended(error, self._what)
         try:
             try:
                 self._count_no_more()
@@ -237,6 +253,7 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         watched = {"gil": self._watching["watch_gil"], "native": self._watching["native"]}
         more: Any = {"deterministic": self._deterministic, **watched}
         region = profile(path, client=self._client, label=label, **more)
+        region._what = "function"
         try:
             yield region
         finally:

@@ -15,6 +15,7 @@ from stageprof_collectors.account.account import Account
 from stageprof_collectors.account.lane import Lanes
 from stageprof_collectors.account.path import Step, Walk
 from stageprof_collectors.account.timeline import Ints, Timeline
+from stageprof_collectors.failures import Failures
 from stageprof_collectors.garbage import give_back, no_collection
 from stageprof_collectors.profiles.nodes import Nodes
 from stageprof_collectors.storage.layered import Layered
@@ -95,6 +96,11 @@ class Evidence:
     def incidents(self) -> Incidents:
         """What befell the workers for want of memory."""
         return Incidents(self.timeline, self.lanes)
+
+    @cached_property
+    def failures(self) -> Failures:
+        """What failed: tasks, and the program itself."""
+        return Failures(self.timeline, self.layered)
 
     @cached_property
     def path_steps(self) -> list[Step]:

@@ -87,6 +87,8 @@ class Summary:
     missing: tuple[str, ...] = ()
     #: what to say instead where there is nothing to change; "" for the usual
     said: str = ""
+    #: which tasks failed or were retried, and whether the program did, a sentence each
+    failures: tuple[str, ...] = ()
 
     @property
     def changes(self) -> tuple[Finding, ...]:
@@ -138,6 +140,7 @@ def summarize(
         file=recording.path or "",
         gil=_gil(recording, settings, diagnosis),
         missing=missing(recording.coverage()),
+        failures=recording.failures.said,
     )
 
 
@@ -177,15 +180,10 @@ def _steps(recording: Recording) -> tuple[StepLine, ...]:
     frame = recording.steps()
     frame = frame[(frame["step"] != "") & (frame["wall_s"] > 0)].head(TOP)
     path = recording.critical_path()
+    rows = ((row, _where(recording, path, row)) for row in frame.to_dict("records"))
     return tuple(
-        StepLine(
-            Stage(row["stage"]),
-            row["step"],
-            row["wall_s"],
-            row["share"],
-            _where(recording, path, row),
-        )
-        for row in frame.to_dict("records")
+        StepLine(Stage(row["stage"]), row["step"], row["wall_s"], row["share"], where)
+        for row, where in rows
     )
 
 

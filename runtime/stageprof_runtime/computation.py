@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import get_ident
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from stageprof_runtime.batch import Row
 from stageprof_runtime.carried import share
@@ -20,10 +21,10 @@ from stageprof_runtime.compat import INLINE, identity
 from stageprof_runtime.context import within
 from stageprof_runtime.elsewhere import timed_batch
 from stageprof_runtime.event import ASSIGN, DEPEND, FINISH, POOLED, RESULT, RUN, SPAN
-from stageprof_runtime.guard import Watch, attempt
+from stageprof_runtime.guard import Watch, attempt, caught
 from stageprof_runtime.needs import needed, spread
 from stageprof_runtime.patch import Emit, wrapped
-from stageprof_runtime.probes import stacks
+from stageprof_runtime.probes import failure, stacks
 from stageprof_runtime.probes.shares import NODES
 from stageprof_runtime.scales import Scales, waited
 from stageprof_runtime.shield import shield
@@ -39,8 +40,9 @@ counts = [0, 0, 0]
 #: What the hook around each task is called in the coverage.
 _SUBMIT: Final = "local.submit"
 
-#: (start, stop, thread, cpu, pid, failed, [(step, start, stop), ...]) of one task
-Times = tuple[int, int, int, int, int, bool, list[tuple[int, int, int]]]
+#: (start, stop, thread, cpu, pid, failed, [(step, start, stop), ...]) of one task; `failed` is
+#: "" or what it raised, as in `failure.label`
+Times = tuple[int, int, int, int, int, str, list[tuple[int, int, int]]]
 
 
 def begin() -> None:
@@ -85,17 +87,17 @@ class Computation:
     def _run(self, batch: Any, tasks: list[Any], runs: list[int]) -> list[Any]:
         """Run tasks one by one on a thread of this process, and say so."""
         results: list[Any] = []
-        times: list[tuple[int, int, int, bool]] = []
+        times: list[tuple[int, int, int, str]] = []
         try:
             results.extend(self._timed(batch, task, times) for task in tasks)
         finally:
             self._note(self._ran, runs[: len(times)], times, results)
         return results
 
-    def _timed(self, batch: Any, task: Any, times: list[tuple[int, int, int, bool]]) -> Any:
+    def _timed(self, batch: Any, task: Any, times: list[tuple[int, int, int, str]]) -> Any:
         """One task's result; the synchronous scheduler lets what it raises through."""
         with within("client", Stage.EXECUTION):
-            before, failed = stacks.begin("client", task[0]), True
+            before, failed, result = stacks.begin("client", task[0]), True, None
             cpu, start = thread_ns(), now_ns()
             try:
                 (result,) = batch([task])
@@ -103,16 +105,23 @@ class Computation:
             finally:
                 stop, cpu = now_ns(), thread_ns() - cpu
                 stacks.end(before)
-                times.append((start, stop, cpu, failed))
+                times.append((start, stop, cpu, self._said(task[0], result) if failed else ""))
         return result
 
+    def _said(self, key: Any, result: Any) -> str:
+        try:
+            return _failed(key, result)
+        except BaseException as error:
+            caught(error, self._watch)
+            return failure.UNKNOWN
+
     def _ran(
-        self, runs: list[int], times: list[tuple[int, int, int, bool]], results: list[Any]
+        self, runs: list[int], times: list[tuple[int, int, int, str]], results: list[Any]
     ) -> None:
         row, thread = self.emit.row, get_ident()
         for run, (start, stop, cpu, failed) in zip(runs, times, strict=True):
             row("client", (RUN, run, start, start, start, stop, thread, cpu, "local"))
-            row("client", (FINISH, run, stop, int(failed), 0, ""))
+            self._finish(run, stop, failed, stop)
         counts[2] += len(runs)
         self.cause = runs[-1]
         for run, time, result in zip(runs, times, results, strict=False):
@@ -188,7 +197,13 @@ class Computation:
         for step, begin, end in spans:
             self.emit.row("client", (SPAN, step, begin, end, thread, place, 0))
         self.emit.row("client", (RUN, run, start, start, start, stop, thread, cpu, place))
-        self.emit.row("client", (FINISH, run, now_ns(), int(failed), 0, ""))
+        self._finish(run, now_ns(), failed, stop)
+
+    def _finish(self, run: int, t: int, failed: str, stop: int) -> None:
+        """A run ended, and if it failed, with what."""
+        self.emit.row("client", (FINISH, run, t, int(failed != ""), 0, ""))
+        if failed:
+            failure.tell(self.emit, "client", "", stop, failed)
 
     def timed(self, function: Callable[..., Any], step: str) -> Callable[..., Any]:
         """The scheduler's own dumps or loads, timed in its own thread."""
@@ -220,6 +235,15 @@ class Computation:
             nbytes = _size(result)
         if key is not None:
             share(self.emit, "client", STEP[step], key, start, stop, nbytes)
+
+
+def _failed(key: Any, result: Any) -> str:
+    """What a task raised (see `failure.label`); its result is None where that goes on."""
+    if result is None:
+        return failure.label(key, cast("BaseException", sys.exc_info()[1]))
+    _, info, _ = result
+    error = info[0] if type(info) is tuple and info else None
+    return failure.label(key, error) if isinstance(error, BaseException) else failure.UNKNOWN
 
 
 def _size(data: Any) -> int:

@@ -10,14 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 from distributed.diagnostics.plugin import SchedulerPlugin
+from distributed.scheduler import KilledWorker
 
 from stageprof_runtime.belonging import Belonging
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.ending import status_of
-from stageprof_runtime.event import ASSIGN, DEPEND, FINISH, NO_CAUSE, OWNER, RUN, WANT
+from stageprof_runtime.ending import LOST, status_of
+from stageprof_runtime.event import ASSIGN, DEPEND, FINISH, MARK, NO_CAUSE, OWNER, RUN, WANT
 from stageprof_runtime.graphs import UNSEEN, taken
 from stageprof_runtime.guard import TIMED, Watches, guard, hook
 from stageprof_runtime.needs import FEW, MOST, needed, spread
+from stageprof_runtime.probes import failure
 from stageprof_runtime.ring import Ring
 
 
@@ -46,6 +48,8 @@ class Decisions(SchedulerPlugin):
         self._belonging = Belonging()
         #: the graph of the cause; -1: of one that was not seen, None: unknown
         self._cause_graph: int | None = -1
+        #: tasks that were given up
+        self._killers = 0
 
     def transition(self, key: Any, start: Any, finish: Any, *args: Any, **kwargs: Any) -> None:
         """A task was given to a worker, or its run ended."""
@@ -92,6 +96,15 @@ class Decisions(SchedulerPlugin):
             self._estimate(run, t, worker, details.get("startstops") or ())
         nbytes, kind = details.get("nbytes") or 0, details.get("typename") or ""
         emit((FINISH, run, t, status, nbytes, kind))
+        if finish == "erred":
+            self._given_up(key, t, str(details.get("stimulus_id", "")))
+
+    def _given_up(self, key: Any, t: int, stimulus: str) -> None:
+        """A task went with so many workers that it is tried no more: no worker tells of that."""
+        if stimulus.startswith(LOST) and self._killers < failure.MOST:
+            self._killers += 1
+            label = failure.label(key, KilledWorker.__name__)
+            self._ring.emit((MARK, t, failure.NAME, label))
 
     def _owned(self, emit: Any, run: int, key: Any) -> None:
         """Say whose a run is, if it is not what its cause is."""

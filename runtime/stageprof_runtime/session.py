@@ -16,6 +16,7 @@ from typing import Any
 from stageprof_runtime import cells, computation, looker, process, rounds
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.context import lane
+from stageprof_runtime.ending import RAISED, raised
 from stageprof_runtime.event import MARK, Place
 from stageprof_runtime.guard import Watches, attempt, quietly
 from stageprof_runtime.heir import Heir
@@ -160,6 +161,15 @@ class Session:
             await self._clusters.leave_async()
         finally:
             self._uninstall()
+
+    def ended(self, error: BaseException, what: str) -> None:
+        """The region ends with an exception; `what` it is: program, block, function or cell."""
+        attempt(self.watches["stop"], self._tell_end, error, what)
+
+    def _tell_end(self, error: BaseException, what: str) -> None:
+        said = raised(error, what)
+        if said:
+            self.ring.emit((MARK, now_ns(), RAISED, said))
 
     def _install(self) -> None:
         probes = [*PROBES, *([gil.install] * self._watching["watch_gil"])]

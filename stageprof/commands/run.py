@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar, NamedTuple, Self, TextIO
 
 import click
@@ -153,7 +154,7 @@ def profiled(
     )
     main = program.prepare()
     with _Region(options, live=live) as region:
-        status = status_of(lambda: program.run(main))
+        status = status_of(lambda: region.run(program, main))
     return status if region.ended(out, diagnosing) else INTERRUPTED
 
 
@@ -180,6 +181,14 @@ class _Region:
         self._line.__exit__(None, None, None)
         if error[0] is not None:
             self._profile.stop()
+
+    def run(self, program: Program, main: ModuleType) -> None:
+        """Run the program; what it raises is noted, and goes on."""
+        try:
+            program.run(main)
+        except BaseException as error:
+            self._profile.ended(error)
+            raise
 
     def ended(self, out: TextIO | None, diagnosing: Diagnosing) -> bool:
         """Stop recording and print the summary; False if Ctrl-C came between."""

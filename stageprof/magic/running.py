@@ -91,6 +91,9 @@ class Running:
         self._now = region
         try:
             return await self._value()
+        except BaseException as error:
+            region.ended(error, "cell")
+            raise
         finally:
             self._now = None
             try:

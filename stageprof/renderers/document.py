@@ -7,6 +7,7 @@ import math
 from dataclasses import asdict
 from typing import Any, Final
 
+from stageprof_collectors.failures import Failures
 from stageprof_collectors.findings.finding import Finding
 from stageprof_collectors.findings.innocence import gil_verdict
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
@@ -26,10 +27,23 @@ def document(recording: Recording, settings: Settings = DEFAULTS) -> dict[str, A
         "wall_s": recording.wall,
         "stages": frame.to_dict("records"),
         "findings": [finding(f) for f in found],
+        "failures": _failures(recording.failures),
         "coverage": recording.coverage() | {"gil": _gil(recording, settings, found)},
     }
     found_: dict[str, Any] = plain(whole)
     return found_
+
+
+def _failures(found: Failures) -> dict[str, Any]:
+    return {
+        "said": found.said,
+        "tasks_failed": len(found.failed),
+        "runs_retried": len(found.retried),
+        "raised": [
+            {**raised._asdict(), "runs": runs} for raised, runs in found.kinds(found.rows.tolist())
+        ],
+        "ended": found.ended and found.ended._asdict(),
+    }
 
 
 def _gil(recording: Recording, settings: Settings, found: list[Finding]) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from stageprof.renderers.page import (
     heading,
     plain,
     printed,
+    red,
     row,
     whole,
     wrapped,
@@ -90,6 +91,7 @@ def lines(summary: Summary) -> Iterator[Text]:
     yield Text.assemble(("stageprof", "bold"), "  ", safe(summary.label))
     facts = (*summary.facts, count(len(summary.findings), "finding"))
     yield from row(facts)
+    yield from red(summary.failures, _MOST)
     if summary.incomplete:
         yield from _block(Text(), summary.incomplete, 0, style="bold red")
     if not summary.changes and not summary.findings:

@@ -20,6 +20,9 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield f"### stageprof: {_code(summary.label)}"
     yield ""
     yield safe(" · ".join(summary.facts), "prose", limit=1000)
+    if summary.failures:
+        yield ""
+        yield f"**{safe('; '.join(summary.failures), 'prose', limit=500)}**"
     if summary.incomplete:
         yield ""
         yield f"**{_code(summary.incomplete, limit=300)}**"

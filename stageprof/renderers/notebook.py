@@ -59,8 +59,8 @@ def _framed(*parts: str) -> str:
 
 def _parts(summary: Summary, notes: tuple[str, ...]) -> Iterator[str]:
     yield f"<div><b>stageprof</b> {safe(summary.label, 'html')} · {_facts(summary)}</div>"
-    if summary.incomplete:
-        yield f"<div><b>{safe(summary.incomplete, 'html', limit=300)}</b></div>"
+    for line in filter(None, (" · ".join(summary.failures), summary.incomplete)):
+        yield f"<div><b>{safe(line, 'html', limit=500)}</b></div>"
     yield _stages(summary)
     for line in (*notes, *summary.problems):
         yield f"<div><b>{safe(line, 'html', limit=300)}</b></div>"

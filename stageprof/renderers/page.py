@@ -76,6 +76,14 @@ def row(facts: Iterable[str]) -> Iterator[Text]:
     yield Text(line)
 
 
+def red(sentences: Iterable[str], limit: int) -> Iterator[Text]:
+    """What the reader must know first: in one line, or else each sentence in lines of its own."""
+    texts = [safe(sentence, limit=limit) for sentence in sentences]
+    together = " · ".join(texts)
+    for text in [together] if cell_len(together) <= WIDTH else texts:
+        yield from (Text(line, style="bold red") for line in wrapped(text, WIDTH) if line)
+
+
 def column(value: str, width: int) -> str:
     """The text in exactly so many cells; a wide character takes two."""
     if cell_len(value) > width:

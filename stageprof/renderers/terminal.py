@@ -21,6 +21,7 @@ from stageprof.renderers.page import (
     heading,
     plain,
     printed,
+    red,
     row,
     several,
     whole,
@@ -67,6 +68,7 @@ def lines(summary: Summary) -> list[Text]:
 def _lines(summary: Summary, steps: int, layers: int, commands: int) -> Iterator[Text]:
     yield Text.assemble(("stageprof", "bold"), "  ", safe(summary.label))
     yield from row(summary.facts)
+    yield from red(summary.failures, _TWO_LINES)
     if summary.incomplete:
         yield from _two_lines(summary.incomplete, WIDTH, "bold red")
     yield Text()

@@ -59,10 +59,27 @@ class Crewed(HandMade):
         """What the program's text says of a loop."""
         self._rows[CLIENT].append((MARK, ns(0), "loop", f"{verdict} {FILE}:{line}"))
 
-    def raised(self, worker: int, error: str, prefix: str, line: int) -> None:
-        """A task raised there."""
+    def raised(self, worker: int, error: str, prefix: str, line: int, at: float = 1) -> None:
+        """A task raised there; it ended at that time."""
         label = f"{error}\t{prefix}\t{FILE}:{line}"
-        self._rows[self._workers[worker]].append((MARK, ns(1), "task failed", label))
+        self._rows[self._workers[worker]].append((MARK, ns(at), "task failed", label))
+
+    def killed(self, at: float, prefix: str) -> None:
+        """The scheduler gave a task up that went with its workers."""
+        label = f"KilledWorker\t{prefix}\t"
+        self._rows[SCHEDULER].append((MARK, ns(at), "task failed", label))
+
+    def ended(self, label: str, at: float = 1) -> None:
+        """An exception left the region."""
+        self._rows[CLIENT].append((MARK, ns(at), "region raised", label))
+
+    def fails(self, worker: int, stop: float, key: str, error: str = "", status: int = 1) -> int:
+        """A run of 100 ms in a graph of its own that fails then; what it raised, if it is told."""
+        cause = -1 - self.graph(stop - 100, stop - 100, stop - 100)
+        run = self.run(worker, stop - 100, stop, cause=cause, key=key, status=status)
+        if error:
+            self.raised(worker, error, key.partition("-")[0], 8, at=stop)
+        return run
 
     def looked(self, worker: int, prefix: str, how: str, ms: float) -> None:
         """Looks at tasks saw this kind of work."""

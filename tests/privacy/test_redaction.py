@@ -62,6 +62,7 @@ LABELS = {
     "cluster not joined": "OSError: hunter2",
     "hook disabled": "salaries.merger: ValueError('hunter2')",
     "task failed": "MergerError\tsalaries\t/home/mallory/acmecorp/salaries.py:3",
+    "region raised": "program\tMergerError\t3",
     "thread": "140 mallory",
     "waits since": "140 merger_of_salaries",
     "loop": "apart /home/mallory/acmecorp/salaries.py:7",

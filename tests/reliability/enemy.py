@@ -11,6 +11,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 
+from dask.utils import key_split
+
 from findings.made import found, rule
 from replay.handmade import CLIENT, LANE, SCHEDULER, ns
 from stageprof_collectors.findings.finding import Finding, Fix, Where
@@ -32,6 +34,7 @@ from stageprof_runtime.event import (
     UNUSED,
     Place,
 )
+from stageprof_runtime.probes.failure import part
 from stageprof_runtime.stage import STEP
 from ui.observed import Observed
 
@@ -108,6 +111,9 @@ class Enemy(Observed):
                 last = self.run(worker, at, at + 600, cause=cause, key=key, wanted=at > 10)
                 cause = last
             self.run(worker, 1400, 1500, cause=last, key=f"{text}-{worker}", status=1)
+            told = (part(text), part(key_split(f"{text}-{worker}")), f"/u/{part(text)}.py:3")
+            row = (MARK, ns(1501), "task failed", "\t".join(told))
+            self._rows[self._workers[worker]].append(row)
             self._worker_says(worker, text)
         self.wait(5, END_MS - 5, last, END_MS - 10)
 
@@ -143,6 +149,7 @@ class Enemy(Observed):
         """Lines, objects and trainings of the user's."""
         file = f"/u/{text}.py"
         self._rows[CLIENT] += [
+            (MARK, ns(END_MS), "region raised", f"program\t{part(text)}\t"),
             (LINE, text, file, 7, 1), (SHARE, ns(1), STEP["build"], text, 3, 10**8, 10**6),
             (NODE, 2 * len(self._rows[CLIENT]), -1, text, file, 9),
             (FLAME, ns(900), STEP["build"], text, text, -1, 40, 40_000_000),

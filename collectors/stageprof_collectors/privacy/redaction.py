@@ -25,6 +25,7 @@ from stageprof_collectors.storage.key import pack_keys, printable, unpack_keys
 from stageprof_collectors.storage.shipment import Column, Part, Shipment, decode
 from stageprof_collectors.storage.words import decode_texts
 from stageprof_runtime.batch import safe_key
+from stageprof_runtime.ending import KINDS
 from stageprof_runtime.errors import DamagedRecording, RecordingNotWritable
 from stageprof_runtime.event import KEYS, TEXT
 
@@ -186,6 +187,13 @@ class Redaction:
     def _function(self, name: str, file: str) -> str:
         return name if public(file) >= 0 else self._text(name)
 
+    def _ending(self, label: str) -> str:
+        """What a region was and its exit status stay; the type of an exception may be yours."""
+        what, _, rest = label.partition("\t")
+        name, _, status = rest.rpartition("\t")
+        known = what if what in KINDS else ""
+        return "\t".join((known, self._text(name), _only_numbers(status)))
+
     def _label(self, label: str, mark: str) -> str:
         """The label of a mark."""
         if mark in _SENTENCES:
@@ -249,6 +257,7 @@ _MARKS: Final[dict[str, Callable[[Redaction, str], str]]] = {
     "thread": lambda redaction, label: redaction._thread(label),
     "waits since": lambda redaction, label: redaction._thread(label),
     "not instrumented": lambda redaction, label: redaction._reason(label),
+    "region raised": lambda redaction, label: redaction._ending(label),
 }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from threading import get_ident
 from typing import Any, Final
 
+from stageprof_runtime import process
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place, run_id
 from stageprof_runtime.context import inside
@@ -28,6 +29,8 @@ pending: dict[Any, list[int]] = {}
 
 def install(emit: Emit) -> Undo:
     """Time task functions, synchronous and asynchronous."""
+    failure.begin()
+    process.again[install] = lambda _: failure.begin()
     return together(
         [
             observe(*place("worker.run"), functools.partial(_run, emit)),
@@ -76,8 +79,7 @@ def _run(emit: Emit, run_task: Callable[..., Any], watch: Watch) -> Callable[...
                 if type(message) is dict:
                     if type(result := message.get("result")).__name__ == "DataFrame":
                         frames.made(emit, key, result)
-                    if "actual_exception" in message:
-                        failure.failed(emit, key, message["actual_exception"])
+                    _raised(emit, execution_state["worker"], key, message)
                 if entered:
                     watch.took(start - entered + now_ns() - stop, SELDOM)
             except BaseException as error:
@@ -90,15 +92,23 @@ def _run_async(emit: Emit, run_task: Callable[..., Any]) -> Callable[..., Any]:
     async def timed(task: Any, *args: Any, **kwargs: Any) -> Any:
         from distributed.worker import get_worker
 
-        start = now_ns()
+        start, message = now_ns(), None
         try:
-            return await run_task(task, *args, **kwargs)
+            message = await run_task(task, *args, **kwargs)
+            return message
         finally:
             # Its thread is the event loop's, which other tasks share: a lane of its own.
-            key = getattr(task, "key", None)
-            finished(emit, get_worker(), key, start, now_ns(), get_ident(), 0)
+            key, worker = getattr(task, "key", None), get_worker()
+            finished(emit, worker, key, start, now_ns(), get_ident(), 0)
+            _raised(emit, worker, key, message)
 
     return timed
+
+
+def _raised(emit: Emit, worker: Any, key: object, message: Any) -> None:
+    """Say which exception it was, if that is what Dask's message of a task's end says."""
+    if type(message) is dict and "actual_exception" in message:
+        failure.failed(emit, "worker", worker.contact_address, key, message["actual_exception"])
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,8 @@
-"""Which exceptions tasks raise, and where: a retried task leaves no other trace of its own."""
+"""Which exceptions tasks raise, and where: their types and lines, never what they say.
+
+A mark "task failed" is put down as the function ends, its label is "<type> TAB <prefix> TAB
+<file:line>". How many tasks failed is known from the scheduler, so a few hundred marks will do.
+"""
 
 from __future__ import annotations
 
@@ -12,30 +16,69 @@ from stageprof_runtime.event import MARK
 from stageprof_runtime.lines import USER, kind
 from stageprof_runtime.patch import Emit
 
+#: The name of the mark.
+NAME: Final = "task failed"
+#: The file of a function that cloudpickle sent to a process of a pool.
+NAMELESS: Final = "<dynamic-code>"
+#: In place of a label, of an exception that was not seen.
+UNKNOWN: Final = "unknown"
+#: Marks of one process in one recording; more failures are only counted.
+MOST: Final = 100
 #: Frames of a traceback that are looked at; a recursion that ended in an error has more.
 DEEP: Final = 100
+#: Characters of the name of a class, and of a prefix.
+LONG: Final = 200
+# the slots themselves: a class may have put something else in their way
 _TRACEBACK: Final[Any] = vars(BaseException)["__traceback__"]
+_NAME: Final[Any] = vars(type)["__name__"]
+
+#: How many marks this process has put down; a list, for hooks of several threads share it.
+_told: Final[list[None]] = []
 
 
-def failed(emit: Emit, key: object, error: Any) -> None:
-    """A task's function has ended with an exception."""
-    if not isinstance(error, BaseException):
-        return
-    file, line = _raised(error)
-    label = "\t".join((type(error).__name__, key_split(key), f"{file}:{line}" if file else ""))
-    emit.row("worker", (MARK, now_ns(), "task failed", label))
+def begin() -> None:
+    """A recording begins: it is told of failures anew."""
+    _told.clear()
 
 
-def _raised(error: BaseException) -> tuple[str, int]:
-    """The innermost of the user's own lines in the traceback; ("", 0) if there is none."""
-    # the slot itself: a class may have put something else in its way
+def failed(emit: Emit, role: str, name: str, key: object, error: Any) -> None:
+    """A task's function has ended with an exception, in the process of that role and name."""
+    if len(_told) < MOST and isinstance(error, BaseException):
+        tell(emit, role, name, now_ns(), label(key, error))
+
+
+def tell(emit: Emit, role: str, name: str, t: int, said: str) -> None:
+    """Put the mark down, unless there are enough."""
+    if len(_told) < MOST and said != UNKNOWN:
+        _told.append(None)
+        emit.row_of(role, name, (MARK, t, NAME, said))
+
+
+def label(key: object, error: BaseException | str) -> str:
+    """What the mark says of an exception, or of the name of a type."""
+    name, where = (error, "") if isinstance(error, str) else (type_name(error), _raised(error))
+    return "\t".join((name, part(key_split(key)), where))
+
+
+def type_name(error: BaseException) -> str:
+    """What the class of an exception is called, whatever it says of itself."""
+    return part(_NAME.__get__(type(error)))
+
+
+def part(text: object) -> str:
+    """A type's name or a prefix as a label has it: without what separates its parts."""
+    return str(text)[:LONG].replace("\t", " ")
+
+
+def _raised(error: BaseException) -> str:
+    """The innermost of the user's own lines in the traceback, `file:line`; "" if there is none."""
     at: TracebackType | None = _TRACEBACK.__get__(error)
-    found = "", 0
+    found = ""
     for _ in range(DEEP):
         if at is None:
             break
         file = at.tb_frame.f_code.co_filename
-        if kind(file) == USER:
-            found = file, at.tb_lineno
+        if file != NAMELESS and kind(file) == USER:
+            found = f"{file}:{at.tb_lineno}"
         at = at.tb_next
     return found

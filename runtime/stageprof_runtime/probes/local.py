@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from threading import get_ident
 from typing import Any
 
+from stageprof_runtime import process
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.computation import Computation, begin, counts
@@ -20,6 +21,7 @@ from stageprof_runtime.context import lane_number, within
 from stageprof_runtime.event import BLOCK, GRAPH, SPAN, SUBMIT
 from stageprof_runtime.lines import user_line
 from stageprof_runtime.patch import Emit, Undo, replace, together
+from stageprof_runtime.probes import failure
 from stageprof_runtime.rounds import handed
 from stageprof_runtime.shield import theirs
 from stageprof_runtime.stage import STEP, Stage
@@ -32,6 +34,8 @@ _current: ContextVar[Computation | None] = ContextVar("stageprof_local", default
 def install(emit: Emit) -> Undo:
     """Observe what the local schedulers run from now on."""
     begin()
+    failure.begin()
+    process.again[install] = lambda _: failure.begin()
     names = ("local.get_async", "threads.get_async", "processes.get_async")
     undos = [replace(*place(name), lambda f: _get_async(emit, f)) for name in names]
     undos.append(replace(*place("local.state"), _state))

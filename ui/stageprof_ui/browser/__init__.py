@@ -15,8 +15,8 @@ from stageprof_ui.palette import SEVERITY_COLOURS, STAGE_COLOURS
 _HERE: Final = Path(__file__).parent
 #: In the order in which they need each other.
 _SCRIPTS: Final = (
-    "words", "boxes", "picture", "turns", "selection", "drawing", "far", "story", "curves",
-    "icicle", "live", "page", "app",
+    "words", "boxes", "failed", "picture", "turns", "selection", "drawing", "far", "story",
+    "curves", "icicle", "live", "page", "app",
 )  # fmt: skip
 
 

@@ -50,9 +50,10 @@ class Drawing {
 
   // Put the picture of a frame in its place, by the shares of each line's rows.
   put(frame, of) {
-    const began = performance.now(), { width, height, y } = frame;
+    const began = performance.now(), { width, height, y } = frame, chosen = this.selection.filter();
     const view = {
       boxes: this.boxes, lines: this.lines, shares: of, palette: this.selection.palette(this.mode),
+      failed: (rows) => failedPixels(this.selection, rows, chosen, frame.window, width),
     };
     const pixels = paint(view, frame);
     const [start, end] = frame.window.map((t) => t * this.boxes.unit);
@@ -124,6 +125,8 @@ class Drawing {
     if (key) out.push(["task", key]);
     if (layer && layer.line) out.push(["line", layer.line]);
     if (layer && layer.name) out.push(["step", `${step.stage} ${step.name}`]);
+    const raised = raisedIn(this.selection.failed, r, row.start[index]);
+    if (raised) out.push(["raised", raised]);
     if (row.holds || row.gil[index]) out.push(["GIL", gilOf(this.boxes, row, index)]);
     if (open) out.push(["with its worker for", seconds(open.age)], ["thread", "not known until it ends"]);
     else out.push(["takes", seconds(row.length[index] * unit)]);

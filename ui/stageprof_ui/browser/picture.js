@@ -76,11 +76,12 @@ function* strips(lines, [y0, y1], height) {
 // Pixels of all lines.
 function paint(view, { window: window_, y, width, height }) {
   const out = new Uint32Array(width * height);
-  let last = null, row = null;
+  let last = null, row = null, failed = null;
   for (const { p, rows } of strips(view.lines, y, height)) {
-    if (rows !== last) row = colours(view, rows, window_, width);
+    if (rows !== last) [row, failed] = [colours(view, rows, window_, width), view.failed(rows)];
     last = rows;
     out.set(row, p * width);
+    if (failed) stripe(out, p, width, failed);
   }
   return out;
 }

@@ -2,6 +2,7 @@
 
 class Selection {
   constructor(tables) {
+    this.failed = failedRows(tables);
     this.tables = tables;  // {steps: [{stage, name}], layers: [{name, prefix, line, group}], ...}
     this.listeners = new Set();
     this.mode = "layer";

@@ -49,7 +49,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Content:
-    """What the whole file says; `trouble` is why it says less, "" if it is whole."""
+    """What the whole file says; `trouble` is what failed or is missing, "" if nothing."""
 
     wall_s: float | None = None
     tasks: int | None = None
@@ -120,7 +120,8 @@ def content(path: Path, settings: Settings) -> Content:
 def _content(recording: Recording, summary: Summary) -> Content:
     worst = next(iter(summary.changes), None)
     tasks = len(recording.timeline.runs["run"])
-    return Content(summary.wall_s, tasks, worst, summary.incomplete)
+    trouble = "; ".join(filter(None, (*summary.failures, summary.incomplete)))
+    return Content(summary.wall_s, tasks, worst, trouble)
 
 
 # -- as texts ---------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ def stages(summary: Summary) -> dict[str, Any]:
     """Facts for `templates/stages.html`."""
     return {
         "wall": seconds(summary.wall_s),
+        "failures": text(" · ".join(summary.failures)),
         "first": _first(summary.first),
         "stages": [
             {

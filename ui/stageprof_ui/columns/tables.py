@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_runtime.stage import STEP, STEPS, Stage
 from stageprof_ui.columns.boxes import Boxes
+from stageprof_ui.columns.failed import Failed, failed
 from stageprof_ui.columns.story import Graph, graphs
 from stageprof_ui.columns.timeline import THREAD
 from stageprof_ui.palette import GIL_COLOURS, LAYER_COLOURS, OTHER_COLOUR, STAGE_COLOURS
@@ -77,6 +78,7 @@ class Tables:
     palettes: dict[str, Sequence[str]]
     graphs: Sequence[Graph]
     legend: Sequence[tuple[int, str]] = ()
+    failed: Failed = field(default_factory=Failed)
 
 
 def tables(recording: Recording, boxes: Boxes) -> Tables:
@@ -94,6 +96,7 @@ def tables(recording: Recording, boxes: Boxes) -> Tables:
         },
         graphs(recording),
         legend,
+        failed(recording, boxes),
     )
 
 

@@ -12,7 +12,7 @@ from bokeh.models.widgets import RadioButtonGroup, TextInput, Toggle
 from stageprof_collectors.findings.quantity import count
 from stageprof_ui import browser
 from stageprof_ui.canvas import Drawn, Stock, drawn
-from stageprof_ui.columns import tables, timeline
+from stageprof_ui.columns import failed, tables, timeline
 from stageprof_ui.store import Store
 from stageprof_ui.views.buttons import buttons
 from stageprof_ui.views.html import html
@@ -66,7 +66,8 @@ def left_out(counts: Mapping[str, int]) -> list[str]:
 def _legend(store: Store, stock: Stock) -> dict[str, Any]:
     """What the colours mean, and whose choice of them it follows."""
     legends = tables.legends(store.tables)
-    return {"legends": legends, "gil": store.holds.said, "app": stock.name}
+    striped = failed.sentence(store.recording, store.tables.failed)
+    return {"legends": legends, "gil": store.holds.said, "app": stock.name, "failed": striped}
 
 
 def _controls(store: Store, stock: Stock, whole: Drawn, *, fold: bool) -> list[Any]:
