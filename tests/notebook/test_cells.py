@@ -144,12 +144,14 @@ def test_what_was_recorded_until_an_error_stays(cell: Cell, shell: InteractiveSh
     ran = cell(FAILS)
     assert "5 tasks in 1 computation" in ran.out
     assert computed(last(shell)) == 1
+    assert last(shell).failures.said == ("the cell ended with ZeroDivisionError",)
 
 
 def test_an_interrupt_is_an_error_like_any(cell: Cell, shell: InteractiveShell) -> None:
     ran = cell("%%stageprof -q\ndask.compute(*five, scheduler='sync')\nraise KeyboardInterrupt")
     assert isinstance(ran.result.error_in_exec, KeyboardInterrupt)
     assert computed(last(shell)) == 1
+    assert last(shell).failures.said == ("the cell was interrupted (Ctrl-C)",)
 
 
 def test_an_error_while_awaiting_is_shown_in_the_same_way(cell: Cell) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dask
 import pytest
 from dask import compute, delayed
 from distributed import Client, LocalCluster, wait
@@ -165,3 +167,19 @@ def test_a_label_has_three_parts_whatever_keys_and_classes_are_called() -> None:
     assert t <= now_ns()
     assert len(label.split("\t")) == 3
     assert max(map(len, label.split("\t"))) <= failure.LONG
+
+
+def dies(_number: int) -> None:
+    os._exit(1)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_task_that_takes_its_workers_with_it_is_told_by_the_scheduler() -> None:
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+        stageprof.profile(gil=False) as prof,
+    ):
+        wait(client.submit(dies, 1))
+    assert prof.recording.failures.said == ("1 task failed (KilledWorker, dies)",)
