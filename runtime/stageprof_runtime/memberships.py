@@ -12,6 +12,7 @@ import contextlib
 import functools
 import logging
 import os
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from distributed.utils import sync
@@ -26,6 +27,9 @@ from stageprof_runtime.membership import LEAVE_S, Membership
 from stageprof_runtime.ring import Ring
 
 logger = logging.getLogger("stageprof")
+
+#: What a client is to do.
+Doing = Callable[[Any], Coroutine[Any, Any, None]]
 
 #: Seconds that joining a cluster may take before the run goes on without it.
 PATIENCE_S: Final = 15.0
@@ -75,11 +79,28 @@ class Memberships:
             self._sync(client, self.closing, client)
             self._abandon(client)
 
+    async def join_async(self, client: Any) -> None:
+        """Join in a coroutine, on whatever loop it runs."""
+        await quietly(self._on_its_loop(client, self.started), self.watches["start"])
+
     async def leave_async(self) -> None:
-        """The same in a coroutine."""
+        """Leave all in a coroutine."""
         for client in list(self._joined):
-            await quietly(self.closing(client), self.watches["stop"])
+            await quietly(self._on_its_loop(client, self.closing), self.watches["stop"])
             self._abandon(client)
+
+    async def _on_its_loop(self, client: Any, function: Doing) -> None:
+        """Have a client do something on its own loop, where its streams are: it may be another."""
+        loop, doing = client_loop(client), function(client)
+        if loop is asyncio.get_running_loop():
+            await doing
+            return
+        try:
+            there = asyncio.run_coroutine_threadsafe(doing, loop)
+        except RuntimeError:  # its loop has ended
+            doing.close()
+            return
+        await asyncio.wait_for(asyncio.wrap_future(there), PATIENCE_S + LEAVE_S * self.over)
 
     def abort(self) -> None:
         """Have those left of which nobody could wait for the end."""

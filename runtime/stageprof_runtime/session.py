@@ -18,7 +18,7 @@ from stageprof_runtime.clock import now_ns
 from stageprof_runtime.context import lane
 from stageprof_runtime.ending import RAISED, raised
 from stageprof_runtime.event import MARK, Place
-from stageprof_runtime.guard import Watches, attempt, quietly
+from stageprof_runtime.guard import Watches, attempt
 from stageprof_runtime.heir import Heir
 from stageprof_runtime.inbox import Sink, sinks
 from stageprof_runtime.memberships import Memberships
@@ -134,7 +134,7 @@ class Session:
         try:
             active = client or active_client()
             if active is not None:
-                await quietly(self._clusters.started(active), self.watches["start"])
+                await self._clusters.join_async(active)
             attempt(self.watches["start"], self._begin_region, asyncio.current_task())
         except BaseException:
             self._uninstall()
