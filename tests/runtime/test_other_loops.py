@@ -45,7 +45,8 @@ def test_two_clients_of_one_cluster_on_two_loops_are_one_recording() -> None:
         return prof
 
     with local(1) as client:
-        recording = asyncio.run(asyncio.wait_for(main(client.scheduler.address), 30)).recording
+        address = str(client.scheduler_info()["address"])
+        recording = asyncio.run(asyncio.wait_for(main(address), 30)).recording
         soon(lambda: remains.everywhere(client) == [], 10)
     assert len(recording.tasks()) == 2
     assert recording.coverage()["problems"] == []
