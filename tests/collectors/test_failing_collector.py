@@ -5,6 +5,7 @@ Whatever it fails with: it may be that no memory is left.
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,33 @@ def test_wherever_it_fails_it_ends_and_says_so(
     assert not made.close().complete
     assert not made._thread.is_alive()
     assert len(caplog.records) == 1
+
+
+def test_a_disk_that_takes_nothing_for_long_fills_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server of files that is gone lets a write wait for ever, and raises nothing."""
+    monkeypatch.setattr(module, "STUCK", 50)
+    made = Collector(tmp_path / "run.stageprof")
+    made.take(batch(0))
+    soon(lambda: made.cost["collector"][0] > 0)
+    writer, stuck, free = made._writer, threading.Event(), threading.Event()
+    assert writer is not None
+    write = writer.write
+
+    def waits(*batches: bytes) -> bool:
+        stuck.set()
+        free.wait(30)
+        return write(*batches)
+
+    monkeypatch.setattr(writer, "write", waits)
+    made.take(batch(1))
+    assert stuck.wait(30)
+    for seq in range(2, 500):
+        made.take(batch(seq))
+    assert len(made._waiting) == 50
+    assert len(made._unseen) <= 51
+    free.set()
+    recording = made.close()
+    assert not recording.complete
+    assert recording.store.rows("mark") == 2

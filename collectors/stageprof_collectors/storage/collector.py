@@ -41,6 +41,9 @@ GATHER_S = 0.5
 #: clocks of so many agree on no nanosecond: it has instants to the microsecond.
 CROWD = 100
 CROWD_S = 2.0
+#: So many batches wait for a disk that has stopped taking any (a server of files that is gone, say):
+#: what more comes would fill the memory of the program that is recorded.
+STUCK = 20_000
 
 
 class _Head(msgspec.Struct):
@@ -126,6 +129,9 @@ class Collector:
     def take(self, batch: bytes) -> None:
         """Hand over one batch; returns at once. What comes after `close` is not kept."""
         if self._over.is_set():
+            return
+        if len(self._waiting) >= STUCK:
+            self._failed = self._failed or f"{STUCK:,} batches wait to be written"
             return
         self._waiting.append(batch)
         self._unseen.append(batch)
