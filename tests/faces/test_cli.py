@@ -198,7 +198,7 @@ def test_json_is_the_documented_object(recorded: Path, capsys: Capture) -> None:
     assert main(["show", "--json", str(recorded)]) == 0
     found = json.loads(capsys.readouterr().out)
 
-    assert list(found) == ["schema", "wall_s", "stages", "findings", "coverage"]
+    assert list(found) == ["schema", "wall_s", "stages", "findings", "failures", "coverage"]
     assert found["schema"] == "stageprof.show/1"
     assert [list(row) for row in found["stages"]] == [["stage", "wall_s", "share", "busy_s"]] * 8
     assert [row["stage"] for row in found["stages"]] == [str(s) for s in stageprof.Stage]
