@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -16,6 +17,7 @@ from hypothesis import settings
 
 import stageprof_runtime
 from stageprof_runtime import process
+from stageprof_runtime.tail import MEMORY
 
 # What tests share (planted delays, clusters) is imported by tests and by workers alike.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -145,7 +147,23 @@ def nothing_left() -> Iterator[None]:
 
 def leftovers() -> list[str]:
     """What of stageprof is in this process, or was started by it, as texts."""
-    return [*stageprof_runtime.installed(), *_not_undone(), *_threads(), *_processes()]
+    return [*stageprof_runtime.installed(), *_not_undone(), *_threads(), *_processes(), *_files()]
+
+
+def _files() -> list[str]:
+    """Files of this process among those that workers keep in memory."""
+    found = list(Path(MEMORY).glob(f"stageprof-tails-*-{os.getpid()}-*/{os.getpid()}-*"))
+    for file in found:  # so that the next test is not blamed for it
+        file.unlink()
+    return [f"file {file}" for file in found]
+
+
+def pytest_sessionfinish() -> None:
+    """Remove what programs have left that tests have killed; others would do so after an hour."""
+    for folder in Path(MEMORY).glob("stageprof-tails-*-stageprof-*"):
+        owner = folder.name.split("-")[4]
+        if owner.isdecimal() and not psutil.pid_exists(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _not_undone() -> list[str]:
