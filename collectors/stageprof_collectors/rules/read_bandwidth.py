@@ -216,6 +216,7 @@ def _found(
         return
     threads = int(min(THREADS, max(2 * readers.each, -(-len(rows) // readers.workers))))
     saved = _saving(recording, readers, threads, cost)
+    cost = max(cost, saved[1])  # what others waited behind the reads
     median, rate = float(np.nanmedian(reads.brought[rows])), _rate(recording, reads, rows)
     busy = float(runs["cpu"][rows].sum() / 1e9 / max(float(length.sum()), 1e-9))
     key = recording.store.keys(runs["key"][rows[:1]])[0]
