@@ -41,8 +41,8 @@ GATHER_S = 0.5
 #: clocks of so many agree on no nanosecond: it has instants to the microsecond.
 CROWD = 100
 CROWD_S = 2.0
-#: So many batches wait for a disk that has stopped taking any (a server of files that is gone): what
-#: more comes would fill the memory of the program that is recorded.
+#: So many batches wait for a disk that has stopped taking any (a server that is gone): what more
+#: comes would fill the memory of the program that is recorded.
 STUCK = 20_000
 
 
