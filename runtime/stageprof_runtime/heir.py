@@ -42,18 +42,13 @@ class Heir:
                 raise
         finally:
             if self._over:  # since then: `take` may not have seen what was being made
-                self._go()
+                self.end()
 
     def _wait(self) -> None:
         folder = folder_of(self._session, make=True)
         self._there = Locked(os.path.join(folder, f"{os.getpid()}-{now_ns()}{HEIR}"))
         with contextlib.suppress(OSError):
             sweep(os.path.dirname(folder))
-
-    def _go(self) -> None:
-        if self._there is not None:
-            self._there.remove()
-        depart(self._session)
 
     def take(self) -> list[bytes]:
         """The batches that were left; nobody waits for more, and the session's folder goes, too."""
@@ -64,3 +59,10 @@ class Heir:
         batches = inherited(self._session) + inherited(self._session)
         depart(self._session)
         return batches
+
+    def end(self) -> None:
+        """Nobody waits any more: nothing of it stays, whatever became of `take`."""
+        self._done = self._over = True
+        if self._there is not None:
+            self._there.remove()
+        depart(self._session)

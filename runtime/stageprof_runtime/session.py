@@ -198,7 +198,7 @@ class Session:
                 attempt(self.watches["stop"], native.settle)
         finally:  # that waits, and may be interrupted
             stopping = (self._leave, self._shipper.stop, self._flush, self._end_monitor)
-            for step in (*stopping, self._take_tails):
+            for step in (*stopping, self._take_tails, self._heir.end):
                 attempt(self.watches["stop"], step)
 
     def _end_monitor(self) -> None:

@@ -258,6 +258,26 @@ def test_one_whose_folder_is_taken_away_as_it_ends_has_not_failed(
     assert list(folder.iterdir()) == []
 
 
+def test_nothing_of_a_client_stays_where_taking_what_is_left_fails(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: str) -> list[bytes]:
+        raise MemoryError("planted")
+
+    monkeypatch.setattr("stageprof_runtime.heir.inherited", fail)
+    waits, fails = Heir("s"), Heir("another")
+    for each in (waits, fails):
+        each.wait()
+    with pytest.raises(MemoryError):
+        fails.take()
+    for each in (waits, fails):
+        each.end()
+        each.end()
+    assert list(folder.iterdir()) == []
+    waits.wait()  # it is over
+    assert list(folder.iterdir()) == []
+
+
 def test_what_the_client_waits_for_is_swept_by_nobody_however_long(folder: Path) -> None:
     heir = Heir("s")
     heir.wait()
