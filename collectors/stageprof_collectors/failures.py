@@ -7,6 +7,7 @@ is a limited number. What exceptions say is in no recording.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -75,11 +76,7 @@ class Failures:
     @cached_property
     def again(self) -> list[bool]:
         """Of each of them, whether its key was run once more."""
-        if not len(self.rows):
-            return []
-        keys = self._t.store.keys(self._t.runs["key"])
-        last = {key: row for row, key in enumerate(keys)}
-        return [last[keys[row]] > row for row in self.rows.tolist()]
+        return run_again(self._t, self.rows)
 
     @cached_property
     def raised(self) -> dict[int, Raised]:
@@ -149,13 +146,10 @@ class Failures:
     def _marks(self) -> dict[tuple[object, str], list[tuple[int, Raised]]]:
         """Marks by process and prefix, the first one last."""
         found: dict[tuple[object, str], list[tuple[int, Raised]]] = {}
-        for t, place, label in self._t.marks(NAME):
-            parts = label.split("\t")
-            if len(parts) == 3:
-                name, prefix, where = parts
-                file, _, line = where.rpartition(":")
-                one = Raised(name, prefix, file, max(number(line), 0))
-                found.setdefault((self._process(place), prefix), []).append((t, one))
+        for t, place, name, prefix, where in told(self._t):
+            file, _, line = where.rpartition(":")
+            one = Raised(name, prefix, file, max(number(line), 0))
+            found.setdefault((self._process(place), prefix), []).append((t, one))
         for marks in found.values():
             marks.reverse()
         return found
@@ -178,6 +172,24 @@ class Failures:
         return known.host, known.pid
 
 
+def told(timeline: Timeline) -> Iterator[tuple[int, int, str, str, str]]:
+    """What tasks raised, as marks say it: when, place, type, prefix, and "file:line" or ""."""
+    for t, place, label in timeline.marks(NAME):
+        parts = label.split("\t")
+        if len(parts) == 3:
+            name, prefix, where = parts
+            yield t, place, name, prefix, where
+
+
+def run_again(timeline: Timeline, rows: Ints) -> list[bool]:
+    """Of some runs, whether their keys were run once more."""
+    if not len(rows):
+        return []
+    keys = timeline.store.keys(timeline.runs["key"])
+    last = {key: row for row, key in enumerate(keys)}
+    return [last[keys[row]] > row for row in rows.tolist()]
+
+
 def _a_failure(rows: list[int]) -> str:
     return "a failure" if len(rows) == 1 else "failures"
 
@@ -187,4 +199,4 @@ def _status(text: str) -> int | None:
     return None if known < 0 else -known if text.startswith("-") else known
 
 
-__all__ = ["Ended", "Failures", "Raised"]
+__all__ = ["Ended", "Failures", "Raised", "run_again", "told"]

@@ -52,9 +52,7 @@ class Heir:
 
     def take(self) -> list[bytes]:
         """The batches that were left; nobody waits for more, and the session's folder goes, too."""
-        self._done = self._over = True
-        if self._there is not None:  # first: what is left from now on is taken back
-            self._there.remove()
+        self._leave()  # first: what is left from now on is taken back
         # Twice: a worker may just have been asking whether the owner of one is there.
         batches = inherited(self._session) + inherited(self._session)
         depart(self._session)
@@ -62,7 +60,10 @@ class Heir:
 
     def end(self) -> None:
         """Nobody waits any more: nothing of it stays, whatever became of `take`."""
+        self._leave()
+        depart(self._session)
+
+    def _leave(self) -> None:
         self._done = self._over = True
         if self._there is not None:
             self._there.remove()
-        depart(self._session)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from stageprof_collectors.account.groups import Row
+from stageprof_collectors.failures import run_again, told
 from stageprof_collectors.findings import shortage
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
@@ -61,11 +62,8 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 
 def _again(recording: Recording, status: int) -> Ints:
     """Runs that ended so, whose key was run once more."""
-    runs = recording.timeline.runs
-    rows = np.flatnonzero(runs["status"] == status)
-    keys = recording.store.keys(runs["key"])
-    last = {key: i for i, key in enumerate(keys)}
-    return rows[[last[keys[row]] > row for row in rows.tolist()]]
+    rows = np.flatnonzero(recording.timeline.runs["status"] == status)
+    return rows[run_again(recording.timeline, rows)]
 
 
 def _finding(recording: Recording, rows: Ints, *, lost: bool) -> Finding:
@@ -114,8 +112,8 @@ def _cause(recording: Recording, row: Row, *, lost: bool) -> str:
 
 def _raised(recording: Recording, prefix: str) -> tuple[str, str]:
     """The exception that tasks of a prefix raised most, and the user's line ("file:line")."""
-    labels = (label.split("\t") for _, _, label in recording.timeline.marks("task failed"))
-    seen = Counter((x[0], x[2]) for x in labels if len(x) == 3 and x[1] == prefix)
+    marks = told(recording.timeline)
+    seen = Counter((name, where) for _, _, name, of, where in marks if of == prefix)
     return seen.most_common(1)[0][0] if seen else ("", "")
 
 
