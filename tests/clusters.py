@@ -23,16 +23,28 @@ shared: set[int] = set()
 def separate(
     workers: int = 2, threads: int = 1, *, preload: Sequence[str] = (), options: Sequence[str] = ()
 ) -> Iterator[Client]:
-    """A scheduler and workers started by Dask's own commands, each in its own process."""
+    """A client of a scheduler and workers, all of which are there; see `served`."""
+    started = served(workers, threads, preload=preload, options=options)
+    with started as address, Client(address) as client:
+        client.wait_for_workers(workers, timeout=60)
+        yield client
+
+
+@contextmanager
+def served(
+    workers: int, threads: int = 1, *, preload: Sequence[str] = (), options: Sequence[str] = ()
+) -> Iterator[str]:
+    """A scheduler, by its address, and workers, which may still be on their way.
+
+    Started by Dask's own commands, each in its own process.
+    """
     with ExitStack() as stack:
         scheduler = stack.enter_context(process("scheduler", "--port", "0", "--no-dashboard"))
         address = address_of(scheduler)
         for i in range(workers):
             extra = ["--preload", preload[i]] if i < len(preload) and preload[i] else []
             stack.enter_context(worker(address, threads, *extra, *options))
-        client = stack.enter_context(Client(address))
-        client.wait_for_workers(workers, timeout=60)
-        yield client
+        yield address
 
 
 def scheduler_of(client: Client) -> str:

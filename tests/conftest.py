@@ -25,8 +25,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import clusters
 from chromium import browser
 from long import LONG, LONG_FILES, LONG_SAMPLES, SEEN_ALWAYS
+from standing import client, standing
 
-__all__ = ["browser"]  # a fixture
+__all__ = ["browser", "client", "standing"]  # fixtures
 
 TESTS = Path(__file__).parent
 

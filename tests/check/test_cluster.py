@@ -22,12 +22,6 @@ from check.hostile import CALLED, Large, use
 RAN: list[int] = []
 
 
-@pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    with clusters.separate(workers=2) as client:
-        yield client
-
-
 @pytest.fixture(autouse=True)
 def nothing_replaced() -> Iterator[None]:
     RAN.clear()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dask.array as da
 import pytest
 
-from clusters import local
 from findings.trained import PIECE, Trained, after, findings
 from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.rules import unpersisted_training_data
@@ -68,14 +67,13 @@ def test_a_call_that_failed_for_another_reason_is_not_found() -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.usefixtures("client")
 def test_the_fix_puts_all_columns_of_a_row_into_one_piece() -> None:
     """C33, C35: the snippet is executed on the example, a thousandth of its rows."""
     (found,) = findings(RULE, merged(2).end())
-    with local():
-        x = da.ones((1_000, 150), chunks=(100, 50))
+    x = da.ones((1_000, 150), chunks=(100, 50))
 
-        names = after(found.fix.code, x=x)
+    names = after(found.fix.code, x=x)
 
-        assert names["x"].chunks == ((100,) * 10, (150,))
-        assert float(names["x"].sum().compute()) == 150_000
-        del names
+    assert names["x"].chunks == ((100,) * 10, (150,))
+    assert float(names["x"].sum().compute()) == 150_000

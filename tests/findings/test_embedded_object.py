@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from distributed import Client
 
-import clusters
 import stageprof
 from findings.asking import asked, one, run
 from findings.crowded import FILE, Program, calls
@@ -172,27 +171,20 @@ def test_printed_delayed_gives_the_same_result_with_one_copy() -> None:
 
 
 @pytest.mark.cluster
-def test_printed_future_is_taken_by_submit() -> None:
+def test_printed_future_is_taken_by_submit(client: Client) -> None:
     made = Program()
     keys = [f"scored-{i:032x}" for i in range(20)]
     for key in keys:
         made.embedded(key, tasks=1)
     made.tasks(keys, work=1.0, lead=50.0)
     found = one(RULE, made.recording())
-    with clusters.local(1) as client:
-        weights = run(found, weights=np.arange(10))["weights"]
-        assert client.submit(np.sum, weights).result() == 45
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Any:
-    with clusters.separate() as client:
-        yield client
+    weights = run(found, weights=np.arange(10))["weights"]
+    assert client.submit(np.sum, weights).result() == 45
 
 
 @pytest.mark.cluster
 @pytest.mark.filterwarnings("ignore:Sending large graph")
-def test_frame_in_a_real_graph_is_found_by_name(cluster: Client) -> None:
+def test_frame_in_a_real_graph_is_found_by_name(client: Client) -> None:
     """A26: what should be read in a task is named with its variable and line."""
     lookup = pd.DataFrame({"w": np.arange(1_500_000.0)})  # <- here
     with stageprof.profile() as region:

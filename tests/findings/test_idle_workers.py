@@ -6,9 +6,8 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import wait
+from distributed import Client, wait
 
-import clusters
 import stageprof
 from findings.asking import asked, one, run
 from findings.crews import Crewed, side_by_side
@@ -125,21 +124,21 @@ def test_gaps_of_a_worker_with_a_line_of_its_own_are_not_for_want_of_tasks() -> 
 
 
 @pytest.mark.cluster
+@pytest.mark.usefixtures("client")
 def test_pieces_that_p2p_passed_on_are_told_of_and_by_tasks_there_are_none() -> None:
     """The printed code sets what it says, and no piece is placed twice with it."""
-    with clusters.separate():
-        with dask.config.set({"array.rechunk.method": "p2p"}), stageprof.profile() as prof:
-            rechunked()
-        passed = _passed_on(prof.recording, Crew(prof.recording))["rechunk_pieces_passed_on"]
-        assert 0 < passed <= 40
-        fix = _there({"rechunk_pieces_passed_on": passed})
-        assert f"here {passed}," in fix.text
+    with dask.config.set({"array.rechunk.method": "p2p"}), stageprof.profile() as prof:
+        rechunked()
+    passed = _passed_on(prof.recording, Crew(prof.recording))["rechunk_pieces_passed_on"]
+    assert 0 < passed <= 40
+    fix = _there({"rechunk_pieces_passed_on": passed})
+    assert f"here {passed}," in fix.text
 
-        with dask.config.set({}):
-            exec(fix.code, {})
-            with stageprof.profile() as prof:
-                rechunked()
-        assert _passed_on(prof.recording, Crew(prof.recording)) == {}
+    with dask.config.set({}):
+        exec(fix.code, {})
+        with stageprof.profile() as prof:
+            rechunked()
+    assert _passed_on(prof.recording, Crew(prof.recording)) == {}
 
 
 def rechunked() -> None:
@@ -149,18 +148,17 @@ def rechunked() -> None:
 
 
 @pytest.mark.cluster
-def test_the_fix_puts_what_lies_on_one_worker_on_all() -> None:
-    with clusters.separate() as client:
-        first, *_ = client.scheduler_info(n_workers=-1)["workers"]
-        pieces = client.map(abs, range(-6, 0), workers=[first])
-        wait(pieces)
+def test_the_fix_puts_what_lies_on_one_worker_on_all(client: Client) -> None:
+    first, *_ = client.scheduler_info(n_workers=-1)["workers"]
+    pieces = client.map(abs, range(-6, 0), workers=[first])
+    wait(pieces)
 
-        names = run(in_line(), pieces=pieces)
+    names = run(in_line(), pieces=pieces)
 
-        wait(names["pieces"])
-        held = client.who_has(names["pieces"])
-        assert len({place for places in held.values() for place in places}) == 2
-        assert client.gather(names["pieces"]) == [6, 5, 4, 3, 2, 1]
+    wait(names["pieces"])
+    held = client.who_has(names["pieces"])
+    assert len({place for places in held.values() for place in places}) == 2
+    assert client.gather(names["pieces"]) == [6, 5, 4, 3, 2, 1]
 
 
 def test_a_straggler_has_a_finding_of_its_own() -> None:

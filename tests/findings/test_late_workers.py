@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from distributed import Client
 
-from clusters import local
 from findings.asking import asked, one, run
 from findings.crews import Crewed, side_by_side
 from stageprof_collectors.recording import Recording
@@ -77,11 +77,10 @@ def test_its_limit_can_be_set() -> None:
     assert asked(RULE, recorded(300), threads=0.8) == []
 
 
-def test_the_fix_waits_for_all_workers() -> None:
+def test_the_fix_waits_for_all_workers(client: Client) -> None:
     found = one(RULE, recorded(300))
 
-    with local(2) as client:
-        names = run(found)
+    names = run(found)
 
-        assert names["client"] is client
-        assert len(client.scheduler_info(n_workers=-1)["workers"]) == 2
+    assert names["client"] is client
+    assert len(client.scheduler_info(n_workers=-1)["workers"]) == 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -11,17 +9,10 @@ import pandas as pd
 import pytest
 from distributed import Client
 
-from clusters import local
 from findings.trained import DATA, TRAINING, Trained, after, findings
 from stageprof_collectors.findings.spreading import code, enough
 from stageprof_collectors.findings.training import Given
 from stageprof_collectors.rules.pieces_per_thread import RULE
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    with local() as client:
-        yield client
 
 
 def given(**data: object) -> Given:

@@ -8,7 +8,6 @@ import dask.array as da
 import pytest
 from distributed import futures_of
 
-from clusters import local
 from findings.trained import BEFORE, DATA, PIECE, TRAINING, Trained, after, findings
 from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.rules.unpersisted_training_data import RULE
@@ -96,19 +95,18 @@ def test_a_recording_without_trainings_gives_nothing() -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.usefixtures("client")
 def test_the_fix_keeps_data_and_labels_in_memory() -> None:
     """C35: the snippet is executed."""
     (found,) = findings(RULE, searched(3).end())
-    with local():
-        x = da.random.default_rng(1).random((1000, 15), chunks=(100, 15))
+    x = da.random.default_rng(1).random((1000, 15), chunks=(100, 15))
 
-        names = after(found.fix.code, x=x, y=x.sum(axis=1))
+    names = after(found.fix.code, x=x, y=x.sum(axis=1))
 
-        for name in ("x", "y"):
-            held = futures_of(names[name])
-            assert len(held) == 10
-            assert all(future.done() for future in held)
-        del names, held
+    for name in ("x", "y"):
+        held = futures_of(names[name])
+        assert len(held) == 10
+        assert all(future.done() for future in held)
 
 
 def test_without_the_users_names_the_fix_has_its_own() -> None:

@@ -73,14 +73,14 @@ def with_keys(client: Client) -> Any:
     "program",
     [impure, several_iterables, in_batches, with_a_key, with_keys, map_then_submit],
 )
-def test_tasks_of_map_are_of_its_line_and_no_others(program: Program, cluster: Client) -> None:
+def test_tasks_of_map_are_of_its_line_and_no_others(program: Program, client: Client) -> None:
     """Two lines, which may use the same function: 30 tasks of the first, 20 of the second."""
-    assert by_line(program, cluster) == {1: 30, 2: 20}
+    assert by_line(program, client) == {1: 30, 2: 20}
 
 
 @pytest.mark.cluster
-def test_tasks_of_map_are_not_those_of_a_line_that_submitted_before(cluster: Client) -> None:
-    assert by_line(submit_then_map, cluster) == {1: 20, 2: 30}
+def test_tasks_of_map_are_not_those_of_a_line_that_submitted_before(client: Client) -> None:
+    assert by_line(submit_then_map, client) == {1: 20, 2: 30}
 
 
 class Noted:

@@ -48,59 +48,60 @@ def clean(client: Client) -> None:
 
 
 @pytest.mark.parametrize("leaves", ["first", "second"])
-def test_tasks_of_two_clients_of_one_cluster_are_recorded_whoever_leaves(leaves: str) -> None:
-    with clusters.separate(1) as observer:
-        address = clusters.scheduler_of(observer)
-        with stageprof.profile() as prof:
-            one, other = Client(address), Client(address)
-            computed(one, 10)
-            computed(other, 20)
-            left, stays = (one, other) if leaves == "first" else (other, one)
-            left.close()
-            computed(stays, 30)
-            stays.close()
-        clean(observer)
+def test_tasks_of_two_clients_of_one_cluster_are_recorded_whoever_leaves(
+    leaves: str, client: Client, standing: str
+) -> None:
+    with stageprof.profile() as prof:
+        one, other = Client(standing), Client(standing)
+        computed(one, 10)
+        computed(other, 20)
+        left, stays = (one, other) if leaves == "first" else (other, one)
+        left.close()
+        computed(stays, 30)
+        stays.close()
+    clean(client)
     tasks = prof.recording.tasks()
     assert len(tasks) == 60
     assert set(tasks["status"]) == {"memory"}
     assert prof.recording.timeline.marks("cluster lost") == []
 
 
-def test_of_a_client_that_is_not_recorded_no_graph_gets_another_ones_line() -> None:
-    with clusters.separate(1) as observer:
-        address = clusters.scheduler_of(observer)
-        with Client(address) as mine:
-            with stageprof.profile(client=mine) as prof:
-                computed(observer, 1)  # not the client that is recorded
-                mine.submit(inc, 1, pure=False).result()
-            clean(observer)
-        graphs = prof.recording.timeline.graphs
+def test_of_a_client_that_is_not_recorded_no_graph_gets_another_ones_line(
+    client: Client, standing: str
+) -> None:
+    with Client(standing) as mine:
+        with stageprof.profile(client=mine) as prof:
+            computed(client, 1)  # not the client that is recorded
+            mine.submit(inc, 1, pure=False).result()
+        clean(client)
+    graphs = prof.recording.timeline.graphs
     assert [graph.submit is None for graph in graphs] == [True, False]
 
 
-def test_clients_one_after_another_within_a_second_are_both_recorded() -> None:
-    with clusters.separate(1) as observer:
-        address = clusters.scheduler_of(observer)
-        with stageprof.profile() as prof:
-            for n in (5, 7, 9):
-                with Client(address) as client:
-                    computed(client, n)
-        clean(observer)
+def test_clients_one_after_another_within_a_second_are_both_recorded(
+    client: Client, standing: str
+) -> None:
+    with stageprof.profile() as prof:
+        for n in (5, 7, 9):
+            with Client(standing) as one:
+                computed(one, n)
+    clean(client)
     assert len(prof.recording.tasks()) == 21
     assert set(prof.recording.tasks()["status"]) == {"memory"}
 
 
-def test_a_region_that_never_lets_the_loop_run_joins_nothing_afterwards() -> None:
+def test_a_region_that_never_lets_the_loop_run_joins_nothing_afterwards(
+    client: Client, standing: str
+) -> None:
     async def main(address: str) -> None:
-        async with Client(address, asynchronous=True) as client:
-            with stageprof.profile(client=client):
+        async with Client(address, asynchronous=True) as mine:
+            with stageprof.profile(client=mine):
                 sum(range(1000))
             await asyncio.sleep(0.2)
-            assert await client.run_on_scheduler(remains.of_scheduler) == []
+            assert await mine.run_on_scheduler(remains.of_scheduler) == []
 
-    with clusters.separate(1) as observer:
-        asyncio.run(main(clusters.scheduler_of(observer)))
-        clean(observer)
+    asyncio.run(main(standing))
+    clean(client)
 
 
 #: A program that forgets to close its client; Dask itself complains of it at the end.
@@ -122,12 +123,13 @@ os._exit(0)
 """
 
 
-def test_a_client_whose_loop_has_ended_stops_nobody_from_recording() -> None:
-    with clusters.separate(1) as observer:
-        line = [sys.executable, "-c", FORGETFUL, clusters.scheduler_of(observer)]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
-        assert done.stdout == "wall True\n", done.stderr
-        clean(observer)
+def test_a_client_whose_loop_has_ended_stops_nobody_from_recording(
+    client: Client, standing: str
+) -> None:
+    line = [sys.executable, "-c", FORGETFUL, standing]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "wall True\n", done.stderr
+    clean(client)
 
 
 @pytest.mark.parametrize("when", ["start", "stop"])

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +56,6 @@ def instrumented(recording: stageprof.Recording) -> dict[str, bool]:
 def clean(client: Client, timeout: float = 10) -> None:
     """Soon nothing of ours is on the cluster or in the client."""
     clusters.soon(lambda: remains.everywhere(client) + remains.of_client(client) == [], timeout)
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    """A cluster of two workers, for the tests that leave it as it was."""
-    with clusters.separate(2) as client:
-        yield client
 
 
 @pytest.mark.smoke

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import dask
@@ -17,7 +17,6 @@ from dask.core import flatten
 from dask.tokenize import tokenize
 from distributed import Client, futures_of
 
-import clusters
 import stageprof
 
 #: Dask's own, where it is older than NumPy.
@@ -147,12 +146,6 @@ def test_local_schedulers_give_the_same(scheduler: str) -> None:
 def test_the_scheduler_of_processes_gives_the_same(share: int) -> None:
     with dask.config.set({"scheduler": "processes", "num_workers": 2}):
         same(list(GRAPHS)[::share])
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    with clusters.separate(2) as client:
-        yield client
 
 
 @pytest.mark.smoke

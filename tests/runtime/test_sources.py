@@ -8,8 +8,8 @@ from types import CodeType
 from typing import Any
 
 import pytest
+from distributed import Client
 
-import clusters
 import stageprof
 from stageprof_runtime import process
 from stageprof_runtime.compat import cloudpickle
@@ -29,11 +29,10 @@ def by_value() -> Callable[[], tuple[list[str], bytes]]:
 
 
 @pytest.mark.cluster
-def test_code_of_a_recorded_worker_names_its_file_and_is_pickled_as_ever() -> None:
-    with clusters.separate(1) as client:
-        _, bare = client.submit(by_value(), pure=False).result()
-        with stageprof.profile() as prof:
-            files, recorded = client.submit(by_value(), pure=False).result()
+def test_code_of_a_recorded_worker_names_its_file_and_is_pickled_as_ever(client: Client) -> None:
+    _, bare = client.submit(by_value(), pure=False).result()
+    with stageprof.profile() as prof:
+        files, recorded = client.submit(by_value(), pure=False).result()
     assert files == [__file__, __file__]
     assert bare == recorded
     assert prof.recording.coverage()["disabled"] == []
@@ -72,16 +71,15 @@ def double(x):
 
 @pytest.mark.cluster
 def test_code_of_a_notebook_names_its_cell_and_its_tasks_are_called_as_ever(
-    monkeypatch: pytest.MonkeyPatch,
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)
     file, scope = "/tmp/ipykernel_41/2903.py", {"__name__": "__main__"}
     exec(compile(CELL, file, "exec"), scope)
     double: Any = scope["double"]
-    with clusters.separate(1) as client:
-        bare = client.submit(double, 1).key
-        with stageprof.profile() as prof:
-            future = client.submit(double, 2)
-            assert future.result() == (file, 4)
-            assert client.submit(double, 1).key == bare
+    bare = client.submit(double, 1).key
+    with stageprof.profile() as prof:
+        future = client.submit(double, 2)
+        assert future.result() == (file, 4)
+        assert client.submit(double, 1).key == bare
     assert prof.recording.coverage()["disabled"] == []

@@ -27,7 +27,10 @@ DELAY = 0.03
 @pytest.fixture(scope="module", params=["separate", "local"])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Client]:
     """Two workers with a thread each: in processes of their own, and as LocalCluster."""
-    with getattr(clusters, request.param)() as client:
+    if request.param == "separate":
+        yield request.getfixturevalue("client")
+        return
+    with clusters.local() as client:
         yield client
 
 
@@ -133,7 +136,7 @@ def test_tasks_that_launch_tasks(cluster: Client, tmp_path: Path) -> None:
     assert table["tasks"].tolist() == [4, 1, 1, 1, 1]
 
 
-def test_an_async_client_that_submits(tmp_path: Path) -> None:
+def test_an_async_client_that_submits(standing: str, tmp_path: Path) -> None:
     log = str(tmp_path / "log")
 
     async def program(address: str) -> Any:
@@ -143,6 +146,5 @@ def test_an_async_client_that_submits(tmp_path: Path) -> None:
                 await client.gather([*some, *client.map(planted.identity, some, pure=False)])
             return prof.recording
 
-    with clusters.separate(2, 1) as client:
-        recording = asyncio.run(program(clusters.scheduler_of(client)))
+    recording = asyncio.run(program(standing))
     assert consistent(recording)["tasks"].tolist() == [1] * 8 + [8]
