@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import shutil
 import signal
@@ -103,6 +104,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if _is_long(item, path):
             item.add_marker(pytest.mark.nightly)
     items.sort(key=_rank)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is imported by now out of collections: of a million objects each takes long."""
+    gc.collect()
+    gc.freeze()
 
 
 def _rank(item: pytest.Item) -> int:
