@@ -279,7 +279,7 @@ ROWS = st.lists(
 LABELS = ("/u/etl.py:3 f", "", ":", "x:9999999999999999999999 f", "a:² f", "\x1b[31m:1 <b>")
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(
     ROWS,
     st.lists(st.tuples(HUGE, HUGE, st.sampled_from(LABELS)), max_size=5),
