@@ -65,8 +65,12 @@ ANYWHERE = (
 )
 
 #: Files that take longest: begun first, so that at the end no process waits for another.
-FIRST = ("runtime/test_cluster", "test_samples", "check/test_command", "faces/test_run")
+FIRST = (
+    "runtime/test_hooks", "runtime/test_cluster", "test_samples", "check/test_command",
+    "faces/test_run", "ground_truth/test_execution", "ground_truth/test_scheduling",
+)  # fmt: skip
 #: What shares a cluster to the end of the session, which is nothing that others should find.
+#: What of it comes first, when tests run beside each other, does not.
 LAST = ("ground_truth",)
 
 # Begun in the background of a shell, tests and what they start would not hear an interrupt.
@@ -113,8 +117,8 @@ def pytest_collection_finish() -> None:
 
 
 def _rank(item: pytest.Item) -> int:
-    path = _path(item)
-    return 0 if path.startswith(FIRST) else 2 if path.startswith(LAST) else 1
+    path, alone = _path(item), item.get_closest_marker("alone") is not None
+    return 0 if path.startswith(FIRST) and not alone else 2 if path.startswith(LAST) else 1
 
 
 def _path(item: pytest.Item) -> str:
@@ -130,7 +134,8 @@ def _is_long(item: pytest.Item, path: str) -> bool:
     if path.startswith("test_samples"):
         return item.name.endswith(LONG_SAMPLES)
     # Two kinds of cluster, of which one is enough every time.
-    return path.startswith("ground_truth") and item.name.endswith("[local]")
+    twice = ("ground_truth", "runtime/test_whose")
+    return path.startswith(twice) and item.name.endswith("[local]")
 
 
 @pytest.fixture(autouse=True)

@@ -27,10 +27,8 @@ DELAY = 0.03
 @pytest.fixture(scope="module", params=["separate", "local"])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Client]:
     """Two workers with a thread each: in processes of their own, and as LocalCluster."""
-    if request.param == "separate":
-        yield request.getfixturevalue("client")
-        return
-    with clusters.local() as client:
+    separate = request.param == "separate"
+    with Client(request.getfixturevalue("standing")) if separate else clusters.local() as client:
         yield client
 
 
