@@ -192,7 +192,8 @@ def _where(recording: Recording, path: pd.DataFrame, row: dict[Any, Any]) -> str
     path = path[(path["stage"] == row["stage"]) & (path["step"] == row["step"])]
     where = str(row["role"] or "a worker")  # one that did not tell: its process is not known
     if where == "worker":
-        where = _which(recording, path["place"][path["place"] != "scheduler"].unique().tolist())
+        elsewhere = path["place"].isin(("client", "scheduler"))
+        where = _which(recording, path["place"][~elsewhere].unique().tolist())
     return where + _mostly(path)
 
 

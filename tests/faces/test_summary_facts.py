@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import dask.array as da
+import pandas as pd
 import pytest
 from dask.base import compute
 from dask.delayed import delayed
 
 import stageprof
-from stageprof_collectors.summary import summarize
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.summary import _where, summarize
 
 
 def double(x: int) -> int:
@@ -52,3 +56,21 @@ def test_who_did_not_watch_the_gil_is_told_the_option_that_they_have(
 def test_of_several_runs_it_is_said_which_is_shown(n: int, which: str, recorded: Path) -> None:
     running = pytest.importorskip("stageprof.magic.running", exc_type=ImportError)
     assert running._notes((stageprof.open(recorded),) * n)[0].endswith(f"this is {which}")
+
+
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        (["client", "scheduler", "tcp://a", "tcp://b"], "2 workers"),
+        (["client", "tcp://b"], "worker second"),
+    ],
+)
+def test_the_client_is_no_worker_where_a_worker_s_step_was_seen_there(
+    places: list[str], said: str
+) -> None:
+    workers = pd.DataFrame({"worker": ["tcp://a", "tcp://b"], "name": ["first", "second"]})
+    recording = cast("Recording", SimpleNamespace(workers=lambda: workers))
+    path = pd.DataFrame({"place": places})
+    path = path.assign(stage="serialization", step="task.dump", key="", seconds=1.0)
+    row = {"stage": "serialization", "step": "task.dump", "role": "worker"}
+    assert _where(recording, path, row) == said

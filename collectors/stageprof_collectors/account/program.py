@@ -75,7 +75,8 @@ class Track:
         """The pieces of [start, stop); what no step covers is constant."""
         first = max(0, bisect_right(self._starts, start) - 1)
         found, now = [], start
-        for step in self._steps[first:]:
+        for at in range(first, len(self._steps)):  # a slice would copy the rest for each piece
+            step = self._steps[at]
             a, b = max(now, step.start), min(stop, step.stop)
             if step.start >= stop:
                 break

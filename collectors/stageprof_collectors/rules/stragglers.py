@@ -64,15 +64,17 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         return
     skews = Skews(recording, limits["times"], limits["tasks"], limits["worker_times"])
     told: set[str] = set()
-    idleness = Idleness(recording)
+    idleness, least = Idleness(recording), limits["share"] * recording.wall
     for skew in sorted(skews.all, key=lambda s: -s.longest_s):
-        cost = cost_of(recording, steps=_COMPUTE, runs=skew.slow.tolist())
-        cost = min(cost, _alone(recording, idleness, skew))
-        if cost >= limits["share"] * recording.wall and skew.cause not in told:
+        alone = _alone(recording, idleness, skew)
+        if alone < least or skew.cause in told:  # many kinds are: the account is not gone through
+            continue
+        cost = min(alone, cost_of(recording, steps=_COMPUTE, runs=skew.slow.tolist()))
+        if cost >= least:
             told.add(skew.cause)
             low, high = recording.replay.saving(_levelled(recording, skews, skew))
             saved = min(low, cost), min(high, cost)
-            if saved[1] >= limits["share"] * recording.wall:
+            if saved[1] >= least:
                 yield _finding(recording, skew, cost, saved)
 
 
