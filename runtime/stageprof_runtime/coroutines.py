@@ -34,4 +34,7 @@ class Coroutines:
         return task
 
     async def _asked(self, doing: Callable[[], Awaitable[Any]]) -> None:
-        await quietly(doing(), self._watch)
+        async def begun() -> None:
+            await doing()  # which may fail before there is anything to await
+
+        await quietly(begun(), self._watch)

@@ -58,3 +58,16 @@ def test_what_one_raises_is_counted_and_goes_no_further() -> None:
 
     asyncio.run(main())
     assert watch.failures == 1
+
+
+def test_what_fails_before_there_is_a_coroutine_goes_no_further_either() -> None:
+    watch = Watch("h")
+
+    def ours() -> asyncio.Future[None]:
+        raise MemoryError
+
+    async def main() -> None:
+        await Coroutines(watch).later(ours)
+
+    asyncio.run(main())
+    assert watch.failures == 1
