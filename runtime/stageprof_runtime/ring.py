@@ -55,7 +55,7 @@ class Ring:
 
     def emit(self, row: Row) -> None:
         """Add one row."""
-        if len(self.rows) >= self.capacity:
+        while len(self.rows) >= self.capacity:  # by more than one where threads came at once
             self._drop()
         self.append(row)
 

@@ -68,7 +68,7 @@ gate = threading.Barrier(2)
 def busy():
     with stageprof.profile(f"{folder}/busy.stageprof") as prof:
         gate.wait()
-        run("busy", 20, nap)
+        run("busy", 40, nap)
         gate.wait()
     regions["busy"] = prof.recording
 
@@ -84,7 +84,7 @@ for recording in regions.values():
 share = {name: r.stages()["wall_s"] / r.wall for name, r in regions.items()}
 assert share["busy"]["execution"] > 0.5, share["busy"]
 assert share["idle"]["outside"] > 0.95, share["idle"]
-assert count(regions["busy"], "busy") == 20
+assert count(regions["busy"], "busy") == 40
 """,
     "one after the other, and overlapping in any order": """
 first, second, third = (stageprof.profile() for _ in range(3))

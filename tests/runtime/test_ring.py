@@ -25,6 +25,15 @@ def test_a_full_ring_loses_its_oldest_rows_and_counts_them() -> None:
     assert ring.dropped == 15
 
 
+def test_what_came_at_once_to_a_full_ring_goes_with_the_next_row() -> None:
+    ring = Ring(10)
+    for i in range(13):
+        ring.append((SPAN, i))  # as threads do that asked at once whether there is room
+    ring.emit((SPAN, 13))
+    assert [row[1] for row in ring.take()] == list(range(4, 14))
+    assert ring.dropped == 4
+
+
 def test_many_threads_lose_no_row_uncounted() -> None:
     """Stored + dropped = emitted, whatever the threads do to each other."""
     ring, each, threads = Ring(1_000), 20_000, 4
