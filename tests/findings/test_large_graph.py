@@ -78,6 +78,16 @@ def test_printed_setting_makes_chunks_of_the_size() -> None:
     assert 20 * NBYTES / 4 < chunk.nbytes <= 20 * NBYTES
 
 
+def test_what_a_loop_computes_has_no_more_pieces_than_one_round_of_it() -> None:
+    """Nine rounds of 80 partitions are not 720: four are left for the only thread, not half."""
+    made = Program()
+    for _ in range(9):
+        made.tasks(pieces(80), work=0.2, type_="pandas.core.frame.DataFrame", nbytes=NBYTES)
+    found = one(RULE, made.recording())
+    assert found.evidence["times_fewer"] == 20
+    assert run(found)["npartitions"] == 4
+
+
 def test_printed_code_for_data_frames_makes_fewer_partitions() -> None:
     found = one(RULE, program(type_="pandas.core.frame.DataFrame"))
     assert "partitions of 320 kB" in found.headline

@@ -55,7 +55,10 @@ _BLOCK: Final = re.compile(r"read-block-(\d{1,15})")
 
 @dataclass(frozen=True)
 class Pieces:
-    """The pieces of the collection that has most: how many, and how large the usual one is."""
+    """The pieces of the collection that has most: how many, and how large the usual one is.
+
+    Their number is that of one graph: what a loop computes each time has no more pieces for that.
+    """
 
     number: int
     #: 0: not told, as by local schedulers
@@ -102,7 +105,9 @@ def _pieces(recording: Recording, crowds: Crowds, crowd: Crowd) -> Pieces:
     frames = "ndarray" not in kind if kind else None
     number = int(mine.sum())
     usual = float(np.median(nbytes[mine]))
-    return Pieces(number, usual, frames, max(usual, _largest(layers, nbytes, number)))
+    largest = max(usual, _largest(layers, nbytes, number))
+    graphs = recording.timeline.graph_rows[rows[mine]]
+    return Pieces(int(np.bincount(graphs + 1).max()), usual, frames, largest)
 
 
 def _most(layers: Ints, nbytes: Ints) -> int:
