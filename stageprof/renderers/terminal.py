@@ -153,10 +153,10 @@ def _other(left: float, first: FirstTask) -> str:
 def _gil(said: str) -> Iterator[Text]:
     """One line, or two where they are long: how long tasks waited, and what is to blame."""
     said = safe(said, limit=200)
-    if cell_len(said) <= WIDTH - 12:
+    what, mark, whom = said.partition("; ")
+    if cell_len(said) <= WIDTH - 12 or cell_len(what + mark.strip()) > WIDTH - 12:
         yield from _wrapped("GIL", said)
         return
-    what, mark, whom = said.partition("; ")
     for head, line in ("GIL", what + mark.strip()), ("", whom):
         yield from [Text(f"{head:<12}{line}")] if line else []
 

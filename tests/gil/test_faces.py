@@ -160,6 +160,14 @@ def test_a_long_name_gets_the_next_line() -> None:
     assert lines[at + 1] == "            most for `normalize_all_the_things` at etl.py:24"
 
 
+def test_what_it_cost_at_most_is_not_cut_off() -> None:
+    said = "not to blame: tasks waited 1.41 s in sum, which cost the run at most 309 ms"
+    lines = [line.plain for line in terminal.lines(replace(summary(contended()), gil=said))]
+    at = next(i for i, line in enumerate(lines) if line.startswith("GIL"))
+    assert " ".join(f"{lines[at]} {lines[at + 1]}".split()) == f"GIL {said}"
+    assert max(map(cell_len, lines)) <= 80
+
+
 def test_the_longest_summary_still_fits() -> None:
     worst = replace(
         summary(contended()),
