@@ -17,7 +17,7 @@ from stageprof_collectors.account.timeline import Columns, Ints, Timeline
 from stageprof_collectors.findings.phrase import made_at
 from stageprof_collectors.findings.quantity import count
 from stageprof_collectors.storage.layered import Layered
-from stageprof_collectors.text import number
+from stageprof_collectors.text import number, safe
 from stageprof_runtime.ending import KINDS, RAISED
 from stageprof_runtime.event import STATUS
 from stageprof_runtime.probes.failure import NAME, part
@@ -27,6 +27,8 @@ _ERRED: Final = STATUS.index("erred")
 _AFTER: Final = 1_000_000_000
 #: Exceptions that a sentence names.
 _NAMED: Final = 2
+#: Characters of them that are shown.
+_MOST: Final = 300
 
 
 class Raised(NamedTuple):
@@ -67,6 +69,9 @@ class Failures:
     def __init__(self, timeline: Timeline, layered: Layered) -> None:
         self._t = timeline
         self._layered = layered
+
+    def __repr__(self) -> str:
+        return f"<Failures: {safe('; '.join(self.said) or 'none', limit=_MOST)}>"
 
     @cached_property
     def rows(self) -> Ints:

@@ -46,6 +46,11 @@ def test_failed_tasks_and_retried_runs_are_told_apart() -> None:
     }
 
 
+def test_a_notebook_shows_in_words_what_failed() -> None:
+    assert repr(failing().failures) == f"<Failures: {WORDS}; {ENDED}>"
+    assert repr(Crewed(1).recording(1000).failures) == "<Failures: none>"
+
+
 def test_where_nothing_failed_no_face_says_a_word() -> None:
     made = Crewed(1)
     made.fails(0, 200, "fetch-1", status=0)
