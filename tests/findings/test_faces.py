@@ -297,6 +297,15 @@ def test_notebook_has_a_card_for_each_finding_and_the_best_one_open(only: Only) 
     assert "saves <b>5.4-6.1 s</b>" in html
 
 
+def test_names_in_a_card_are_code_and_no_backtick_is_shown(only: Only) -> None:
+    named = replace(found("late-workers", 0.7), headline="`a<b>` waits", fix=Fix("Cut `a<b>`."))
+    card = notebook.html(three(only, named))
+    assert "<code>a&lt;b&gt;</code> waits" in card
+    assert "Cut <code>a&lt;b&gt;</code>." in card
+    odd = notebook.html(three(only, replace(named, headline="one ` is left", fix=Fix(""))))
+    assert "one ` is left" in odd
+
+
 def test_notebook_shows_ten_cards_and_counts_the_rest(only: Only) -> None:
     html = notebook.html(three(only, *(found("late-workers", 0.7) for _ in range(9))))
     top, details = html.split('<summary style="cursor:pointer">Details')
