@@ -71,7 +71,7 @@ def check(
     off = tuple(sorted(looking.settings.off))
     collections = list(_collections(what))
     if collections:
-        return Checked(_collected(collections, looking, sys._getframe(1)), "check", off)
+        return Checked(_collected(collections, looking, sys._getframe(1)), off=off)
     if not callable(what):
         raise UsageError(
             f"nothing of Dask in a {type(what).__name__}",

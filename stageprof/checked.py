@@ -17,7 +17,7 @@ class Checked:
     """What was found before anything ran; iterates over its findings, gravest first."""
 
     found: Checkup
-    label: str = "check"
+    label: str = "collections"
     #: rules that were switched off
     off: tuple[str, ...] = ()
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from stageprof_collectors.findings.evidence import places, shown
-from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.finding import Finding, Severity
 from stageprof_collectors.findings.innocence import TITLE
 from stageprof_collectors.findings.phrase import worth
 from stageprof_collectors.summary import Summary
@@ -69,6 +69,12 @@ def more(summary: Summary) -> str:
     return "".join(cards) + "".join(f"<div>{_ticked(s)}</div>" for s in summary.innocents)
 
 
+def notes(summary: Summary) -> str:
+    """What is true but saves little, the first ones; closed."""
+    found = [f for f in summary.findings if f.severity == Severity.NOTE]
+    return "".join(_card(f, summary.wall_s) for f in found[:MOST])
+
+
 def _card(found: Finding, wall_s: float, *, first: bool = False) -> str:
     return (
         f'<details class="stageprof-card" style="{_CARD}"{" open" if first else ""}>'
@@ -118,4 +124,4 @@ def _code(code: str) -> str:
     return "\n".join(_text(line) for line in code.strip("\n").split("\n"))
 
 
-__all__ = ["COPY", "GROUND", "SHEET", "more", "top"]
+__all__ = ["COPY", "GROUND", "SHEET", "more", "notes", "top"]

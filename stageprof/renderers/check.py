@@ -56,6 +56,7 @@ def markdown(checked: Checked) -> str:
     summary = checked.summary
     lines = [f"### stageprof check: {safe(summary.label, 'markdown')}", ""]
     lines += [safe(" · ".join(summary.facts), "prose"), *findings_markdown.lines(summary)]
+    lines += findings_markdown.notes(summary)
     if checked.not_looked_at:
         lines += ["", "Not looked at:", ""]
         lines += [f"- {safe(what, 'prose', limit=_MOST)}" for what in checked.not_looked_at]

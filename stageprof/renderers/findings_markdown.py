@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from stageprof_collectors.findings.evidence import places, shown
-from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.finding import Finding, Severity
 from stageprof_collectors.findings.innocence import TITLE
 from stageprof_collectors.findings.phrase import worth
 from stageprof_collectors.summary import Summary
@@ -22,16 +22,27 @@ def lines(summary: Summary) -> Iterator[str]:
     yield ""
     if not summary.changes:
         yield f"**{_prose(summary.verdict)}**"
-    for number, found in enumerate(summary.changes, 1):
-        yield f"#### {number}. {found.severity}: {_prose(found.headline)}"
-        yield ""
-        yield from _facts(found, summary.wall_s)
-        yield from _fix(found)
+    yield from _numbered(summary.changes, summary.wall_s)
     if summary.innocents:
         yield ""
         yield f"#### {TITLE}"
         yield ""
         yield from (f"- {_prose(sentence)}" for sentence in summary.innocents)
+
+
+def notes(summary: Summary) -> Iterator[str]:
+    """The section of what is true but saves little."""
+    found = [f for f in summary.findings if f.severity == Severity.NOTE]
+    yield ""
+    yield from _numbered(found, summary.wall_s, after=len(summary.changes))
+
+
+def _numbered(findings: Iterable[Finding], wall_s: float, after: int = 0) -> Iterator[str]:
+    for number, found in enumerate(findings, after + 1):
+        yield f"#### {number}. {found.severity}: {_prose(found.headline)}"
+        yield ""
+        yield from _facts(found, wall_s)
+        yield from _fix(found)
 
 
 def _facts(found: Finding, wall_s: float) -> Iterator[str]:

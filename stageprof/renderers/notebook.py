@@ -48,7 +48,7 @@ def checked(summary: Summary, notes: tuple[str, ...] = ()) -> str:
     """The card of what was not run: findings, and notes."""
     head = f"<div><b>stageprof check</b> {safe(summary.label, 'html')} · {_facts(summary)}</div>"
     lines = "".join(f"<div>{safe(note, 'html', limit=300)}</div>" for note in notes)
-    return _framed(head, cards.top(summary), cards.more(summary), lines)
+    return _framed(head, cards.top(summary), cards.more(summary), cards.notes(summary), lines)
 
 
 def _framed(*parts: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -355,6 +356,17 @@ def test_a_finding_and_nothing_to_change_are_never_said_together() -> None:
     for form in forms(checked):
         assert "Nothing to change" not in form
         assert "Notes only" in form
+
+
+def test_every_form_has_the_notes_that_it_speaks_of() -> None:
+    checked = stageprof.check(many())
+    for form in forms(checked):
+        assert all(f.rule in form for f in checked)
+
+
+def test_what_was_looked_at_is_not_called_a_check_twice() -> None:
+    for form in forms(stageprof.check(many())):
+        assert "check check" not in re.sub("<[^>]*>|[`:]", "", form)
 
 
 def test_it_is_said_where_a_program_was_stopped() -> None:
