@@ -156,15 +156,23 @@ def test_what_map_was_given_is_made_a_future() -> None:
     assert "get_client()" in one(RULE, program(how="argument 1 of client.map")).fix.code
 
 
+def test_meta_is_asked_for_only_where_dask_tries_the_function() -> None:
+    assert "meta=" not in one(RULE, program(how="argument 1 of work")).fix.code
+
+
 def test_printed_delayed_gives_the_same_result_with_one_copy() -> None:
     """A28: wrapped in `delayed`."""
     weights = pd.DataFrame({"w": np.arange(5.0)})
-    wrapped = run(one(RULE, program()), weights=weights)["weights"]
+    found = one(RULE, program())
+    wrapped, code = run(found, weights=weights)["weights"], found.fix.code
     ddf = dd.from_pandas(pd.DataFrame({"x": np.arange(4.0)}), npartitions=2)
 
     def scored(piece: pd.DataFrame, weights: pd.DataFrame) -> pd.DataFrame:
         return piece + float(weights["w"].sum())
 
+    assert "meta=..." in code
+    with pytest.raises((NotImplementedError, ValueError)):
+        ddf.map_partitions(scored, wrapped)
     out = ddf.map_partitions(scored, wrapped, meta={"x": float})
     with dask.config.set(scheduler="sync"):
         assert out.compute()["x"].tolist() == [10.0, 11.0, 12.0, 13.0]

@@ -55,6 +55,8 @@ import dask
 
 {name} = dask.delayed({name}, traverse=False)  # travels once
 # better, it does not travel: {name} = dask.delayed(function_that_makes_it)(...)"""
+_META: Final = """
+# give map_partitions its meta=..., too: it cannot try a function on what is not made yet"""
 _FUTURE: Final = """\
 import dask
 from dask.distributed import get_client
@@ -76,6 +78,8 @@ import dask
 # each task reads its own piece; see from_map, from_delayed and map_blocks of your collection
 {name} = [dask.delayed(function_that_makes_a_piece)(i) for i in range({tasks})]"""
 
+#: How something is held by a call that tries its function on empty data first.
+_TRIES: Final = " of map_partitions"
 #: Keys of `delayed` calls end in a UUID, those of futures in 32 hexadecimal digits.
 _FUTURES_KEY: Final = re.compile(r".*-[0-9a-f]{32}")
 
@@ -173,7 +177,8 @@ def fix(thing: Embedded, *, futures: bool) -> Fix:
         return Fix(text + again, code.format(name=name, tasks=pieces))
     wrap = _WRAP_ONCE if thing.how == DATUM else _WRAP.format(tasks=count(thing.tasks, "task"))
     outside = _OUTSIDE.format(how=thing.how) if thing.outside else ""
-    return Fix(_TEXT + wrap + outside, (_FUTURE if futures else _CODE).format(name=name))
+    code = (_FUTURE if futures else _CODE).format(name=name)
+    return Fix(_TEXT + wrap + outside, code + (_META if thing.how.endswith(_TRIES) else ""))
 
 
 def _by_futures(recording: Recording, thing: Embedded) -> bool:
