@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+import zlib
 from itertools import pairwise
 from pathlib import Path
 
@@ -157,10 +158,13 @@ def test_a_search_is_bounded_whatever_is_in_the_file(path: Path, length: int) ->
     bad[-1] ^= 1
     path.write_bytes(b"".join([*whole[:3], bytes(bad), fake * ((48 << 20) // len(fake))]))
     begun = time.process_time()
+    zlib.crc32(path.read_bytes())
+    once = time.process_time() - begun
 
+    begun = time.process_time()
     batches, frames = read(path)
 
-    assert time.process_time() - begun < 2
+    assert time.process_time() - begun < 200 * once  # of each head: 600,000 times as long
     assert batches == BATCHES[:1]
     assert not frames.complete
 

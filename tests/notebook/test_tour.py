@@ -66,7 +66,7 @@ def test_the_tour_runs_and_shows_what_it_says(ran: dict[str, Cell]) -> None:
     assert kinds(slow) == kinds(fast) == ["display_data", "execute_result"]
     assert slow.outputs[1].data == fast.outputs[1].data
     (card,) = cards(slow)
-    assert "5,000 tasks, most of `score` at In [3]:2" in card.data["text/html"]
+    assert "5,000 tasks, most of <code>score</code> at In [3]:2" in card.data["text/html"]
     assert "def score_batch(inputs):" in card.data["text/html"]
     assert "5,000 tasks in 1 computation" in card.data["text/plain"]
     (compared,) = next(c for s, c in ran.items() if s.endswith("%stageprof compare")).outputs
