@@ -71,7 +71,7 @@ class Search:
             self._file.seek(at)
             piece = self._file.read(_HEAD + _PIECE + 1)
             for match in _STREAM.finditer(piece, _HEAD):
-                if self._looks <= 0:
+                if self._looks <= 0 or self._summed <= 0:  # nor read what cannot be summed
                     return
                 self._looks -= 1
                 start = match.start() - _HEAD
