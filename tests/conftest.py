@@ -70,7 +70,7 @@ FIRST = (
     "faces/test_run", "ground_truth/test_execution", "ground_truth/test_scheduling",
 )  # fmt: skip
 #: What shares a cluster to the end of the session, which is nothing that others should find.
-#: What of it comes first, when tests run beside each other, does not.
+#: Those of its files that are in `FIRST` begin first, but for tests that run alone.
 LAST = ("ground_truth",)
 
 # Begun in the background of a shell, tests and what they start would not hear an interrupt.

@@ -96,6 +96,11 @@ class Summary:
         return tuple(f for f in self.findings if f.severity != Severity.NOTE)
 
     @property
+    def notes(self) -> tuple[Finding, ...]:
+        """Those that are true but save little."""
+        return tuple(f for f in self.findings if f.severity == Severity.NOTE)
+
+    @property
     def verdict(self) -> str:
         """What to say where none of them is: the bound, if that rule was asked."""
         last = self.findings[-1:]

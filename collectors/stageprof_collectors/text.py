@@ -11,7 +11,7 @@ import re
 import unicodedata
 from typing import Final, Literal
 
-Form = Literal["terminal", "markdown", "prose", "html"]
+Form = Literal["terminal", "markdown", "prose", "html", "sentence"]
 
 #: Characters that a text is cut to, unless the caller says otherwise.
 LIMIT: Final = 120
@@ -36,6 +36,7 @@ def safe(text: object, form: Form = "terminal", *, limit: int = LIMIT) -> str:
         form: where it goes. "markdown" is a code span that may stand in a table: no link, no
             mention and no HTML begins in it. "prose" is markdown too, for sentences: only words
             that might act are code spans. "html" is escaped for content and quoted attributes.
+            "sentence" is HTML too, for content: what is between backticks is code.
         limit: how many characters are kept.
     """
     whole = str(text)
@@ -44,7 +45,16 @@ def safe(text: object, form: Form = "terminal", *, limit: int = LIMIT) -> str:
         return _code_span(shown)
     if form == "prose":
         return _prose(shown)
+    if form == "sentence":
+        return _sentence(html.escape(shown))
     return html.escape(shown) if form == "html" else shown
+
+
+def _sentence(escaped: str) -> str:
+    parts = escaped.split("`")
+    if len(parts) % 2 == 0:  # one backtick is left over: none of them means code
+        return escaped
+    return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
 
 
 def _cut(text: str, limit: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from stageprof_collectors.findings.evidence import places, shown
-from stageprof_collectors.findings.finding import Finding, Severity
+from stageprof_collectors.findings.finding import Finding
 from stageprof_collectors.findings.innocence import TITLE
 from stageprof_collectors.findings.phrase import worth
 from stageprof_collectors.summary import Summary
@@ -52,7 +52,7 @@ def top(summary: Summary) -> str:
     """The best findings, the first one open; or that there is nothing to change."""
     found = summary.changes
     if not found:
-        return f"<div><b>{_ticked(summary.verdict)}</b></div>"
+        return f"<div><b>{_sentence(summary.verdict)}</b></div>"
     more = f" ({TOP} of {len(found)})" if len(found) > TOP else ""
     cards = (_card(f, summary.wall_s, first=f is found[0]) for f in found[:TOP])
     return f"<div><b>What to change</b>{more}</div>{''.join(cards)}"
@@ -66,13 +66,12 @@ def more(summary: Summary) -> str:
         cards.append(f"<div>{len(found) - MOST} more: findings()</div>")
     if summary.innocents:
         cards.append(f"<div><b>{TITLE}</b></div>")
-    return "".join(cards) + "".join(f"<div>{_ticked(s)}</div>" for s in summary.innocents)
+    return "".join(cards) + "".join(f"<div>{_sentence(s)}</div>" for s in summary.innocents)
 
 
 def notes(summary: Summary) -> str:
     """What is true but saves little, the first ones; closed."""
-    found = [f for f in summary.findings if f.severity == Severity.NOTE]
-    return "".join(_card(f, summary.wall_s) for f in found[:MOST])
+    return "".join(_card(f, summary.wall_s) for f in summary.notes[:MOST])
 
 
 def _card(found: Finding, wall_s: float, *, first: bool = False) -> str:
@@ -87,9 +86,9 @@ def _card_parts(found: Finding, wall_s: float) -> Iterator[str]:
     before, saving, after = map(_text, worth(found, wall_s).sentence)
     yield (
         f'<summary style="cursor:pointer"><span style="{pill}">{found.severity}</span> '
-        f"{_ticked(found.headline)}: {before}<b>{saving}</b>{after}</summary>"
+        f"{_sentence(found.headline)}: {before}<b>{saving}</b>{after}</summary>"
     )
-    yield f'<div style="margin-top:6px">{_ticked(found.fix.text)}</div>'
+    yield f'<div style="margin-top:6px">{_sentence(found.fix.text)}</div>'
     if found.fix.code.strip():
         pre = f'<pre style="{_PRE}">{_code(found.fix.code)}</pre>'
         yield f'<div style="margin:6px 0">{pre}{_COPY}</div>'
@@ -112,12 +111,8 @@ def _text(text: str) -> str:
     return safe(text, "html", limit=_MOST)
 
 
-def _ticked(sentence: str) -> str:
-    """A sentence whose words between backticks are code, unless one backtick is left over."""
-    parts = _text(sentence).split("`")
-    if len(parts) % 2 == 0:
-        return "`".join(parts)
-    return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
+def _sentence(text: str) -> str:
+    return safe(text, "sentence", limit=_MOST)
 
 
 def _code(code: str) -> str:

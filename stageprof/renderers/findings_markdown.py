@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from stageprof_collectors.findings.evidence import places, shown
-from stageprof_collectors.findings.finding import Finding, Severity
+from stageprof_collectors.findings.finding import Finding
 from stageprof_collectors.findings.innocence import TITLE
 from stageprof_collectors.findings.phrase import worth
 from stageprof_collectors.summary import Summary
@@ -32,9 +32,8 @@ def lines(summary: Summary) -> Iterator[str]:
 
 def notes(summary: Summary) -> Iterator[str]:
     """The section of what is true but saves little."""
-    found = [f for f in summary.findings if f.severity == Severity.NOTE]
     yield ""
-    yield from _numbered(found, summary.wall_s, after=len(summary.changes))
+    yield from _numbered(summary.notes, summary.wall_s, after=len(summary.changes))
 
 
 def _numbered(findings: Iterable[Finding], wall_s: float, after: int = 0) -> Iterator[str]:

@@ -60,11 +60,12 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if len(runs["run"]) < limits["tasks"]:
         return
     longest = int((runs["stop"] - runs["start"]).max()) / 1e9
-    if longest * _MANY < limits["share"] * recording.wall:
+    least = limits["share"] * recording.wall
+    if longest * _MANY < least:
         return
     skews = Skews(recording, limits["times"], limits["tasks"], limits["worker_times"])
     told: set[str] = set()
-    idleness, least = Idleness(recording), limits["share"] * recording.wall
+    idleness = Idleness(recording)
     for skew in sorted(skews.all, key=lambda s: -s.longest_s):
         alone = _alone(recording, idleness, skew)
         if alone < least or skew.cause in told:  # many kinds are: the account is not gone through
