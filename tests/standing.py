@@ -1,4 +1,7 @@
-"""A cluster for tests that leave it as it was: one for each process that runs tests."""
+"""A cluster for tests that leave it as it was: one for each file of them.
+
+One for all files would take a tenth of a processor, for each process that runs tests, to the end.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import clusters
 import remains
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def standing() -> Iterator[str]:
     """The address of a scheduler with two workers of a thread each, started once."""
     with clusters.served(2) as address:
