@@ -1,13 +1,9 @@
-"""Where a function loops, in which loops over the rows of a frame, and where it gives up the GIL.
+"""Where a function loops, and in which loops over the rows of a frame.
 
 A generator such as `DataFrame.iterrows` is not on the stack while the body of its loop runs, so
 that a look at the stack cannot see it. The function's bytecode can: a loop is what lies between
 the target of a jump backward and the jump, and a loop over rows one whose iterator was made by a
 method that gives rows.
-
-CPython looks whether it should give the GIL up at three kinds of instructions only: at the
-beginning of a function, at a jump backward (which may be part of the comparison before it) and
-after a call.
 """
 
 from __future__ import annotations
@@ -43,14 +39,11 @@ class Loop(NamedTuple):
 
 
 class Loops(NamedTuple):
-    """The loops of one function, its comprehensions over rows, and where it may stop."""
+    """The loops of one function, its comprehensions over rows, and its calls along them."""
 
     loops: tuple[Loop, ...]
     #: code -> (line, rows)
     inner: dict[CodeType, tuple[int, str]]
-    #: offsets at which it gives the GIL up between two steps of its own, and at calls
-    stops: frozenset[int]
-    calls: frozenset[int]
     #: offsets of calls with `axis=1` or `axis="columns"` as their last keyword
     rowwise: frozenset[int]
 
@@ -68,7 +61,7 @@ def _inside(loop: Loop) -> tuple[bool, int]:
     return not loop.rows, loop.last - loop.first
 
 
-NONE: Final = Loops((), {}, frozenset(), frozenset(), frozenset())
+NONE: Final = Loops((), {}, frozenset())
 
 _known: dict[CodeType, Loops] = {}
 
@@ -94,9 +87,7 @@ def _read(code: CodeType) -> Loops:
     lines = {i.offset: i.positions.lineno or 0 for i in instructions if i.positions is not None}
     placed = [loop._replace(line=lines.get(loop.first, 0)) for loop in loops]
     inner = {c: (line, rows) for c, (line, rows) in over.items() if isinstance(c, CodeType)}
-    calls = frozenset(i.offset for i in instructions if "CALL" in i.opname)
-    rowwise = frozenset(_rowwise(code, instructions))
-    return Loops(tuple(placed), inner, frozenset(_stops(instructions)), calls, rowwise)
+    return Loops(tuple(placed), inner, frozenset(_rowwise(code, instructions)))
 
 
 def _rowwise(code: CodeType, instructions: list[dis.Instruction]) -> Iterator[int]:
@@ -115,16 +106,6 @@ def _rowwise(code: CodeType, instructions: list[dis.Instruction]) -> Iterator[in
             if type(names) is tuple and names[-1:] == ("axis",) and value in (1, "columns"):
                 yield from range(instruction.offset, following.offset, 2)
             names = value = None
-
-
-def _stops(instructions: list[dis.Instruction]) -> Iterator[int]:
-    before = None
-    for instruction in instructions:
-        if instruction.opname == "RESUME" or "JUMP_BACKWARD" in instruction.opname:
-            yield instruction.offset
-            if before is not None and before.opname == "COMPARE_OP":
-                yield before.offset
-        before = instruction
 
 
 def _loop(jump: dis.Instruction, over: dict[int | CodeType, tuple[int, str]]) -> Loop:

@@ -9,6 +9,8 @@ function), or within C code that had given it up. From the innermost frame one o
     call        it stopped at a call there, and whoever held the GIL was in no hurry to give it:
                 it runs bytecode, or C code that holds the GIL, or C code that does not; a look
                 alone cannot tell
+    small calls it stopped as for `python`, but in a library's Python code, called from a loop of
+                the user's: the loop's calls do little each (a call there counts as `call`)
     library     it is in a library, in C code without the GIL, or it waits
 
 and from the frames around it these, which are found first:
@@ -28,20 +30,18 @@ say) counts as `python`: the thread stops at the next jump.
 
 from __future__ import annotations
 
-import os
 import sys
 from inspect import CO_OPTIMIZED
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any, Final, NamedTuple
 
 from stageprof_runtime.arrays import is_integer, of_objects
-from stageprof_runtime.codes import Codes
-from stageprof_runtime.lines import USER, kind
-from stageprof_runtime.looping import MET, loops_of
-from stageprof_runtime.stem import in_task
+from stageprof_runtime.instruction import Instruction
+from stageprof_runtime.looping import loops_of
+from stageprof_runtime.origin import BEGIN, NUMERIC, OBJECTS, STANDARD, USER, origin_of
 from stageprof_runtime.unlocked import unlocked
 
-PYTHON, CALL, LIBRARY, OBJECTS = "python", "call", "library", "objects"
+PYTHON, CALL, LIBRARY, SMALL = "python", "call", "library", "small calls"
 #: Kinds of loops over rows or elements.
 ROW_LOOPS: Final = frozenset(
     {
@@ -55,46 +55,11 @@ DEPTH: Final = 120
 #: Frames of numpy and pandas that are asked for arrays of objects, from the innermost outward.
 NEAR: Final = 6
 
-#: Functions of pandas (end of the file's name, name or qualified name) by what they say.
-_PANDAS: Final = {
-    ("core/frame.py", "iterrows"): "iterrows",
-    ("core/frame.py", "itertuples"): "itertuples",
-    ("core/apply.py", "apply_series_generator"): "apply",
-    ("core/apply.py", "apply_raw"): "apply",
-    ("core/apply.py", "SeriesApply.apply_standard"): "Series.apply",
-    ("core/algorithms.py", "map_array"): "Series.map",
-    ("core/frame.py", "_get_value"): "element access",
-    ("core/frame.py", "_set_value"): "element access",
-    ("core/frame.py", "_ixs"): "element access",
-    ("core/series.py", "_get_value"): "element access",
-    ("core/series.py", "_ixs"): "element access",
-    ("core/series.py", "_set_value"): "element access",
-    ("core/generic.py", "xs"): "element access",
-    ("core/indexing.py", "_get_label"): "element access",
-    ("core/indexing.py", "_setitem_with_indexer"): "element access",
-}
-#: The methods of `.str` on columns of objects.
-_ON_OBJECTS: Final = "core/strings/object_array.py"
 _WRITING: Final = "_setitem_with_indexer"
 #: Those of them that take a column if their `axis` is 1.
 _BY_AXIS: Final = frozenset({"_ixs", "xs", "_get_label"})
 #: Functions of pandas that ask those for columns only.
 _COLUMNWISE: Final = frozenset({"_get_item", "_get_item_cache", "items"})
-_STDLIB: Final = os.path.dirname(os.__file__) + os.sep
-_PACKAGES: Final = ("site-packages", "dist-packages")
-#: The standard library's own ways of waiting and importing: not the user's computing.
-_WAITING: Final = (
-    "threading.py",
-    "selectors.py",
-    "socket.py",
-    "ssl.py",
-    "queue.py",
-    "subprocess.py",
-)
-
-#: What a frame's code is: where tasks begin, the user's, the standard library's, of numpy or
-#: pandas, or of any other library.
-_BEGIN, _USER, _STANDARD, _NUMERIC, _OTHER = range(5)
 
 
 class Seen(NamedTuple):
@@ -104,11 +69,6 @@ class Seen(NamedTuple):
     how: str
     #: the name of the outermost function of the user's: what the task calls; "" if there is none
     entry: str = ""
-
-
-class _Code(NamedTuple):
-    whose: int
-    loop: str
 
 
 def judge(frame: FrameType | None, *, waited: bool, at: int | None = None) -> Seen:
@@ -122,14 +82,14 @@ def judge(frame: FrameType | None, *, waited: bool, at: int | None = None) -> Se
     frames = _frames(frame)
     if not frames:
         return Seen("", LIBRARY)
-    mine = [f for f in frames if _of(f.f_code).whose == _USER]
+    mine = [f for f in frames if origin_of(f.f_code).whose == USER]
     label, entry = (
         (_label(mine[0], mine[0].f_lineno), mine[-1].f_code.co_name) if mine else ("", "")
     )
     found = _row_loop(frames)
     if found is not None:
         return found._replace(entry=entry)
-    how = OBJECTS if _on_objects(frames) else _innermost(frames[0], at, waited=waited)
+    how = OBJECTS if _on_objects(frames) else _innermost(frames, mine, at, waited=waited)
     return Seen(label, how, entry)
 
 
@@ -137,38 +97,11 @@ def _frames(frame: FrameType | None) -> list[FrameType]:
     """The frames of the task's function, innermost first."""
     frames: list[FrameType] = []
     while frame is not None and len(frames) < DEPTH:
-        if _of(frame.f_code).whose == _BEGIN:
+        if origin_of(frame.f_code).whose == BEGIN:
             break
         frames.append(frame)
         frame = frame.f_back
     return frames
-
-
-def _look_up(code: CodeType) -> _Code:
-    file = code.co_filename.replace("\\", "/")
-    if in_task(file):
-        return _Code(_BEGIN, "")
-    if "/pandas/core/" in file:
-        return _Code(_NUMERIC, _of_pandas(file, code))
-    if "/numpy/" in file:
-        return _Code(_NUMERIC, "np.vectorize" if code.co_name == "_vectorize_call" else "")
-    if any(part in file for part in _PACKAGES):
-        return _Code(_NUMERIC if "/pandas/" in file else _OTHER, "")
-    if kind(code.co_filename) == USER:
-        return _Code(_USER, "")
-    standard = file.startswith(_STDLIB.replace("\\", "/")) and not file.endswith(_WAITING)
-    return _Code(_STANDARD if standard else _OTHER, "")
-
-
-_of: Final = Codes(_look_up, MET).of
-
-
-def _of_pandas(file: str, code: CodeType) -> str:
-    """What a function of pandas says by itself."""
-    names = (code.co_name, code.co_qualname)
-    if file.endswith(_ON_OBJECTS) or code.co_name == "comp_method_OBJECT_ARRAY":
-        return OBJECTS
-    return next((v for (f, n), v in _PANDAS.items() if file.endswith(f) and n in names), "")
 
 
 def _label(frame: FrameType, line: int) -> str:
@@ -184,8 +117,8 @@ def _row_loop(frames: list[FrameType]) -> Seen | None:
     called: FrameType | None = None
     single = False
     for i, frame in enumerate(frames):
-        code = _of(frame.f_code)
-        if code.whose == _USER:
+        code = origin_of(frame.f_code)
+        if code.whose == USER:
             found = _own_loop(frames, i, single=single)
             if found is not None:
                 return found
@@ -207,7 +140,7 @@ def _own_loop(frames: list[FrameType], i: int, *, single: bool) -> Seen | None:
     if loop is not None and (loop.rows or single):
         return Seen(_label(frame, loop.line), loop.rows or "element access")
     outer = frames[i + 1] if i + 1 < len(frames) else None
-    while outer is not None and _of(outer.f_code).whose != _USER:
+    while outer is not None and origin_of(outer.f_code).whose != USER:
         outer = outer.f_back
     inner = None if outer is None else loops_of(outer.f_code).inner.get(frame.f_code)
     return None if inner is None or outer is None else Seen(_label(outer, inner[0]), inner[1])
@@ -244,7 +177,7 @@ def _by_rows(frames: list[FrameType]) -> bool:
 
     Dask's own `apply` does nothing else.
     """
-    caller = next((f for f in frames if _of(f.f_code).whose == _USER), None)
+    caller = next((f for f in frames if origin_of(f.f_code).whose == USER), None)
     return caller is None or loops_of(caller.f_code).by_rows(caller.f_lasti)
 
 
@@ -266,8 +199,8 @@ def _locals(frame: FrameType, names: tuple[str, ...]) -> dict[str, Any]:
 def _on_objects(frames: list[FrameType]) -> bool:
     """Whether numpy or pandas are at work on an array of Python objects."""
     for frame in frames[:NEAR]:
-        code = _of(frame.f_code)
-        if code.whose != _NUMERIC:
+        code = origin_of(frame.f_code)
+        if code.whose != NUMERIC:
             return False
         if code.loop == OBJECTS:
             return True
@@ -285,14 +218,17 @@ def _has_objects(frame: FrameType) -> bool:
 # -- bytecode ---------------------------------------------------------------------------------
 
 
-def _innermost(frame: FrameType, at: int | None, *, waited: bool) -> str:
-    """`python`, `call` or `library`, from the instruction at which the innermost frame stopped."""
-    if _of(frame.f_code).whose not in (_USER, _STANDARD):
+def _innermost(
+    frames: list[FrameType], mine: list[FrameType], at: int | None, *, waited: bool
+) -> str:
+    """From the instruction at which the innermost frame stopped, what it does."""
+    own = origin_of(frames[0].f_code).whose in (USER, STANDARD)
+    if not (own or any(loops_of(f.f_code).at(f.f_lasti) for f in mine)):
         return LIBRARY
-    known, at = loops_of(frame.f_code), frame.f_lasti if at is None else at
-    if at in known.stops:
-        return PYTHON
-    return CALL if waited and (at in known.calls or unlocked()) else LIBRARY
+    stood = Instruction(frames[0], at)
+    if stood.between:
+        return PYTHON if own else SMALL
+    return CALL if waited and (stood.call or unlocked()) else LIBRARY
 
 
-__all__ = ["CALL", "LIBRARY", "OBJECTS", "PYTHON", "ROW_LOOPS", "Seen", "judge"]
+__all__ = ["CALL", "LIBRARY", "OBJECTS", "PYTHON", "ROW_LOOPS", "SMALL", "Seen", "judge"]

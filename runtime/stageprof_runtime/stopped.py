@@ -13,25 +13,18 @@ The kinds that are found from the whole stack (loops over rows, arrays of object
 
 from __future__ import annotations
 
-import dis
 import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
-from stageprof_runtime.stack import CALL, LIBRARY, PYTHON
+from stageprof_runtime.instruction import Instruction
+from stageprof_runtime.stack import CALL, LIBRARY, PYTHON, SMALL
 from stageprof_runtime.unlocked import unlocked
 
 WAITING: Final = "waiting"
 #: A thread waits if it used less than this part of its share of a processor.
 IDLE: Final = 0.1
-
-#: Instructions after which a thread gives the GIL up, and calls; see `looping`.
-_STOPPING: Final = frozenset(
-    number for name, number in dis.opmap.items() if name == "RESUME" or "JUMP_BACKWARD" in name
-)
-_CALLING: Final = frozenset(number for name, number in dis.opmap.items() if "CALL" in name)
-_COMPARING: Final = dis.opmap["COMPARE_OP"]
 
 #: The processor clock of the calling thread, by its identifier; 0 where there is none. To be asked
 #: by the thread itself: the clock of a thread that is gone crashes the process, while reading one
@@ -62,24 +55,11 @@ def work(frame: FrameType, how: str, *, waited: bool, idling: bool, at: int | No
         idling: what `idle` says.
         at: the offset at which it stood, as for `judge`.
     """
-    if how not in ("", LIBRARY, CALL):
+    if how not in ("", LIBRARY, CALL, SMALL):
         return how
-    code, at = frame.f_code.co_code, frame.f_lasti if at is None else at
-    if _stops(code, at):
+    stood = Instruction(frame, at)
+    if stood.between:
         return PYTHON
     if idling:
         return WAITING
-    return CALL if waited and (code[at] in _CALLING or unlocked()) else LIBRARY
-
-
-def _stops(code: bytes, at: int) -> bool:
-    if not 0 <= at < len(code):
-        return True  # the function has not begun
-    if code[at] in _STOPPING:
-        return True
-    if code[at] != _COMPARING:
-        return False
-    at += 2  # a comparison may be one with the jump after it
-    while at < len(code) and code[at] == 0:  # caches
-        at += 2
-    return at < len(code) and "JUMP_BACKWARD" in dis.opname[code[at]]
+    return CALL if waited and (stood.call or unlocked()) else LIBRARY

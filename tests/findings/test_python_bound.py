@@ -65,6 +65,39 @@ def test_calls_count_three_times_the_certain_looks_at_most() -> None:
     assert found.evidence["share_of_tasks"] == pytest.approx(0.4)
 
 
+def small(part: float, others: str = "dot") -> Recording:
+    """A loop of small calls in tasks of 500 ms that had the GIL for a part of it."""
+    busy = Busy()
+    busy.tasks("rotate", 10, 500)
+    busy.look("rotate", 9, "rotate", "small calls", 8)
+    busy.look("rotate", 9, "rotate", "python", 3)
+    busy.look("rotate", 9, "rotate", "call", 49)
+    busy.look("rotate", 9, others, "library", 40)
+    for i in range(10):
+        busy.held(2 + 500 * i, 2 + 500 * (i + part))
+    return busy.recording()
+
+
+def test_small_calls_in_a_loop_are_named_with_their_line() -> None:
+    """NumPy on three numbers runs C code for most of the time, and gives up the GIL in between."""
+    found = one(RULE, small(0.9))
+
+    assert "`rotate` at etl.py:9 makes small calls in a loop for 44 %" in found.headline
+    assert "one call for all that the loop goes over" in found.fix.text
+    assert found.fix.code == ""
+
+
+def test_small_calls_save_at_most_what_the_function_had_the_gil() -> None:
+    """How much of the C code each call needs for itself is not known."""
+    assert one(RULE, small(0.9, "rotate")).saving_s[1] == pytest.approx(0.98 * 0.93 * 5, rel=0.02)
+    assert one(RULE, small(0.6, "rotate")).saving_s[1] == pytest.approx(0.98 * 0.63 * 5, rel=0.02)
+    assert one(RULE, small(0.9)).saving_s[1] < 0.98 * 0.7 * 5  # `dot` is another function
+
+
+def test_more_of_the_users_own_python_is_no_small_calls() -> None:
+    assert "is pure Python" in one(RULE, program()).headline
+
+
 def held(part: float, python: int, calls: int) -> Recording:
     """Tasks of 500 ms each that had the GIL for a part of it."""
     busy = Busy()

@@ -6,6 +6,7 @@ import datetime as dt
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ import pytest
 
 from clusters import soon
 from stageprof_runtime import stack
+from stageprof_runtime.instruction import Instruction
 from stageprof_runtime.looping import loops_of
-from stageprof_runtime.stack import CALL, LIBRARY, OBJECTS, PYTHON, Seen, judge
+from stageprof_runtime.stack import CALL, LIBRARY, OBJECTS, PYTHON, SMALL, Seen, judge
 
 LOCALS = pytest.mark.skipif(
     sys.version_info < (3, 13), reason="locals of a running function are not read there"
@@ -153,6 +155,18 @@ def quick() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+VECTOR = np.ones(3)
+
+
+def small_calls() -> None:
+    for _ in range(100):
+        np.mean(VECTOR)
+
+
+def no_loop() -> None:
+    np.array2string(np.arange(50_000.0), threshold=10**6)
+
+
 def spinning() -> None:
     number = 27
     while number != 1:
@@ -184,12 +198,26 @@ def grouped() -> None:
     ("function", "kind"),
     [
         (spinning, PYTHON),
+        (small_calls, SMALL),
         (one_by_one, "element access"),
         pytest.param(grouped, OBJECTS, marks=LOCALS),
     ],
 )
 def test_what_a_thread_does_is_seen(function: Callable[[], object], kind: str) -> None:
     assert kind in watched(function, kind)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_librarys_python_is_no_small_call_without_a_loop() -> None:
+    """It is the library's own affair how it does the work of one call."""
+    looked, thread = set[str](), threading.Thread(target=no_loop)
+    thread.start()
+    while thread.is_alive():
+        looked.add(judge(sys._current_frames().get(thread.ident or 0), waited=True).how)
+    thread.join()
+
+    assert LIBRARY in looked
+    assert SMALL not in looked
 
 
 @pytest.mark.usefixtures("quick")
@@ -266,7 +294,10 @@ def test_reading_locals_keeps_nothing_alive() -> None:
 
 
 def test_a_comparison_that_jumps_backward_is_a_stop() -> None:
-    stops = loops_of(spinning.__code__).stops
+    code = spinning.__code__
+    frame: Any = SimpleNamespace(f_code=code, f_lasti=-1)
+    stops = [at for at in range(0, len(code.co_code), 2) if Instruction(frame, at).between]
 
     assert len(stops) >= 2
-    assert loops_of(spinning.__code__) is loops_of(spinning.__code__)
+    assert Instruction(frame).between  # it has not begun
+    assert loops_of(code) is loops_of(code)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.text import number
-from stageprof_runtime.stack import CALL, PYTHON
+from stageprof_runtime.stack import CALL, PYTHON, SMALL
 from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Standard errors around a share that a prediction allows for: nine of ten true shares are within.
 ERRORS: Final = 1.65
+#: Kinds of looks that are certain to be at bytecode.
+CERTAIN: Final = (PYTHON, SMALL)
 #: Looks at a call that count as bytecode, for each that is certain to be: with a call in each round
 #: of a loop the two are alike, with three calls they are three to one.
 CALLS: Final = 3
@@ -101,6 +103,11 @@ class Looks:
             found[prefix] = Share(min(low, most), min(middle, most), min(high, most))
         return found
 
+    def at_most(self, shares: Mapping[str, Share], looks: Iterable[Look]) -> dict[str, Share]:
+        """The same shares, if all that these looks saw with the GIL may belong to them."""
+        whole = self.interpreted(looks)
+        return {p: replace(share, high=whole[p].high) for p, share in shares.items()}
+
     def _with_gil(self, prefix: str) -> float:
         """The part of its tasks' time with the GIL or in the queue for it; 1 if nobody watched."""
         timeline, runs = self._recording.timeline, self._recording.timeline.runs
@@ -118,18 +125,18 @@ class Looks:
         return {"gil_hold_s": gil.runs.held[self.runs(prefixes)].sum() / 1e9} if gil else {}
 
     def python(self) -> list[Look]:
-        """Looks at bytecode of the user's or the standard library: certain ones, and likely ones.
+        """Looks at bytecode that the user can do without: certain ones, and likely ones.
 
         Those at calls count as far as certain ones of the same function make them likely.
         """
         certain: dict[tuple[str, str, str], float] = {}
         calls: dict[tuple[str, str, str], float] = {}
         for look in self.all:
-            into = certain if look.how == PYTHON else calls if look.how == CALL else {}
+            into = certain if look.how in CERTAIN else calls if look.how == CALL else {}
             place = look.prefix, look.file, look.function
             into[place] = into.get(place, 0.0) + look.seconds
         believed = {at: min(1.0, CALLS * certain.get(at, 0.0) / s) for at, s in calls.items() if s}
-        return [_weighed(look, believed) for look in self.all if look.how in (PYTHON, CALL)]
+        return [_weighed(look, believed) for look in self.all if look.how in (CALL, *CERTAIN)]
 
     # -- what it comes to -----------------------------------------------------------------------
 

@@ -13,8 +13,9 @@ from stageprof_collectors.findings.innocence import without_gil
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import share
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.profiles.looks import Look, Looks
+from stageprof_collectors.profiles.looks import Look, Looks, Share
 from stageprof_collectors.profiles.nodes import Frame
+from stageprof_runtime.stack import PYTHON, SMALL
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ GAIN: Final = (0.6, 0.98)
 _TEXT: Final = (
     "The tasks spend this time in Python's own steps: loops, arithmetic on single numbers, calls "
     "of small functions. "
+)
+_CALLS: Final = (
+    "The tasks spend this time in calls that do little each, from a loop: NumPy or pandas take "
+    "microseconds for a call, whatever it works on, and run Python in each. Make one call for all "
+    "that the loop goes over: a larger array or frame, with an axis more or a column that groups. "
 )
 _NUMBERS: Final = (
     "They take and give numbers or arrays: NumPy does such work on a whole array at once, or Numba "
@@ -64,7 +70,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 def _found(
     recording: Recording, looks: Looks, mine: list[Look], limits: Limits
 ) -> Iterator[Finding]:
-    shares = looks.interpreted(mine)
+    shares = _shares(looks, mine)
     main = max(mine, key=lambda look: look.seconds)
     most = shares[main.prefix].middle
     if most < limits["of_tasks"]:
@@ -77,7 +83,7 @@ def _found(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"`{main.function}`{made_at(main.file, main.line)} is pure Python for {share(most)} of "
+            f"`{main.function}`{made_at(main.file, main.line)} {_does(mine)} for {share(most)} of "
             f"the time of `{main.prefix}`: {of_wall(cost, recording)}"
         ),
         stage=Stage.EXECUTION,
@@ -89,15 +95,40 @@ def _found(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=_fix(recording, main),
+        fix=_fix(recording, mine, main),
         where=Where(main.file, main.line, "", "", main.prefix),
         cause=f"line:{main.file}:{main.line}",
     )
 
 
-def _fix(recording: Recording, main: Look) -> Fix:
+def _shares(looks: Looks, mine: list[Look]) -> dict[str, Share]:
+    """How much is C code that a small call needs anyway is not known: at most none of it."""
+    shares = looks.interpreted(mine)
+    if not _small(mine):
+        return shares
+    at = {(look.prefix, look.file, look.function) for look in mine}
+    return looks.at_most(
+        shares, (look for look in looks.all if (look.prefix, look.file, look.function) in at)
+    )
+
+
+def _small(mine: list[Look]) -> bool:
+    """Whether more of it is known to be a library's Python than the user's own."""
+    seconds = dict.fromkeys((PYTHON, SMALL), 0.0)
+    for look in mine:
+        seconds[look.how] = seconds.get(look.how, 0.0) + look.seconds
+    return seconds[SMALL] > seconds[PYTHON]
+
+
+def _does(mine: list[Look]) -> str:
+    return "makes small calls in a loop" if _small(mine) else "is pure Python"
+
+
+def _fix(recording: Recording, mine: list[Look], main: Look) -> Fix:
     """With code for Numba only if nothing that was seen is what it refuses."""
     threads = "" if without_gil(recording) else _ONE_AT_A_TIME
+    if _small(mine):
+        return Fix(_CALLS.rstrip() + threads)
     if not main.function.isidentifier() or not _on_numbers(recording, main):
         return Fix(_TEXT + _ANYTHING + threads)
     code = _CODE.format(name=word(main.function, "slow_function"))

@@ -1,0 +1,85 @@
+"""Whose code a function's is, and what a function of pandas says by its name."""
+
+from __future__ import annotations
+
+import os
+from types import CodeType
+from typing import Final, NamedTuple
+
+from stageprof_runtime.codes import Codes
+from stageprof_runtime.lines import USER as USERS
+from stageprof_runtime.lines import kind
+from stageprof_runtime.looping import MET
+from stageprof_runtime.stem import in_task
+
+#: What numpy and pandas work on where each element is a Python object.
+OBJECTS: Final = "objects"
+
+#: Functions of pandas (end of the file's name, name or qualified name) by what they say.
+_PANDAS: Final = {
+    ("core/frame.py", "iterrows"): "iterrows",
+    ("core/frame.py", "itertuples"): "itertuples",
+    ("core/apply.py", "apply_series_generator"): "apply",
+    ("core/apply.py", "apply_raw"): "apply",
+    ("core/apply.py", "SeriesApply.apply_standard"): "Series.apply",
+    ("core/algorithms.py", "map_array"): "Series.map",
+    ("core/frame.py", "_get_value"): "element access",
+    ("core/frame.py", "_set_value"): "element access",
+    ("core/frame.py", "_ixs"): "element access",
+    ("core/series.py", "_get_value"): "element access",
+    ("core/series.py", "_ixs"): "element access",
+    ("core/series.py", "_set_value"): "element access",
+    ("core/generic.py", "xs"): "element access",
+    ("core/indexing.py", "_get_label"): "element access",
+    ("core/indexing.py", "_setitem_with_indexer"): "element access",
+}
+#: The methods of `.str` on columns of objects.
+_ON_OBJECTS: Final = "core/strings/object_array.py"
+_STDLIB: Final = os.path.dirname(os.__file__) + os.sep
+_PACKAGES: Final = ("site-packages", "dist-packages")
+#: The standard library's own ways of waiting and importing: not the user's computing.
+_WAITING: Final = (
+    "threading.py",
+    "selectors.py",
+    "socket.py",
+    "ssl.py",
+    "queue.py",
+    "subprocess.py",
+)
+
+#: Where a task begins; the user's, the standard library's, numpy's or pandas', any other library's.
+BEGIN, USER, STANDARD, NUMERIC, OTHER = range(5)
+
+
+class Origin(NamedTuple):
+    """Whose code it is, and the loop over rows or elements or "objects" of a function of pandas."""
+
+    whose: int
+    loop: str
+
+
+def _look_up(code: CodeType) -> Origin:
+    file = code.co_filename.replace("\\", "/")
+    if in_task(file):
+        return Origin(BEGIN, "")
+    if "/pandas/core/" in file:
+        return Origin(NUMERIC, _of_pandas(file, code))
+    if "/numpy/" in file:
+        return Origin(NUMERIC, "np.vectorize" if code.co_name == "_vectorize_call" else "")
+    if any(part in file for part in _PACKAGES):
+        return Origin(NUMERIC if "/pandas/" in file else OTHER, "")
+    if kind(code.co_filename) == USERS:
+        return Origin(USER, "")
+    standard = file.startswith(_STDLIB.replace("\\", "/")) and not file.endswith(_WAITING)
+    return Origin(STANDARD if standard else OTHER, "")
+
+
+def _of_pandas(file: str, code: CodeType) -> str:
+    names = (code.co_name, code.co_qualname)
+    if file.endswith(_ON_OBJECTS) or code.co_name == "comp_method_OBJECT_ARRAY":
+        return OBJECTS
+    return next((v for (f, n), v in _PANDAS.items() if file.endswith(f) and n in names), "")
+
+
+#: The origin of a function's code.
+origin_of: Final = Codes(_look_up, MET).of
