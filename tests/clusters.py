@@ -8,12 +8,20 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 import psutil
 from distributed import Client, LocalCluster
 
+from template import Forked, Template
+
 TESTS = str(Path(__file__).parent)
+#: What a command that was started can be asked for.
+Started = subprocess.Popen[str] | Forked
+
+#: Whether every process is a new interpreter.
+FRESH = "STAGEPROF_TESTS_FRESH" in os.environ
 
 #: Processes that belong to a cluster shared by several tests: not left over from one of them.
 shared: set[int] = set()
@@ -53,7 +61,7 @@ def scheduler_of(client: Client) -> str:
 
 
 @contextmanager
-def worker(address: str, threads: int = 1, *options: str) -> Iterator[subprocess.Popen[str]]:
+def worker(address: str, threads: int = 1, *options: str) -> Iterator[Started]:
     """One worker, without a nanny."""
     basic = ("--nthreads", str(threads), "--no-nanny", "--no-dashboard")
     with process("worker", address, *basic, *options) as started:
@@ -61,15 +69,9 @@ def worker(address: str, threads: int = 1, *options: str) -> Iterator[subprocess
 
 
 @contextmanager
-def process(
-    command: str, *arguments: str, prefix: Sequence[str] = ()
-) -> Iterator[subprocess.Popen[str]]:
+def process(command: str, *arguments: str, prefix: Sequence[str] = ()) -> Iterator[Started]:
     """One of Dask's commands in a process of its own."""
-    line = [*prefix, sys.executable, "-m", "dask", command, *arguments]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([TESTS, *sys.path])}
-    started = subprocess.Popen(
-        line, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment
-    )
+    started = _started(command, *arguments, prefix=prefix)
     shared.add(started.pid)
     try:
         yield started
@@ -85,7 +87,28 @@ def process(
         shared.discard(started.pid)
 
 
-def address_of(scheduler: subprocess.Popen[str]) -> str:
+def _started(command: str, *arguments: str, prefix: Sequence[str] = ()) -> Started:
+    environment = _environment()
+    if not prefix and not FRESH and (template := _template()).fits(environment):
+        return template.start([command, *arguments], environment["PYTHONPATH"])
+    line = [*prefix, sys.executable, "-m", "dask", command, *arguments]
+    return subprocess.Popen(
+        line, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment
+    )
+
+
+@cache
+def _template() -> Template:
+    template = Template(_environment())
+    shared.add(template.pid)
+    return template
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": os.pathsep.join([TESTS, *sys.path])}
+
+
+def address_of(scheduler: Started) -> str:
     """Where a scheduler that was just started listens."""
     assert scheduler.stderr is not None
     for line in scheduler.stderr:

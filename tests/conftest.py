@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import dask
 import psutil
 import pytest
 from hypothesis import settings
@@ -24,6 +25,7 @@ from stageprof_runtime.tail import MEMORY
 sys.path.insert(0, str(Path(__file__).parent))
 
 import clusters
+import template
 from chromium import browser
 from long import LONG, LONG_FILES, LONG_SAMPLES, SEEN_ALWAYS
 from standing import client, standing
@@ -33,7 +35,7 @@ __all__ = ["browser", "client", "standing"]  # fixtures
 TESTS = Path(__file__).parent
 
 #: Python's own helpers, which stay from the first spawned process to the end of the session.
-PYTHONS_OWN = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+TRACKING, FORKING = "multiprocessing.resource_tracker", "multiprocessing.forkserver"
 
 #: Seconds that a thread or process already told to stop may take to be gone.
 GRACE_S = 15
@@ -81,6 +83,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # mend it: by hand and at night examples are drawn anew each time.
 settings.register_profile("stageprof", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("stageprof")
+
+# As with Dask's commands: a worker of a LocalCluster is there in a tenth of the time.
+if not clusters.FRESH:
+    dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -193,8 +199,7 @@ def _threads() -> list[str]:
 
 
 def _processes() -> list[str]:
-    children = [p for p in psutil.Process().children() if _is_ours(p)]
-    children = [p for p in children if p.pid not in clusters.shared]
+    children = [p for p in _started() if p.pid not in clusters.shared]
     _, alive = psutil.wait_procs(children, timeout=GRACE_S)
     found = [str(p) for p in alive]
     for child in alive:  # so that the next test is not blamed for it
@@ -202,9 +207,16 @@ def _processes() -> list[str]:
     return found
 
 
-def _is_ours(child: psutil.Process) -> bool:
-    try:
-        command = " ".join(child.cmdline())
-    except psutil.Error:  # it ended meanwhile
-        return False
-    return not any(name in command for name in PYTHONS_OWN)
+def _started() -> list[psutil.Process]:
+    """What this process started, itself or through one that others are forked from."""
+    found = []
+    for child in psutil.Process().children():
+        try:
+            command = " ".join(child.cmdline())
+            if template.FILE in command or FORKING in command:
+                found += child.children()
+            elif TRACKING not in command:
+                found.append(child)
+        except psutil.Error:  # it ended meanwhile
+            continue
+    return found
