@@ -13,6 +13,7 @@ from stageprof_collectors.findings.finding import Finding, Fix, Where
 from stageprof_collectors.findings.phrase import made_at, word
 from stageprof_collectors.findings.quantity import seconds, size
 from stageprof_collectors.findings.rule import Limits
+from stageprof_collectors.findings.upstream import FEW
 from stageprof_collectors.preflight.check import Check, about, middle
 from stageprof_collectors.preflight.plan import Layer, Plan
 from stageprof_collectors.rules import large_graph
@@ -72,8 +73,7 @@ def _largest(plan: Plan, main: Layer) -> int:
     return max(
         layer.piece_bytes
         for layer in plan.layers
-        if layer.collection == main.collection
-        and tasks[layer.prefix] * large_graph.FEW >= tasks[main.prefix]
+        if layer.collection == main.collection and tasks[layer.prefix] * FEW >= tasks[main.prefix]
     )
 
 

@@ -33,7 +33,8 @@ _READS: Final = "looked at the files of {name} while the graph was built"
 _TEXT: Final = {
     _META: (
         "Tell Dask what the function returns (`meta=`): then it need not call it with made-up data "
-        "to find out. Where it is called many times, make the meta once."
+        "to find out. Where it is called many times, make the meta once. An operator takes no "
+        "`meta=`: if a library compiles it when it is first called, every program pays that once."
     ),
     _TOKENIZE: (
         "Let Dask take a random name instead of reading through the data to make one: wrap large "

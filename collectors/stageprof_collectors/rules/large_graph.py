@@ -20,6 +20,7 @@ from stageprof_collectors.findings.overhead import Overhead
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import seconds, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.upstream import FEW, Upstream, upstream
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -35,10 +36,16 @@ _UNTOLD: Final = (
     "scheduler does not tell, so look whether your memory has room for it. Choose the size where "
     "the data are read or made: changing it later adds tasks instead of taking them away."
 )
+_CUT: Final = (
+    "Do without the many small pieces: `{prefix}`{at} makes {number:,} pieces of {before:,}, so "
+    "that larger ones before it do not help. Give what is combined there the same chunks, or work "
+    "on whole pieces with a function of your own (`map_blocks`, `map_partitions`); if neither "
+    "goes, put them together right behind it (`rechunk`, `repartition`), about {target} each "
+    "instead of {now}, so that what follows has about {k:,} times fewer tasks. Each task costs "
+    "about {each} whatever its size."
+)
 #: Pieces of unknown size should grow no more: their tasks need several times as much memory.
 _BLIND: Final = 10
-#: A layer with so many times fewer pieces is cut up, and its pieces may stay as they are.
-FEW: Final = 8
 _ARRAY: Final = """\
 import dask
 
@@ -131,6 +138,9 @@ def _finding(
 ) -> Finding:
     saved = overhead.saving(k)
     main, tasks, cost = crowd.main, len(crowd.rows), overhead.seconds
+    made = _made(recording, crowd)
+    if made.cut:  # to put them together again takes the tasks that cut them
+        saved = 0.0, saved[1]
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
@@ -149,7 +159,9 @@ def _finding(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=fix(overhead.each_s, pieces, k, made=_made(recording, crowd), block=_block(recording)),
+        fix=_cut(overhead.each_s, pieces, k, made)
+        if made.cut and pieces.nbytes
+        else fix(overhead.each_s, pieces, k, made=made.row, block=_block(recording)),
         where=Where(main.file, main.line, "", main.layer, main.prefix),
         cause=crowd.cause,
     )
@@ -174,18 +186,35 @@ def _most_of(recording: Recording, crowd: Crowd) -> str:
     return f"{'most' if 2 * mine >= len(prefixes) else f'{mine:,}'} of `{main}`"
 
 
-def _made(recording: Recording, crowd: Crowd) -> Row:
+def _made(recording: Recording, crowd: Crowd) -> Upstream:
     """The layer that sets the number of pieces: the one of most tasks that reads, if one does."""
     groups = recording.groups
     of_run, number = np.unique(groups.of_run[crowd.rows], return_counts=True)
     rows = [groups.rows[i] for i in of_run[np.argsort(-number, kind="stable")].tolist()]
-    return next((row for row in rows if _READS.match(row.prefix)), crowd.main)
+    reads = next((row for row in rows if _READS.match(row.prefix)), None)
+    return upstream(recording, crowd.main) if reads is None else Upstream(reads, 0)
 
 
 def _block(recording: Recording) -> int:
     """Bytes of a file that are read at once now; 0 if no file is cut."""
     names = (_BLOCK.fullmatch(name) for name in recording.store.strings)
     return min((n for found in names if found and (n := int(found[1]))), default=0)
+
+
+def _cut(each_s: float, pieces: Pieces, k: int, made: Upstream) -> Fix:
+    """What to do where larger pieces are cut up."""
+    return Fix(
+        _CUT.format(
+            prefix=made.row.prefix,
+            at=made_at(made.row.file, made.row.line),
+            number=pieces.number,
+            before=made.cut,
+            target=size(pieces.nbytes * k),
+            now=size(pieces.nbytes),
+            k=k,
+            each=seconds(each_s),
+        )
+    )
 
 
 def fix(each_s: float, pieces: Pieces, k: int, *, made: Row, block: int = 0) -> Fix:

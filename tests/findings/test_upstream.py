@@ -1,0 +1,65 @@
+"""Where the many pieces of a collection come from, as `large-graph` says it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import dask.array as da
+import pytest
+
+import stageprof
+from findings.asking import one
+from stageprof_collectors.findings.crowd import Kind
+from stageprof_collectors.findings.upstream import upstream
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.large_graph import RULE
+
+pytestmark = pytest.mark.cluster
+
+
+def cut() -> da.Array:
+    """36 pieces, of which 1,440 are made."""
+    x = da.random.default_rng(1).random((1440, 640), chunks=(40, 640))
+    return (x.rechunk((1, 640)) + 1).sum()  # cut here
+
+
+def made() -> da.Array:
+    """As many pieces from the beginning."""
+    x = da.random.default_rng(1).random((1440, 640), chunks=(1, 640))  # made here
+    return (da.sin(x.persist()) + 1).sum()
+
+
+def recorded(program: Callable[[], da.Array]) -> Recording:
+    with stageprof.profile(gil=False) as prof:
+        program().compute()
+    return prof.recording
+
+
+def line_of(program: Callable[[], da.Array], comment: str) -> int:
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    first = program.__code__.co_firstlineno
+    return next(i for i in range(first, len(lines)) if lines[i - 1].endswith(f"# {comment}"))
+
+
+@pytest.mark.usefixtures("client")
+def test_pieces_that_are_cut_from_larger_ones_are_not_to_be_read_larger() -> None:
+    recording = recorded(cut)
+    found = one(RULE, recording)
+
+    at = f"at test_upstream.py:{line_of(cut, 'cut here')} makes 1,440 pieces of 36"
+    assert at in found.fix.text
+    assert "read or made" not in found.fix.text
+    assert found.fix.code == ""
+    assert found.saving_s[0] == 0.0
+
+
+@pytest.mark.usefixtures("client")
+def test_pieces_that_are_made_are_named_with_the_line_that_makes_them() -> None:
+    """Not with the one that has most tasks."""
+    recording = recorded(made)
+    crowd = recording.crowds.of(Kind.CHUNKS)
+    assert crowd is not None
+    row, before = upstream(recording, crowd.main)
+
+    assert (row.line, before) == (line_of(made, "made here"), 0)
