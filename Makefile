@@ -45,6 +45,8 @@ oldest:
 	@echo "== smoke tests on the oldest supported release of dask and distributed; no other test runs there"
 	$(OLDEST)/bin/python -m pytest -q $(BESIDE) -m "smoke and not nightly and not alone"
 
+# Here every process of a cluster is a new interpreter, as with users; `make test` forks them.
+nightly: export STAGEPROF_TESTS_FRESH = 1
 nightly: $(VENV)/.dev browser others ## run the tests that are too slow for make test
 	@failed=; \
 	$(VENV)/bin/python -m pytest -q $(BESIDE) --timeout=3600 -m "nightly and not alone" || failed=1; \

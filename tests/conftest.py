@@ -199,7 +199,7 @@ def _threads() -> list[str]:
 
 
 def _processes() -> list[str]:
-    children = [p for p in _started() if p.pid not in clusters.shared]
+    children = [p for p in started() if p.pid not in clusters.shared]
     _, alive = psutil.wait_procs(children, timeout=GRACE_S)
     found = [str(p) for p in alive]
     for child in alive:  # so that the next test is not blamed for it
@@ -207,7 +207,7 @@ def _processes() -> list[str]:
     return found
 
 
-def _started() -> list[psutil.Process]:
+def started() -> list[psutil.Process]:
     """What this process started, itself or through one that others are forked from."""
     found = []
     for child in psutil.Process().children():

@@ -70,9 +70,10 @@ class Template:
             line = [sys.executable, FILE, str(theirs.fileno())]
             self._process = subprocess.Popen(line, env=environment, pass_fds=[theirs.fileno()])
         self.pid = self._process.pid
-        atexit.register(self._close)
+        atexit.register(self.close)
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """End it; what was forked goes on."""
         self._socket.close()
         self._process.wait()
 

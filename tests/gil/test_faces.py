@@ -189,6 +189,7 @@ def test_the_json_has_it_with_its_numbers() -> None:
     assert found["waited_s"] == pytest.approx(1.2)
     assert found["waited_share"] == pytest.approx(0.3)
     assert found["at_most_s"] >= found["waited_s"]
+    assert 0 <= found["cost_at_most_s"] <= found["at_most_s"]
     nothing = document.document(working().recording(2000))["coverage"]["gil"]
     assert (nothing["guilty"], nothing["waited_s"]) == (None, None)
     json.dumps(found, allow_nan=False)

@@ -49,6 +49,18 @@ def test_boxes_of_runs_that_raised_are_told_with_their_exceptions() -> None:
     json.dumps(asdict(found))
 
 
+def test_a_run_that_was_retried_says_so() -> None:
+    made = Crewed(1)
+    made.fails(0, 300, "fetch-1", "ValueError")
+    made.fails(0, 500, "fetch-1", status=0)
+    made.wait_for(0, 500, "fetch-1")
+    recording = made.recording(1000)
+    found = failed.failed(recording, timeline.boxes(recording))
+    assert {found.words[said] for said in found.said} == {
+        "ValueError at etl.py:8; it was run again"
+    }
+
+
 def test_more_boxes_than_are_marked_are_a_number() -> None:
     recording = failing()
     found = failed.failed(recording, timeline.boxes(recording), most=1)

@@ -141,8 +141,10 @@ class Verdict(NamedTuple):
     waited_s: float = float("nan")
     #: that as a share of their time
     waited_share: float = float("nan")
-    #: seconds that they waited at most
+    #: seconds that they waited at most, in all
     at_most_s: float = float("nan")
+    #: seconds of the run that it cost at most: they wait beside one another
+    cost_at_most_s: float = float("nan")
 
 
 def gil_verdict(
@@ -162,7 +164,7 @@ def gil_verdict(
     culprit = _culprit(recording) if guilty else ""
     said += f"; most for {culprit}" if culprit else ""
     said += f"; of {count(waits.unknown, 'task')} it is not known" if waits.unknown else ""
-    return Verdict(guilty, said, waits.waited, waits.share, waits.at_most)
+    return Verdict(guilty, said, waits.waited, waits.share, waits.at_most, waits.cost_at_most)
 
 
 def without_gil(recording: Recording) -> bool:

@@ -17,6 +17,8 @@ from stageprof_ui.columns.boxes import Boxes
 
 #: Boxes that are marked: the first ones; of more only the number is told.
 MOST: Final = 5_000
+#: What is said of a run whose task was run once more.
+AGAIN: Final = "; it was run again"
 _COMPUTE: Final = STEP["compute"]
 
 
@@ -52,7 +54,8 @@ def failed(recording: Recording, boxes: Boxes, *, most: int = MOST) -> Failed:
     at = np.flatnonzero(np.isin(boxes.run, rows) & (boxes.step == _COMPUTE))
     more, at = max(len(at) - most, 0), at[:most]
     runs = boxes.run[at].tolist()
-    said = [_said(recording, run) for run in runs]
+    again = set(recording.failures.retried)
+    said = [_said(recording, run) + (AGAIN if run in again else "") for run in runs]
     words = list(dict.fromkeys(said))
     number = {word: i for i, word in enumerate(words)}
     return Failed(
