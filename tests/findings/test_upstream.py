@@ -21,13 +21,16 @@ pytestmark = pytest.mark.cluster
 def cut() -> da.Array:
     """36 pieces, of which 1,440 are made."""
     x = da.random.default_rng(1).random((1440, 640), chunks=(40, 640))
-    return (x.rechunk((1, 640)) + 1).sum()  # cut here
+    small: da.Array = x.rechunk((1, 640))  # cut here
+    total: da.Array = (small + 1).sum()
+    return total
 
 
 def made() -> da.Array:
     """As many pieces from the beginning."""
     x = da.random.default_rng(1).random((1440, 640), chunks=(1, 640))  # made here
-    return (da.sin(x.persist()) + 1).sum()
+    total: da.Array = (da.sin(x.persist()) + 1).sum()
+    return total
 
 
 def recorded(program: Callable[[], da.Array]) -> Recording:
