@@ -19,16 +19,16 @@ pytestmark = pytest.mark.cluster
 
 
 def cut() -> da.Array:
-    """36 pieces, of which 1,440 are made."""
-    x = da.random.default_rng(1).random((1440, 640), chunks=(40, 640))
-    small: da.Array = x.rechunk((1, 640))  # cut here
+    """15 pieces, of which 600 are made."""
+    x = da.random.default_rng(1).random((600, 64), chunks=(40, 64))
+    small: da.Array = x.rechunk((1, 64))  # cut here
     total: da.Array = (small + 1).sum()
     return total
 
 
 def made() -> da.Array:
     """As many pieces from the beginning."""
-    x = da.random.default_rng(1).random((1440, 640), chunks=(1, 640))  # made here
+    x = da.random.default_rng(1).random((600, 64), chunks=(1, 64))  # made here
     total: da.Array = (da.sin(x.persist()) + 1).sum()
     return total
 
@@ -50,7 +50,7 @@ def test_pieces_that_are_cut_from_larger_ones_are_not_to_be_read_larger() -> Non
     recording = recorded(cut)
     found = one(RULE, recording)
 
-    at = f"at test_upstream.py:{line_of(cut, 'cut here')} makes 1,440 pieces of 36"
+    at = f"at test_upstream.py:{line_of(cut, 'cut here')} makes 600 pieces of 15"
     assert at in found.fix.text
     assert "read or made" not in found.fix.text
     assert found.fix.code == ""
