@@ -53,6 +53,11 @@ class Look:
     count: int
     seconds: float
 
+    @property
+    def work(self) -> tuple[str, str, str]:
+        """The function that tasks of a prefix were in: prefix, file, function."""
+        return self.prefix, self.file, self.function
+
 
 @dataclass(frozen=True)
 class Share:
@@ -133,8 +138,7 @@ class Looks:
         calls: dict[tuple[str, str, str], float] = {}
         for look in self.all:
             into = certain if look.how in CERTAIN else calls if look.how == CALL else {}
-            place = look.prefix, look.file, look.function
-            into[place] = into.get(place, 0.0) + look.seconds
+            into[look.work] = into.get(look.work, 0.0) + look.seconds
         believed = {at: min(1.0, CALLS * certain.get(at, 0.0) / s) for at, s in calls.items() if s}
         return [_weighed(look, believed) for look in self.all if look.how in (CALL, *CERTAIN)]
 
@@ -180,7 +184,7 @@ class Looks:
 def _weighed(look: Look, believed: Mapping[tuple[str, str, str], float]) -> Look:
     if look.how != CALL:
         return look
-    part = believed.get((look.prefix, look.file, look.function), 0.0)
+    part = believed.get(look.work, 0.0)
     return replace(look, seconds=look.seconds * part)
 
 

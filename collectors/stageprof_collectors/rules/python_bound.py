@@ -32,7 +32,7 @@ _TEXT: Final = (
 _CALLS: Final = (
     "The tasks spend this time in calls that do little each, from a loop: NumPy or pandas take "
     "microseconds for a call, whatever it works on, and run Python in each. Make one call for all "
-    "that the loop goes over: a larger array or frame, with an axis more or a column that groups. "
+    "that the loop goes over: a larger array or frame, with an axis more or a column that groups."
 )
 _NUMBERS: Final = (
     "They take and give numbers or arrays: NumPy does such work on a whole array at once, or Numba "
@@ -106,10 +106,8 @@ def _shares(looks: Looks, mine: list[Look]) -> dict[str, Share]:
     shares = looks.interpreted(mine)
     if not _small(mine):
         return shares
-    at = {(look.prefix, look.file, look.function) for look in mine}
-    return looks.at_most(
-        shares, (look for look in looks.all if (look.prefix, look.file, look.function) in at)
-    )
+    work = {look.work for look in mine}
+    return looks.at_most(shares, (look for look in looks.all if look.work in work))
 
 
 def _small(mine: list[Look]) -> bool:
@@ -128,7 +126,7 @@ def _fix(recording: Recording, mine: list[Look], main: Look) -> Fix:
     """With code for Numba only if nothing that was seen is what it refuses."""
     threads = "" if without_gil(recording) else _ONE_AT_A_TIME
     if _small(mine):
-        return Fix(_CALLS.rstrip() + threads)
+        return Fix(_CALLS + threads)
     if not main.function.isidentifier() or not _on_numbers(recording, main):
         return Fix(_TEXT + _ANYTHING + threads)
     code = _CODE.format(name=word(main.function, "slow_function"))
