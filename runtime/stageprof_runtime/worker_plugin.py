@@ -140,7 +140,7 @@ class WorkerProbe(WorkerPlugin):
         shipper.seldom += [functools.partial(sample_host, ring)]
         if locked.AVAILABLE and self._session not in sinks:  # whose owner would die with it
             shipper.tail = Tail(self._session, place)
-            shipper.every.append(self._inherit)
+            shipper.seldom.append(self._inherit)
         self._ring, self._pings = ring, Pings(ring)
         self._hello(worker)
         worker.handlers[f"{self._session}-drain"] = forgettable(self._drain)
@@ -150,7 +150,8 @@ class WorkerProbe(WorkerPlugin):
         probes: list[Install] = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
         probes += [gil.install] * self._watch_gil + [native.install] * self._native
         undos.append(process.join("worker", ring, probes, self._session, place.name))
-        ticks = Ticks(worker.loop.asyncio_loop, ring, self.watches["ticks"], shipper.come)
+        comes = shipper.come, stacks.ride
+        ticks = Ticks(worker.loop.asyncio_loop, ring, self.watches["ticks"], *comes)
         undos.append(ticks.start(tick(worker)))
         shipper.lead({stacks.NAME: looker.watch(stacks.NAME)} | gil.watches())
         self._ask_loop()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stageprof_collectors.storage import columns as columns_module
 from stageprof_collectors.storage.columns import narrow, narrowed, widen
 from stageprof_collectors.storage.key import MAX_KEY, text_of_key, unpack_keys
 from stageprof_collectors.storage.shipment import COARSE, UNIT, Part, decode
@@ -66,6 +67,17 @@ def test_every_row_of_every_table_survives(table: int, data: st.DataObject) -> N
         if field not in KEYS:
             assert found[field] == [row[n] for row in rows]
     assert narrow(narrowed) == narrowed
+
+
+@pytest.mark.parametrize("table", FIELDS)
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_few_rows_are_narrowed_to_the_same_bytes_as_many(table: int, data: st.DataObject) -> None:
+    batch = pack(PLACE, 3, 4, data.draw(rows_of(table)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns_module, "FEW", 0)
+        by_numpy = narrow(batch)
+    assert narrow(batch) == by_numpy
 
 
 @settings(max_examples=50, deadline=None)

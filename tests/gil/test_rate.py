@@ -40,7 +40,7 @@ def period(watch: Any, seconds: float, *, held: int, waiting: int, tasks: bool =
 
 
 @pytest.mark.parametrize(
-    ("seconds", "times"), [(0.5, 1), (2.9, 1), (3.5, 2), (8.9, 2), (9.5, 4), (26, 4), (28, 8)]
+    ("seconds", "times"), [(0.5, 1), (1.4, 1), (1.6, 2), (4.4, 2), (4.6, 4), (13.4, 4), (13.6, 8)]
 )
 def test_where_threads_wait_it_looks_half_as_often_each_time_it_has_looked_thrice_as_long(
     watch: Any, seconds: float, times: int

@@ -31,6 +31,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.storage.few import FEW, OFFSETS, STEPS, narrow_few
 from stageprof_collectors.storage.shipment import (
     COARSE,
     RELATIVE,
@@ -47,8 +48,6 @@ Ints = NDArray[np.int64]
 #: int64, or float64 for the columns of floats
 Values = NDArray[Any]
 
-_OFFSETS: Final = ((1 << 8, "B"), (1 << 16, "H"), (1 << 24, "T"), (1 << 32, "I"))
-_STEPS: Final = ((1 << 7, "b"), (1 << 15, "h"), (1 << 23, "t"), (1 << 31, "i"))
 _COARSE: Final = ("", "*")
 _ENCODER: Final = msgspec.msgpack.Encoder()
 
@@ -93,17 +92,21 @@ def _encode(s: Shipment, tables: dict[str, list[Any]]) -> bytes:
 
 
 def _narrow_table(table: str, part: Part, *, coarse: bool) -> dict[str, Column]:
+    if part.rows <= FEW and not (coarse and table in COARSE):
+        narrowed = narrow_few(RELATIVE.get(table, {}), part)
+        if narrowed is not None:
+            return {**part.columns, **narrowed}
     others, rough = RELATIVE.get(table, {}), COARSE.get(table, frozenset()) if coarse else ()
     wide = {
         field: _in_units(np.frombuffer(data, "<i8"), UNIT if field in rough else 0, field == "cpu")
         for field, (code, _, data) in part.columns.items()
         if code == "q"
     }
-    narrowed = {
+    columns = {
         field: _narrow_column(column, others.get(field, ""), wide.get(others.get(field, "")))
         for field, column in wide.items()
     }
-    return {**part.columns, **narrowed}
+    return {**part.columns, **columns}
 
 
 class _Wide(NamedTuple):
@@ -143,7 +146,7 @@ def _as_offsets(column: _Wide, suffix: str) -> tuple[int, Column]:
     values, shift = column
     low = int(values.min())
     span = (int(values.max()) - low) >> shift
-    for limit, code in _OFFSETS:
+    for limit, code in OFFSETS:
         if span < limit:
             data = _to_bytes((values - low) >> shift, SIZES[code])
             return SIZES[code], (code + _COARSE[shift > 0] + suffix, low, data)
@@ -157,7 +160,7 @@ def _as_steps(column: _Wide) -> tuple[int, Column]:
     np.subtract(values[1:], values[:-1], out=steps[1:])
     steps >>= shift
     reach = max(int(steps.max()), ~int(steps.min()))
-    for limit, code in _STEPS:
+    for limit, code in STEPS:
         if reach < limit:
             data = _to_bytes(steps, SIZES[code])
             return SIZES[code], (code + _COARSE[shift > 0], int(values[0]), data)

@@ -3,7 +3,7 @@
 It runs by itself, with the modules that it is made of as its input (see `program`), and imports the
 standard library only. About `rate` times a second (half of it while less than half a thread waits
 on average, or no two run tasks; a quarter while none waits, an eighth while the GIL is free; after
-three seconds half of these, and so on: see `LONG_NS`) it reads from the other's memory which thread
+1.5 seconds half of these, and so on: see `LONG_NS`) it reads from the other's memory which thread
 has the GIL, and from the kernel which threads wait within the GIL's own lock. It stops nobody and
 takes no lock of the other's. Both have the same monotonic clock. What it saw leaves by standard
 output (see `messages`); on standard input come lines ``thread-id identifier wanted`` of the threads
@@ -51,7 +51,7 @@ HARDLY: Final = 0.05
 STARTLED: Final = 2
 #: Each time that it has looked for three times as long (ns) it looks half as often: the shares are
 #: known well by then, and beside tasks that fill the processors each look delays one.
-LONG_NS: Final = (3_000_000_000, 9_000_000_000, 27_000_000_000)
+LONG_NS: Final = (1_500_000_000, 4_500_000_000, 13_500_000_000)
 #: No look is further than this (ns) from the one before, on average.
 SELDOMMEST_NS: Final = 160_000_000
 #: Nanoseconds between two messages.

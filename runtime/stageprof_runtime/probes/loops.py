@@ -66,16 +66,14 @@ class Loops:
             frames = sys._current_frames()
             # Our own frame is among them and holds them, see `stacks`.
             try:
-                for thread in threads:
-                    if thread not in running:
-                        self._tell(frames.get(thread), ns, waited=waited)
+                busy = [t for t in threads if t not in running and not is_idle(frames.get(t))]
+                for thread in busy:
+                    self._tell(frames[thread], ns, waited=waited)
             finally:
                 frames.clear()
-        return True
+        return bool(busy)
 
-    def _tell(self, top: FrameType | None, ns: int, *, waited: bool) -> None:
-        if top is None or is_idle(top):
-            return
+    def _tell(self, top: FrameType, ns: int, *, waited: bool) -> None:
         frames = of_callback(frames_of(top))
         how = work(top, "", waited=waited, idling=False)
         self._emit.flame("scheduler", step_of(frames), "", how, spots(frames), ns)
@@ -89,8 +87,10 @@ def _offloading() -> list[int]:
     return [t.ident for t in threads if t.name.startswith(_OFFLOAD) and t.ident is not None]
 
 
-def is_idle(top: FrameType) -> bool:
-    """Whether a thread whose innermost frame this is waits for something to do."""
+def is_idle(top: FrameType | None) -> bool:
+    """Whether a thread whose innermost frame this is waits for something to do, or has gone."""
+    if top is None:
+        return True
     code = top.f_code
     return code.co_filename.replace("\\", "/").endswith(_IDLE) or code.co_name == "_worker"
 

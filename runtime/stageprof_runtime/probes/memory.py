@@ -23,7 +23,7 @@ from stageprof_runtime.shield import shield
 from stageprof_runtime.system import managed
 
 #: Measured before a run at most this often.
-RATE: Final = 20
+RATE: Final = 10
 #: After it only if its result is this large or it ran this long: what is smaller is lost among
 #: the pages that an allocator keeps.
 LARGE_BYTES: Final = 10_000_000
