@@ -13,6 +13,8 @@ PYTHONS := $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python)
 # Those that are supported.
 OTHERS := 3.11 3.12 3.13
 INSTALL := -m pip install -q --no-input --disable-pip-version-check
+# What only tests use is compiled as it is imported: most of it never is.
+LAZILY := $(INSTALL) --no-compile
 METADATA := pyproject.toml runtime/stageprof_runtime/version.py
 # Tests that measure nothing wait more than they compute; the longest files come first.
 BESIDE := -n 4 --dist loadfile --no-loadscope-reorder
@@ -116,7 +118,7 @@ $(VENV)/.base: $(METADATA)
 
 $(VENV)/.dev: $(VENV)/.base
 	@echo "== installing what the tests and checks need into $(VENV)"
-	@$(VENV)/bin/python $(INSTALL) -e '.[dev]'
+	@$(VENV)/bin/python $(LAZILY) -e '.[dev]'
 	@touch $@
 
 # performance_report, one of those compared, draws with bokeh.
@@ -129,7 +131,7 @@ $(VENV)/.bench: $(VENV)/.dev
 $(OLDEST)/.smoke: $(METADATA)
 	$(call environment,$(OLDEST))
 	@release=$$(sed -n 's/^ *"distributed>=\([0-9.]*\).*/\1/p' pyproject.toml); \
-	$(OLDEST)/bin/python $(INSTALL) -e '.[test]' pytest-xdist \
+	$(OLDEST)/bin/python $(LAZILY) -e '.[test]' pytest-xdist \
 	    "dask==$$release" "distributed==$$release" 'pandas<3' 'click<8.2'
 	@touch $@
 

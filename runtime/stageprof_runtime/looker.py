@@ -1,9 +1,7 @@
 """A thread of ours that looks at other threads' stacks, some 20 times a second, then 10, then 5.
 
-To wake costs a process more than to look. So where there has been nothing to look at for a while
-it sleeps until there is; and where an event loop of the process comes to a timer again and again
-the looks are taken there (see `Looker.ride`). Over its budget it looks once where it looked ten
-times, then no more.
+Where there has been nothing to look at for a while it sleeps until there is: to wake costs a
+process more than to look. Over its budget it looks once where it looked ten times, then no more.
 """
 
 from __future__ import annotations
@@ -25,8 +23,8 @@ PERIOD_S: Final = 0.05
 #: After so many, and 5 s, half as often, and after as many more, and 15 s, half of that: from then
 #: on they tell what changes.
 OFTEN: Final = 100
-#: Looks are apart by the period more or less such a part of it, each length as often, and none of
-#: them in turns: or they would beat with tasks that take as long as it.
+#: Looks are apart by the period more or less such a part of it, each length as often and none of
+#: them in turns: or they would beat with tasks that take as long as it, or as a few of it.
 SPREAD: Final = 0.3
 #: After so many looks that found nothing it sleeps, or looks half as often where something may come
 #: of which nobody tells.
@@ -35,9 +33,6 @@ EMPTY: Final = 5
 #: It stands for a whole period, as what is missed after the last look is for half of one, and half
 #: of one is missed before the first.
 GOLDEN: Final = 0.618033988749895
-#: While a loop has come so lately, ns, the thread looks at nothing; s until it asks again.
-LATELY_NS: Final = 200_000_000
-RIDDEN_S: Final = 1.0
 #: The GIL was given up by somebody who ran bytecode if it took this many switch intervals to come;
 #: beyond, plus one for each thread, C code had held it.
 GIVEN, KEPT = 0.5, 2.5
@@ -65,14 +60,8 @@ class Looker:
         self._nap = nap or Nap()
         self._over = threading.Event()
         self._watch = wrapped[name] = Watch(name)
-        #: looks, those in a row that found nothing, and the number of the length of the next
-        self._looks = self._empty = self._turn = 0
-        self._last = self._due = now_ns()
-        #: when a loop came last, and whether somebody looks now
-        self._rode = 0
-        self._looking = threading.Lock()
-        #: what looks of its own thread took, ns
-        self._own_ns = 0
+        self._looks = self._empty = 0
+        self._last = now_ns()
         self._thread = threading.Thread(target=self._run, name=f"stageprof-{name}", daemon=True)
 
     def start(self) -> None:
@@ -87,70 +76,41 @@ class Looker:
         if self._thread.is_alive():
             self._thread.join()
 
-    def ride(self, now: int, late_s: float) -> None:
-        """A loop has come to its timer, so late: look, if it is time to.
-
-        Nothing is known of what came and went meanwhile, so that looks go on where there is nothing
-        to look at: each stands for the time since the one before.
-        """
-        self._rode = now
-        if now < self._due or self._watch.disabled or not self._looking.acquire(blocking=False):
-            return
-        try:
-            self._turn += 1
-            self._due = max(now, self._due + round(self._period() * 1e9))
-            self._take(now, late_s)
-            self._looks += not self._empty
-        finally:
-            self._looking.release()
-
     def _run(self) -> None:
+        watch, looking = self._watch, 0
         self._last = now_ns()
-        while not self._watch.disabled:
+        while not watch.disabled:
+            self._looks += 1
             pause = self._pause()
             asked = now_ns()
             if self._over.wait(pause):
                 return
-            start = now_ns()
-            if start - self._rode < LATELY_NS:
-                self._watch.beside_ns = thread_ns() - self._own_ns
-                continue
-            with self._looking:
-                took, now = self._take(start, (start - asked) / 1e9 - pause)
-            self._own_ns += took
-            self._watch.beside_ns = now - self._own_ns
-
-    def _pause(self) -> float:
-        """Sleep while there is nothing; seconds until the next look, or until it is asked again."""
-        if now_ns() - self._rode < LATELY_NS:
-            return RIDDEN_S
-        self._looks += 1
-        self._turn += 1
-        if self._empty < EMPTY:
-            return self._period()
-        return self._period() * 2 if self._there() else self._rested()
-
-    def _take(self, start: int, late_s: float) -> tuple[int, int]:
-        """One look; what it took, ns, if there was anything to look at, and its thread's clock."""
-        watch, used = self._watch, thread_ns()
-        attempt(watch, self._once, start, start - self._last, late_s)
-        self._last = start
-        now = thread_ns()
-        if self._empty:
-            return 0, now
-        watch.calls += 1
-        # Not what the clock on the wall says: waiting for the GIL delays nobody.
-        watch.measured(now - used)
-        return now - used, now
+            start, used = now_ns(), thread_ns()
+            late_s = (start - asked) / 1e9 - pause
+            attempt(watch, self._once, start, start - self._last, late_s)
+            if not self._empty:
+                watch.calls += 1
+                # Not what the clock on the wall says: waiting for the GIL delays nobody.
+                now = thread_ns()
+                watch.measured(now - used)
+                looking += now - used
+                watch.beside_ns = now - looking
+            self._last = start
 
     def _once(self, now: int, ns: int, late_s: float) -> None:
         empty, self._empty = self._empty, 0  # a look that fails has its cost as well
         self._empty = 0 if self._look(now, ns, late_s) else empty + 1
 
     def _period(self) -> float:
-        step = 1 + SPREAD * (2 * (self._turn * GOLDEN % 1) - 1)
+        step = 1 + SPREAD * (2 * (self._looks * GOLDEN % 1) - 1)
         step *= STRIDE if self._watch.sampled else 1
-        return PERIOD_S * step * (1 << min(max(self._looks - 1, 0) // OFTEN, 2))
+        return PERIOD_S * step * (1 << min((self._looks - 1) // OFTEN, 2))
+
+    def _pause(self) -> float:
+        """Sleep while there is nothing; seconds until the next look."""
+        if self._empty < EMPTY:
+            return self._period()
+        return self._period() * 2 if self._there() else self._rested()
 
     def _rested(self) -> float:
         """Sleep until there is something; seconds until the first look at it."""

@@ -32,20 +32,13 @@ class Ticks:
     """Watches the loop of one server, on its own thread."""
 
     def __init__(
-        self,
-        loop: Any,
-        ring: Ring,
-        watch: Watch,
-        comes: Callable[[], None] = lambda: None,
-        rides: Callable[[int, int], None] = lambda _now, _late: None,
+        self, loop: Any, ring: Ring, watch: Watch, comes: Callable[[], None] = lambda: None
     ) -> None:
         self._loop = loop
         self._ring = ring
         self._watch = watch
         #: called on the loop, ten times a second
         self._comes = comes
-        #: called on the loop each time, with the time and how late the loop is, ns
-        self._rides = rides
         self._over = False
         self._due = self._told = self._came = 0
 
@@ -80,7 +73,6 @@ class Ticks:
                     self.note(now, late, thread_ns)
                     if not calls % SELDOM:
                         watch.took(now_ns() - now, SELDOM)
-                    self._rides(now, late)  # whose time is counted as what it is
                 except BaseException as error:
                     caught(error, watch)
             return callback()
@@ -97,7 +89,6 @@ class Ticks:
         try:
             now = now_ns()
             self.note(now, now - self._due, thread_ns)
-            self._rides(now, now - self._due)
             self._next(now)
         except BaseException as error:  # a loop's callback that fails would be logged as Dask's
             self._watch.failed(error)

@@ -150,8 +150,7 @@ class WorkerProbe(WorkerPlugin):
         probes: list[Install] = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
         probes += [gil.install] * self._watch_gil + [native.install] * self._native
         undos.append(process.join("worker", ring, probes, self._session, place.name))
-        comes = shipper.come, stacks.ride
-        ticks = Ticks(worker.loop.asyncio_loop, ring, self.watches["ticks"], *comes)
+        ticks = Ticks(worker.loop.asyncio_loop, ring, self.watches["ticks"], shipper.come)
         undos.append(ticks.start(tick(worker)))
         shipper.lead({stacks.NAME: looker.watch(stacks.NAME)} | gil.watches())
         self._ask_loop()

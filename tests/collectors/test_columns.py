@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import EXAMPLES
 from stageprof_collectors.storage import columns as columns_module
 from stageprof_collectors.storage.columns import narrow, narrowed, widen
 from stageprof_collectors.storage.key import MAX_KEY, text_of_key, unpack_keys
@@ -57,7 +58,7 @@ def wide(batch: bytes, table: int) -> dict[str, list[object]]:
 
 
 @pytest.mark.parametrize("table", FIELDS)
-@settings(max_examples=10, deadline=None)  # of each of two dozen tables, which share their code
+@settings(max_examples=EXAMPLES // 10, deadline=None)
 @given(data=st.data())
 def test_every_row_of_every_table_survives(table: int, data: st.DataObject) -> None:
     rows = data.draw(rows_of(table))
@@ -70,7 +71,7 @@ def test_every_row_of_every_table_survives(table: int, data: st.DataObject) -> N
 
 
 @pytest.mark.parametrize("table", FIELDS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=EXAMPLES // 10, deadline=None)
 @given(data=st.data())
 def test_few_rows_are_narrowed_to_the_same_bytes_as_many(table: int, data: st.DataObject) -> None:
     batch = pack(PLACE, 3, 4, data.draw(rows_of(table)))
@@ -80,7 +81,7 @@ def test_few_rows_are_narrowed_to_the_same_bytes_as_many(table: int, data: st.Da
     assert narrow(batch) == by_numpy
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=EXAMPLES // 2, deadline=None)
 @given(parts=st.lists(st.lists(VALUES, min_size=1, max_size=9), min_size=1, max_size=9))
 def test_batches_of_different_codes_join_in_order(parts: list[list[int]]) -> None:
     packed = [pack(PLACE, 0, 0, [(RUN, *(v + 0 for _ in range(7)), "w") for v in part])
@@ -131,7 +132,7 @@ def test_columns_near_another_are_stored_relative_to_it() -> None:
 
 
 @pytest.mark.parametrize("table", [n for n, name in TABLES.items() if name in COARSE])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=EXAMPLES // 2, deadline=None)
 @given(data=st.data())
 def test_coarse_instants_are_rounded_down_lengths_to_the_nearest_and_all_else_survives(
     table: int, data: st.DataObject

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import EXAMPLES
 from stageprof_collectors.storage import growing, table
 from stageprof_collectors.storage.growing import ROOM, Growing
 from stageprof_collectors.storage.scratch import Scratch
@@ -30,7 +31,7 @@ def numbers(first: int, rows: int) -> dict[str, np.ndarray]:
     return {"whole": values, "half": values / 2}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=EXAMPLES // 2, deadline=None)
 @given(lots=LOTS)
 def test_rows_come_out_in_the_order_in_which_they_went_in(lots: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:

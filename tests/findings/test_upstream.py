@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import dask
 import dask.array as da
 import pytest
 
@@ -54,6 +55,16 @@ def test_pieces_that_are_cut_from_larger_ones_are_not_to_be_read_larger() -> Non
     assert at in found.fix.text
     assert "read or made" not in found.fix.text
     assert found.fix.code == ""
+    assert found.saving_s[0] == 0.0
+
+
+def test_a_local_scheduler_tells_no_sizes_but_where_they_are_cut() -> None:
+    with dask.config.set(scheduler="sync"):
+        found = one(RULE, recorded(cut))
+
+    assert f"test_upstream.py:{line_of(cut, 'cut here')} makes 600 pieces of 15" in found.fix.text
+    assert "does not tell" in found.fix.text
+    assert "read or made" not in found.fix.text
     assert found.saving_s[0] == 0.0
 
 

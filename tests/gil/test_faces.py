@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from benchmarks.generate import generate
+from examples import EXAMPLES
 from replay.handmade import CLIENT, LANE, ns
 from stageprof.export.perfetto import events
 from stageprof.recording import Recording
@@ -288,7 +289,7 @@ ROWS = st.lists(
 LABELS = ("/u/etl.py:3 f", "", ":", "x:9999999999999999999999 f", "a:² f", "\x1b[31m:1 <b>")
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=EXAMPLES // 4)
 @given(
     ROWS,
     st.lists(st.tuples(HUGE, HUGE, st.sampled_from(LABELS)), max_size=5),

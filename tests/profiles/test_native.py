@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stageprof
+from examples import EXAMPLES
 from profiles.stacks_made import HOSTILE
 from replay.handmade import ns
 from stageprof.pages.boxes import LIBRARY, USER, boxes
@@ -230,7 +231,7 @@ def test_names_of_c_are_as_harmless_as_all_others() -> None:
 HUGE = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(0, 4 * 10**9))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=EXAMPLES // 2)
 @given(st.lists(st.tuples(HUGE, HUGE, st.one_of(st.just(1), HUGE), HUGE), max_size=20))
 def test_no_rows_make_it_raise_or_add_a_second(rows: list[tuple[int, ...]]) -> None:
     made = squeezed()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -156,62 +155,6 @@ def test_a_timer_says_ten_times_a_second_that_the_loop_comes() -> None:
         ticks.note(now, 0, lambda: 0)
     assert len(came) == 100
     assert min(b - a for a, b in itertools.pairwise(came)) >= COMES_NS
-
-
-def test_a_timer_says_each_time_when_the_loop_came_and_how_late() -> None:
-    """Before Dask's own callback, and by a timer of ours where Dask has none."""
-    came: list[str] = []
-
-    class Timer:
-        callback_time = 20.0
-
-        def callback(self) -> None:
-            came.append("Dask's")
-
-    timer = Timer()
-    timer.__dict__["callback"] = timer.callback
-    rides = lambda _, late: came.append("late" if late else "in time")  # noqa: E731
-    undo = Ticks(None, Ring(), Watch("ticks"), rides=rides).start(timer)
-    timer.callback()
-    timer.callback()
-    assert came == ["in time", "Dask's"] * 2
-    undo()
-    timer.callback()
-    assert len(came) == 5
-
-
-@pytest.mark.cluster
-def test_on_a_real_cluster_the_loop_looks_at_tasks_while_it_is_free() -> None:
-    with local(1) as client:
-        client.run(note_lookers)
-        with stageprof.profile():
-            assert client.submit(naps).result() == 1
-        (looked,) = client.run(lookers).values()
-    assert looked.count("loop") > 10 * looked.count("thread"), looked
-
-
-def note_lookers() -> None:
-    """On a worker: note in which kind of thread each look at tasks is taken."""
-    from stageprof_runtime.probes import stacks
-
-    look, of_loop = stacks.Tasks.look, threading.get_ident()
-
-    def noted(self: stacks.Tasks, now: int, ns: int, late_s: float) -> bool:
-        found = look(self, now, ns, late_s)
-        if found:
-            seen.append("loop" if threading.get_ident() == of_loop else "thread")
-        return found
-
-    setattr(stacks.Tasks, "look", noted)  # noqa: B010 (the process is the test's own)
-
-
-def lookers() -> list[str]:
-    """On a worker: what was noted."""
-    return seen
-
-
-#: On a worker: "loop" or "thread" for each look that found a task.
-seen: list[str] = []
 
 
 def naps() -> int:

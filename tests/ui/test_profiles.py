@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import EXAMPLES
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.store import Store
 from stageprof_runtime.stack import LIBRARY, PYTHON
@@ -70,7 +71,7 @@ LOOKS = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=EXAMPLES // 3)
 @given(LOOKS)
 def test_boxes_of_a_depth_do_not_overlap_and_hold_all_looks(
     looks: list[tuple[str, str, str, str, int]],

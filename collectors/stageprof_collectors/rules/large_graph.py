@@ -34,15 +34,19 @@ _UNTOLD: Final = (
     "Use larger chunks or partitions: about {k:,} times as large, so that there are so many times "
     "fewer tasks. Each task costs about {each} whatever its size. How large they are now a local "
     "scheduler does not tell, so look whether your memory has room for it. Choose the size where "
-    "the data are read or made: changing it later adds tasks instead of taking them away."
+    "the data are read or made{at}: changing it later adds tasks instead of taking them away."
 )
 _CUT: Final = (
     "Do without the many small pieces: `{prefix}`{at} makes {number:,} pieces of {before:,}, so "
     "that larger ones before it do not help. Give what is combined there the same chunks, or work "
     "on whole pieces with a function of your own (`map_blocks`, `map_partitions`); if neither "
-    "goes, put them together right behind it (`rechunk`, `repartition`), about {target} each "
-    "instead of {now}, so that what follows has about {k:,} times fewer tasks. Each task costs "
-    "about {each} whatever its size."
+    "goes, put them together right behind it (`rechunk`, `repartition`), {sized}, so that what "
+    "follows has about {k:,} times fewer tasks. Each task costs about {each} whatever its size."
+)
+_SIZED: Final = "about {target} each instead of {now}"
+_UNSIZED: Final = (
+    "about {k:,} of them each (how large they are a local scheduler does not tell, so look whether "
+    "your memory has room for it)"
 )
 #: Pieces of unknown size should grow no more: their tasks need several times as much memory.
 _BLIND: Final = 10
@@ -160,7 +164,7 @@ def _finding(
         cost_s=cost,
         saving_s=saved,
         fix=_cut(overhead.each_s, pieces, k, made)
-        if made.cut and pieces.nbytes
+        if made.cut
         else fix(overhead.each_s, pieces, k, made=made.row, block=_block(recording)),
         where=Where(main.file, main.line, "", main.layer, main.prefix),
         cause=crowd.cause,
@@ -203,14 +207,14 @@ def _block(recording: Recording) -> int:
 
 def _cut(each_s: float, pieces: Pieces, k: int, made: Upstream) -> Fix:
     """What to do where larger pieces are cut up."""
+    sized = _SIZED if pieces.nbytes else _UNSIZED
     return Fix(
         _CUT.format(
             prefix=made.row.prefix,
             at=made_at(made.row.file, made.row.line),
             number=pieces.number,
             before=made.cut,
-            target=size(pieces.nbytes * k),
-            now=size(pieces.nbytes),
+            sized=sized.format(target=size(pieces.nbytes * k), now=size(pieces.nbytes), k=k),
             k=k,
             each=seconds(each_s),
         )
@@ -222,8 +226,9 @@ def fix(each_s: float, pieces: Pieces, k: int, *, made: Row, block: int = 0) -> 
 
     They are made by the layer `made`, of `block` bytes of a file each (0: not known).
     """
+    at = made_at(made.file, made.line, ", at ")
     if not pieces.nbytes:
-        return Fix(_UNTOLD.format(k=k, each=seconds(each_s)))
+        return Fix(_UNTOLD.format(k=k, each=seconds(each_s), at=at))
     target = pieces.nbytes * k
     text = _TEXT.format(
         pieces=pieces.word,
@@ -231,7 +236,7 @@ def fix(each_s: float, pieces: Pieces, k: int, *, made: Row, block: int = 0) -> 
         now=size(pieces.nbytes),
         k=k,
         each=seconds(each_s),
-        at=made_at(made.file, made.line, ", at "),
+        at=at,
     )
     return Fix(text, _code(pieces, k, made.prefix, (block or pieces.nbytes) * k))
 

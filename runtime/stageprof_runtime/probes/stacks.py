@@ -1,11 +1,11 @@
 """Looking at the threads that run tasks: what kind of work it is, and at which of the user's lines.
 
-Some 20 times a second the stacks of the threads that are in a task's function are looked at: on a
-worker by its event loop, which comes to a timer of Dask's anyway, on the local schedulers by a
-thread of ours. Looks are summed by prefix, line and kind (see `stack`), and by prefix and stack
-from the task's function inward (see `tree`); each stands for the time since the look before. While
-no task runs, nothing is looked at. Other threads of the process are never touched, and tasks that
-the local scheduler sends to other processes are not seen.
+A thread of ours looks some 20 times a second at the stacks of the threads that are in a task's
+function, on a worker and on the local scheduler with threads. Looks are summed by prefix, line and
+kind (see `stack`), and by prefix and stack from the task's function inward (see `tree`); each
+stands for the time since the look before. While no task runs, nothing is looked at. Other threads
+of the process are never touched, and tasks that the local scheduler sends to other processes are
+not seen.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ _clocks: Final[dict[int, int]] = {}
 _COMPUTE: Final = STEP["compute"]
 #: The sleep of the thread that looks, while no task runs.
 _nap: Final = Nap()
-#: Who looks now: one or none.
-_lookers: Final[list[Looker]] = []
 
 
 def begin(role: str, key: object) -> tuple[str, Any] | None:
@@ -59,20 +57,12 @@ def end(before: tuple[str, Any] | None) -> None:
         running[get_ident()] = before
 
 
-def ride(now: int, late_ns: int) -> None:
-    """A worker's loop has come to its timer, so late: it looks at tasks, see `Looker.ride`."""
-    for looker in _lookers:
-        looker.ride(now, late_ns / 1e9)
-
-
 def install(emit: Emit) -> Undo:
     """Look at tasks from now on."""
     looker = Looker(NAME, Tasks(emit).look, lambda: bool(running), _nap)
-    _lookers.append(looker)
     looker.start()
 
     def undo() -> None:
-        _lookers.clear()
         looker.stop()
         running.clear()
         _clocks.clear()
