@@ -77,7 +77,6 @@ LONG = (
     "faces/test_run.py::test_two_dashes_after_a_text_or_a_module",
     "faces/test_run.py::test_what_outlives_the_program_finds_its_own[at exit",
     "faces/test_run.py::test_what_outlives_the_program_finds_its_own[for an error",
-    "faces/test_run.py::test_what_outlives_the_program_finds_its_own[in a thread",
     "findings/test_clean.py::test_nothing_above_a_note_is_found_in_a_clean_program[array_reduction",
     "findings/test_clean.py::test_nothing_above_a_note_is_found_in_a_clean_program[bag",
     "findings/test_clean.py::test_nothing_above_a_note_is_found_in_a_clean_program[dataframe_small",

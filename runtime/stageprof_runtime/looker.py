@@ -26,6 +26,7 @@ OFTEN: Final = 100
 #: Looks are apart by the period more or less such a part of it, each length as often and none of
 #: them in turns: or they would beat with tasks that take as long as it, or as a few of it.
 SPREAD: Final = 0.3
+SILVER: Final = 0.414213562373095
 #: After so many looks that found nothing it sleeps, or looks half as often where something may come
 #: of which nobody tells.
 EMPTY: Final = 5
@@ -102,7 +103,7 @@ class Looker:
         self._empty = 0 if self._look(now, ns, late_s) else empty + 1
 
     def _period(self) -> float:
-        step = 1 + SPREAD * (2 * (self._looks * GOLDEN % 1) - 1)
+        step = 1 + SPREAD * (2 * (self._looks * SILVER % 1) - 1)
         step *= STRIDE if self._watch.sampled else 1
         return PERIOD_S * step * (1 << min((self._looks - 1) // OFTEN, 2))
 

@@ -11,6 +11,7 @@ by this thread, which wakes more seldom where the loop does it and where few row
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -42,6 +43,17 @@ FEW = 100
 LATELY_NS = round(2 * PERIOD_S * 1e9)
 #: Rows of one batch; more rows make more batches, so that none grows without bound.
 ROWS = 20_000
+
+
+def sometimes(job: Callable[[], None]) -> Callable[[], None]:
+    """A job for `Shipper.every` that is done the first time, and then one time of `SELDOM`."""
+    times = itertools.count()
+
+    def do() -> None:
+        if not next(times) % SELDOM:
+            job()
+
+    return do
 
 
 class Shipper:

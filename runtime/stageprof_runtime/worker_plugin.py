@@ -51,7 +51,7 @@ from stageprof_runtime.probes import (
 )
 from stageprof_runtime.process import EMIT
 from stageprof_runtime.ring import Ring
-from stageprof_runtime.shipper import PERIOD_S, ROUNDS, Shipper
+from stageprof_runtime.shipper import PERIOD_S, ROUNDS, Shipper, sometimes
 from stageprof_runtime.system import memory_limits, monitored, sample, sample_host, worker_memory
 from stageprof_runtime.tail import Tail
 from stageprof_runtime.tick import Ticks
@@ -140,7 +140,7 @@ class WorkerProbe(WorkerPlugin):
         shipper.seldom += [functools.partial(sample_host, ring)]
         if locked.AVAILABLE and self._session not in sinks:  # whose owner would die with it
             shipper.tail = Tail(self._session, place)
-            shipper.seldom.append(self._inherit)
+            shipper.every.append(sometimes(self._inherit))
         self._ring, self._pings = ring, Pings(ring)
         self._hello(worker)
         worker.handlers[f"{self._session}-drain"] = forgettable(self._drain)

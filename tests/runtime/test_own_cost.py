@@ -22,7 +22,7 @@ from stageprof_runtime.looker import EMPTY, OFTEN, PERIOD_S, SPREAD, Looker, wat
 from stageprof_runtime.nap import Nap
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.sampler import Sampler
-from stageprof_runtime.shipper import ENOUGH, FEW, ROUNDS, SELDOM, Shipper
+from stageprof_runtime.shipper import ENOUGH, FEW, ROUNDS, SELDOM, Shipper, sometimes
 
 #: Seconds for which each look or round waits here without using a processor.
 WAITS_S = 0.3
@@ -108,6 +108,14 @@ def test_all_that_a_thread_of_ours_used_is_counted(
     used: list[int] = []
     cost = does(lambda: used.append(thread_ns()), lambda: len(used) > 5)
     assert cost >= used[-1]
+
+
+def test_what_is_done_sometimes_is_done_at_once_and_then_one_time_of_so_many() -> None:
+    done: list[int] = []
+    job = sometimes(lambda: done.append(turn))
+    for turn in range(2 * SELDOM + 1):
+        job()
+    assert done == [0, SELDOM, 2 * SELDOM]
 
 
 def test_what_it_takes_to_wake_is_told_but_no_budget_is_for_it(
