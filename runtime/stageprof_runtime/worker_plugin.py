@@ -140,6 +140,7 @@ class WorkerProbe(WorkerPlugin):
         shipper.seldom += [functools.partial(sample_host, ring)]
         if locked.AVAILABLE and self._session not in sinks:  # whose owner would die with it
             shipper.tail = Tail(self._session, place)
+            # not among what is seldom, which is done as well while the last is packed, for nobody
             shipper.every.append(sometimes(self._inherit))
         self._ring, self._pings = ring, Pings(ring)
         self._hello(worker)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import stageprof
 from clusters import local
 from findings.asking import asked, one
-from stageprof_collectors.recording import Recording
+from findings.pairs import Ran
 from stageprof_collectors.rules.python_bound import RULE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.alone]
@@ -26,7 +26,7 @@ def points(seed: int) -> NDArray[np.float64]:
 def turns_one_by_one(seed: int) -> float:
     x, total = points(seed), np.zeros(3)
     for i in range(POINTS - 1):
-        total += np.cross(x[i], x[i + 1])  # small calls
+        total += np.cross(x[i], x[i + 1])
     return float(total.sum())
 
 
@@ -46,18 +46,9 @@ def test_a_loop_of_small_calls_is_named_and_one_call_for_all_saves_what_was_fore
 
     found = one(RULE, slow.recording)
     assert "makes small calls in a loop" in found.headline
-    assert (Path(found.where.file).name, found.where.line) == ("test_small_calls.py", line())
+    line = turns_one_by_one.__code__.co_firstlineno + 3
+    assert (Path(found.where.file).name, found.where.line) == ("test_small_calls.py", line)
     assert asked(RULE, fast.recording) == []
-    saved = waited(slow.recording) - waited(fast.recording)
+    saved = Ran(slow.recording, "").inside_s - Ran(fast.recording, "").inside_s
     low, high = found.saving_s
     assert 0.8 * low <= saved <= 1.25 * high, found.saving_s
-
-
-def waited(recording: Recording) -> float:
-    """Seconds without those at no stage: what a test does beside the computation."""
-    return float(recording.wall - recording.stages()["wall_s"]["outside"])
-
-
-def line() -> int:
-    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
-    return next(n for n, text in enumerate(lines, 1) if text.endswith("# small calls"))

@@ -31,7 +31,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.storage.few import FEW, OFFSETS, STEPS, narrow_few
+from stageprof_collectors.storage.few import FEW, OFFSETS, STEPS, code_for, narrow_few
 from stageprof_collectors.storage.shipment import (
     COARSE,
     RELATIVE,
@@ -146,11 +146,11 @@ def _as_offsets(column: _Wide, suffix: str) -> tuple[int, Column]:
     values, shift = column
     low = int(values.min())
     span = (int(values.max()) - low) >> shift
-    for limit, code in OFFSETS:
-        if span < limit:
-            data = _to_bytes((values - low) >> shift, SIZES[code])
-            return SIZES[code], (code + _COARSE[shift > 0] + suffix, low, data)
-    return (9, ("", 0, b"")) if suffix else (8, ("q", 0, values.tobytes()))
+    size, code = code_for(span, OFFSETS)
+    if size > 8:
+        return (9, ("", 0, b"")) if suffix else (8, ("q", 0, values.tobytes()))
+    data = _to_bytes((values - low) >> shift, size)
+    return size, (code + _COARSE[shift > 0] + suffix, low, data)
 
 
 def _as_steps(column: _Wide) -> tuple[int, Column]:
@@ -160,11 +160,10 @@ def _as_steps(column: _Wide) -> tuple[int, Column]:
     np.subtract(values[1:], values[:-1], out=steps[1:])
     steps >>= shift
     reach = max(int(steps.max()), ~int(steps.min()))
-    for limit, code in STEPS:
-        if reach < limit:
-            data = _to_bytes(steps, SIZES[code])
-            return SIZES[code], (code + _COARSE[shift > 0], int(values[0]), data)
-    return 9, ("", 0, b"")
+    size, code = code_for(reach, STEPS)
+    if size > 8:
+        return 9, ("", 0, b"")
+    return size, (code + _COARSE[shift > 0], int(values[0]), _to_bytes(steps, size))
 
 
 def _to_bytes(values: Ints, size: int) -> bytes:

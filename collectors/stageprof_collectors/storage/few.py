@@ -42,18 +42,18 @@ def _few(values: Sequence[int], other: str, reference: Sequence[int] | None) -> 
     span = max(values) - low
     if span < 1 << 8:  # most are
         return "B", low, bytes([v - low for v in values])
-    size, code = _code(span, OFFSETS)
+    size, code = code_for(span, OFFSETS)
     base, apart = low, values
     if reference is not None:
         distances = [v - r for v, r in zip(values, reference, strict=True)]
         nearest = min(distances)
-        closer = _code(max(distances) - nearest, OFFSETS)
+        closer = code_for(max(distances) - nearest, OFFSETS)
         if closer[0] <= min(size, 8):
             (size, code), base, apart = closer, nearest, distances
             code += ":" + other
     if size > 1:
         steps = [0, *(after - before for before, after in pairwise(values))]
-        shorter = _code(max(*steps, ~min(steps)), STEPS)
+        shorter = code_for(max(*steps, ~min(steps)), STEPS)
         if shorter[0] < size:
             return shorter[1], values[0], _packed(steps, *shorter)
     if size > 8:
@@ -61,7 +61,7 @@ def _few(values: Sequence[int], other: str, reference: Sequence[int] | None) -> 
     return code, base, _packed([v - base for v in apart], size, code[0])
 
 
-def _code(reach: int, codes: Sequence[tuple[int, str]]) -> tuple[int, str]:
+def code_for(reach: int, codes: Sequence[tuple[int, str]]) -> tuple[int, str]:
     """The size and name of the narrowest code that reaches so far; 9 if none does."""
     return next(((SIZES[code], code) for limit, code in codes if reach < limit), (9, ""))
 
