@@ -28,22 +28,23 @@ demo: $(VENV)/.base ## profile a real computation; leaves demo.stageprof and the
 	@$(VENV)/bin/stageprof demo
 	@$(VENV)/bin/stageprof report demo.stageprof -o demo.html --force
 
-test: environments ## check style, types and imports, then run the quick tests
-	@$(MAKE) -s --no-print-directory -j2 BESIDE_EACH_OTHER=1 checks oldest
+# An environment is unpacked by one processor; the other one has tests of the oldest release by then.
+test: ## check style, types and imports, then run the quick tests
+	@$(MAKE) -s --no-print-directory -j4 BESIDE_EACH_OTHER=1 environments oldest
+	@$(MAKE) -s --no-print-directory checks
 	$(OLDEST)/bin/python -m pytest -q -m "smoke and not nightly and alone"
 	@echo "== quick tests; those marked nightly are LEFT OUT (deselected below): make nightly"
 	$(VENV)/bin/python -m pytest -q $(BESIDE) -m "not nightly and not alone"
 	@echo "== those that measure time or memory, one by one"
 	$(VENV)/bin/python -m pytest -m "alone and not nightly"
 
-# Types are one process's work for half a minute; the tests beside them wait more than they compute.
-checks:
+checks: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy --strict
+	$(VENV)/bin/mypy --strict -n 2
 	$(VENV)/bin/lint-imports --no-logo
 
-oldest:
+oldest: $(OLDEST)/.smoke
 	@echo "== smoke tests on the oldest supported release of dask and distributed; no other test runs there"
 	$(OLDEST)/bin/python -m pytest -q $(BESIDE) -m "smoke and not nightly and not alone"
 
@@ -81,9 +82,8 @@ bench: $(VENV)/.bench ## measure overhead and the reading of a million tasks
 bench-scale: $(VENV)/.dev ## measure cost against size, up to ten million tasks; takes ten minutes and 20 GB
 	$(VENV)/bin/python benchmarks/scale.py --write
 
-# All that the tests need, side by side: it is unpacked more than downloaded.
-environments:
-	@$(MAKE) -s --no-print-directory -j3 BESIDE_EACH_OTHER=1 $(VENV)/.dev $(OLDEST)/.smoke browser
+# All that the tests need.
+environments: $(VENV)/.dev $(OLDEST)/.smoke browser
 
 # The tests of the app look at it in Chromium, which Debian packages.
 browser:

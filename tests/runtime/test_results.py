@@ -150,8 +150,11 @@ def test_the_scheduler_of_processes_gives_the_same(share: int) -> None:
 
 @pytest.mark.smoke
 @pytest.mark.cluster
-def test_a_cluster_gives_the_same(client: Client) -> None:
-    same(list(GRAPHS))
+@pytest.mark.parametrize(
+    "share", [pytest.param(3, id="some"), pytest.param(1, id="all", marks=pytest.mark.nightly)]
+)
+def test_a_cluster_gives_the_same(share: int, client: Client) -> None:
+    same(list(GRAPHS)[::share])
 
 
 #: What is done with futures: each gives futures, whose keys and values are compared.
