@@ -116,10 +116,11 @@ $(VENV)/.base: $(METADATA)
 	@$(VENV)/bin/python $(INSTALL) -e '.[ui]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.base
+$(VENV)/.dev: $(METADATA)
+	$(call environment,$(VENV))
 	@echo "== installing what the tests and checks need into $(VENV)"
 	@$(VENV)/bin/python $(LAZILY) -e '.[dev]'
-	@touch $@
+	@touch $(VENV)/.base $@
 
 # performance_report, one of those compared, draws with bokeh.
 $(VENV)/.bench: $(VENV)/.dev

@@ -127,9 +127,13 @@ def is_whole(recording: stageprof.Recording) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def importable() -> Iterator[None]:
     """The programs are modules here, and on the workers of a cluster that is started later."""
+    before = dict(os.environ)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(SAMPLES))
         yield
+    # scikit-learn sets some: clusters of other tests would not be forked from the template.
+    for name in set(os.environ) - set(before):
+        del os.environ[name]
     for name in (*NEEDS, *SHARED):
         sys.modules.pop(name, None)
 

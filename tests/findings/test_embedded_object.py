@@ -160,6 +160,34 @@ def test_meta_is_asked_for_only_where_dask_tries_the_function() -> None:
     assert "meta=" not in one(RULE, program(how="argument 1 of work")).fix.code
 
 
+def test_where_dask_hands_a_delayed_to_the_function_a_future_is_printed() -> None:
+    """As 2025.4 does; a later release takes it by its value."""
+    recording = program()
+    recording.store.header["dask"] = "2025.4.1"
+    old = one(RULE, recording).fix
+    assert "get_client()" in old.code
+    assert "meta=" in old.code
+    assert "take a newer Dask" in old.text
+    recording.store.header["dask"] = "2025.5.0"
+    assert "get_client()" not in one(RULE, recording).fix.code
+
+
+@pytest.mark.smoke
+@pytest.mark.cluster
+def test_what_is_printed_for_map_partitions_works_with_this_release(client: Client) -> None:
+    """The function gets the value, whichever of the two was printed."""
+    recording = program()
+    recording.store.header["dask"] = dask.__version__
+    weights = run(one(RULE, recording), weights=pd.DataFrame({"w": np.arange(5.0)}))["weights"]
+    ddf = dd.from_pandas(pd.DataFrame({"x": np.arange(4.0)}), npartitions=2)
+
+    def scored(piece: pd.DataFrame, weights: pd.DataFrame) -> pd.DataFrame:
+        return piece + float(weights["w"].sum())
+
+    out = ddf.map_partitions(scored, weights, meta={"x": float})
+    assert out.compute()["x"].tolist() == [10.0, 11.0, 12.0, 13.0]
+
+
 def test_printed_delayed_gives_the_same_result_with_one_copy() -> None:
     """A28: wrapped in `delayed`."""
     weights = pd.DataFrame({"w": np.arange(5.0)})

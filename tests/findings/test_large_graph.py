@@ -56,6 +56,16 @@ def test_it_fires_for_many_small_pieces_only(changed: dict[str, object], fires: 
     assert bool(asked(RULE, program(**changed))) == fires  # type: ignore[arg-type]
 
 
+def test_an_object_that_travels_with_the_tasks_is_no_cost_of_their_number() -> None:
+    """Fewer tasks would not have it travel less; `embedded-object` tells what it costs."""
+    made = Program()
+    made.made("sum", 17)
+    made.embedded(pieces(1)[0][0], dump=900.0, nbytes=1_000_000_000)
+    made.client("serialization/graph.dump", 1000.0)
+    made.tasks(pieces(600), work=1.0, type_="numpy.ndarray", nbytes=NBYTES)
+    assert one(RULE, made.recording()).cost_s == pytest.approx(0.7)
+
+
 def test_few_large_inputs_do_not_hide_the_small_pieces_made_of_them() -> None:
     made = Program()
     made.tasks(pieces(6, "open"), work=1.0, type_="numpy.ndarray", nbytes=60_000_000)

@@ -2,6 +2,7 @@
 
 The scheduler's decisions, messages and their pickling, the way to a thread; and of a graph's way
 what is done task by task. Where several tasks became one, each of these would be needed once.
+Objects of the user's that travel with the tasks are no part of it: they would travel on.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stageprof_collectors.account.path import Step, lanes
+from stageprof_collectors.findings.burden import Burdens
 from stageprof_collectors.findings.crowd import Bools, Crowd
+from stageprof_collectors.findings.embedding import Without, embedded
 from stageprof_collectors.replay.relief import run_windows
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.replay.toll import toll
@@ -36,6 +39,9 @@ EACH: Final = frozenset(
 )  # fmt: skip
 #: Workers tell of so many times more runs than the scheduler only if that did not tell of all.
 _ALL: Final = 1.05
+#: Objects are looked at whose pickling takes this share of the wall time, and no more of them.
+_HEAVY: Final = 0.01
+_OBJECTS: Final = 5
 #: Of these the user's line is known.
 _LINED: Final = STEP["build"]
 
@@ -109,9 +115,25 @@ class Overhead:
         found = {}
         for part, (start, stop) in run_windows(self._recording, self._runs).items():
             took = np.maximum(stop - start, 0).astype(float)
-            usual = np.minimum(took, np.median(took[self._mine])) / np.maximum(took, 1.0)
+            alone = took * self._alone(part)
+            usual = np.minimum(alone, np.median(alone[self._mine])) / np.maximum(took, 1.0)
             found[part] = np.where(self._first, usual, 1.0) * self._mine
         return found
+
+    @cached_property
+    def _without(self) -> list[Change]:
+        """For each object that travels with tasks and takes long, the run without it."""
+        recording = self._recording
+        things = [t for t in embedded(recording) if t.total_s >= _HEAVY * recording.wall][:_OBJECTS]
+        burdens = Burdens(recording, things)
+        return [Without(recording, thing, burdens).everywhere() for thing in things]
+
+    def _alone(self, part: str) -> NDArray[np.float64]:
+        """What is left of a part of each run without all these objects."""
+        left = np.ones(len(self._mine))
+        for change in self._without:
+            left -= 1.0 - np.asarray(getattr(change, part, 1.0), dtype=float)
+        return np.maximum(left, 0.0)
 
     @cached_property
     def _first(self) -> Bools:
@@ -123,7 +145,10 @@ class Overhead:
 
     def _serial(self, left: float) -> Callable[[Step], float]:
         def stays(step: Step) -> float:
-            return 1.0 - (1.0 - left) * self._share(step) if step.what.step in EACH else 1.0
+            if step.what.step not in EACH:
+                return 1.0
+            theirs = sum(1.0 - change.serial(step) for change in self._without if change.serial)
+            return 1.0 - (1.0 - left) * self._share(step) * max(0.0, 1.0 - theirs)
 
         return stays
 

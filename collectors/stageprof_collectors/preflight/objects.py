@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import dask
+
 from stageprof_collectors.findings.embedding import SLOW_S, Embedded
 from stageprof_collectors.findings.finding import Finding, Severity, Where
 from stageprof_collectors.findings.phrase import introduced, made_at
@@ -96,7 +98,7 @@ def _large(plan: Plan, thing: Thing, number: int) -> Finding:
         evidence=_evidence(plan, thing),
         cost_s=middle(cost),
         saving_s=saved,
-        fix=embedded_object.fix(embedded, futures=False),
+        fix=embedded_object.fix(embedded, futures=False, dask=dask.__version__),
         where=_where(thing),
         cause=embedded.cause,
     )

@@ -80,6 +80,12 @@ import dask
 
 #: How something is held by a call that tries its function on empty data first.
 _TRIES: Final = " of map_partitions"
+#: Releases of Dask in which such a call hands over a `delayed` as it is, and not its value.
+_HANDS_OVER: Final = "2025.4."
+_NO_DELAYED: Final = (
+    " Dask 2025.4 hands a `delayed` to the function of map_partitions as it is, a future by its "
+    "value: without a cluster take a newer Dask."
+)
 #: Keys of `delayed` calls end in a UUID, those of futures in 32 hexadecimal digits.
 _FUTURES_KEY: Final = re.compile(r".*-[0-9a-f]{32}")
 
@@ -122,7 +128,11 @@ def _finding(recording: Recording, thing: Embedded, without: Without) -> Finding
         },
         cost_s=cost,
         saving_s=saved,
-        fix=fix(thing, futures=_by_futures(recording, thing)),
+        fix=fix(
+            thing,
+            futures=_by_futures(recording, thing),
+            dask=str(recording.store.header.get("dask", "")),
+        ),
         where=Where(thing.file, thing.line, thing.variable, min(thing.layers, default="")),
         cause=thing.cause,
     )
@@ -167,8 +177,8 @@ def _pieces(thing: Embedded) -> int:
     return thing.tasks // thing.graphs
 
 
-def fix(thing: Embedded, *, futures: bool) -> Fix:
-    """What to do; `futures`: it was given to `submit` or `map`."""
+def fix(thing: Embedded, *, futures: bool, dask: str) -> Fix:
+    """What to do with that release of Dask; `futures`: it was given to `submit` or `map`."""
     name, pieces = word(thing.variable, "thing"), _pieces(thing)
     if thing.apart:
         text = _PIECES.format(pieces=count(pieces, "piece")) if pieces > 1 else _TEXT
@@ -177,8 +187,11 @@ def fix(thing: Embedded, *, futures: bool) -> Fix:
         return Fix(text + again, code.format(name=name, tasks=pieces))
     wrap = _WRAP_ONCE if thing.how == DATUM else _WRAP.format(tasks=count(thing.tasks, "task"))
     outside = _OUTSIDE.format(how=thing.how) if thing.outside else ""
-    code = (_FUTURE if futures else _CODE).format(name=name)
-    return Fix(_TEXT + wrap + outside, code + (_META if thing.how.endswith(_TRIES) else ""))
+    tries = thing.how.endswith(_TRIES)
+    no_delayed = tries and dask.startswith(_HANDS_OVER)
+    code = (_FUTURE if futures or no_delayed else _CODE).format(name=name)
+    text = _TEXT + wrap + outside + (_NO_DELAYED if no_delayed else "")
+    return Fix(text, code + (_META if tries else ""))
 
 
 def _by_futures(recording: Recording, thing: Embedded) -> bool:
