@@ -5,7 +5,7 @@
 ifndef BESIDE_EACH_OTHER
 .NOTPARALLEL:
 endif
-.PHONY: help demo test checks oldest environments nightly others bench bench-scale bench-ui screenshots browser calibration clean
+.PHONY: help demo test checks compiled oldest environments nightly others bench bench-scale bench-ui screenshots browser calibration clean
 
 VENV := .venv
 OLDEST := .venv-oldest
@@ -31,7 +31,7 @@ demo: $(VENV)/.base ## profile a real computation; leaves demo.stageprof and the
 # An environment is unpacked by one processor; the other one has tests of the oldest release by then.
 test: ## check style, types and imports, then run the quick tests
 	@$(MAKE) -s --no-print-directory -j4 BESIDE_EACH_OTHER=1 environments oldest
-	@$(MAKE) -s --no-print-directory checks
+	@$(MAKE) -s --no-print-directory -j2 BESIDE_EACH_OTHER=1 checks compiled
 	$(OLDEST)/bin/python -m pytest -q -m "smoke and not nightly and alone"
 	@echo "== quick tests; those marked nightly are LEFT OUT (deselected below): make nightly"
 	$(VENV)/bin/python -m pytest -q $(BESIDE) -m "not nightly and not alone"
@@ -43,6 +43,10 @@ checks: $(VENV)/.dev
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy --strict -n 2
 	$(VENV)/bin/lint-imports --no-logo
+
+# What is imported first is compiled: once here, and not by each of the processes that test.
+compiled: $(VENV)/.dev
+	@$(VENV)/bin/python -m pytest -q --collect-only -m "not nightly" >/dev/null || true
 
 oldest: $(OLDEST)/.smoke
 	@echo "== smoke tests on the oldest supported release of dask and distributed; no other test runs there"

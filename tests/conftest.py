@@ -67,13 +67,14 @@ ANYWHERE = (
     "runtime/test_overload.py::test_a_stalled_recorder_",
 )
 
-#: Files that take longest: begun first, so that at the end no process waits for another.
+#: Files that take longest, the longest first: at the end no process waits for another.
 FIRST = (
-    "runtime/test_hooks", "runtime/test_cluster", "test_samples", "check/test_command",
-    "faces/test_run", "ground_truth/test_execution", "ground_truth/test_scheduling",
+    "runtime/test_hooks", "faces/test_run", "test_samples", "runtime/test_results",
+    "compare/test_command", "ui/test_app", "runtime/test_cluster", "ui/test_report",
+    "objects/test_planted", "notebook/test_cells", "collectors/test_hostile",
+    "reliability/test_loaders", "ui/test_gil_page", "gil/test_unwinding", "faces/test_cli",
 )  # fmt: skip
 #: What shares a cluster to the end of the session, which is nothing that others should find.
-#: Those of its files that are in `FIRST` begin first, but for tests that run alone.
 LAST = ("ground_truth",)
 
 # Begun in the background of a shell, tests and what they start would not hear an interrupt.
@@ -126,7 +127,10 @@ def pytest_collection_finish() -> None:
 
 def _rank(item: pytest.Item) -> int:
     path, alone = _path(item), item.get_closest_marker("alone") is not None
-    return 0 if path.startswith(FIRST) and not alone else 2 if path.startswith(LAST) else 1
+    if path.startswith(LAST):
+        return len(FIRST) + 1
+    found = (i for i, first in enumerate(FIRST) if path.startswith(first) and not alone)
+    return next(found, len(FIRST))
 
 
 def _path(item: pytest.Item) -> str:

@@ -1,12 +1,14 @@
-"""Which tests are for the night: those that a quicker one beside them says nearly the same as."""
+"""Which tests are for the night: those that a quicker one says nearly the same as, and the longest.
+
+By day there are ten minutes.
+"""
 
 #: Of the tests in a browser these are quick enough for every time; the rest is for the night.
 SEEN_ALWAYS = ("test_report", "test_app", "test_guard", "test_boxes", "test_hostile_pages")
 #: Of the hooks that are broken on a cluster, those of each kind that are every time.
 BROKEN_ALWAYS = (
-    "Ring.emit", "Shipper._pack", "Session._sample", "SchedulerProbe._note", "Graphs._run_of",
-    "Relay.send", "WorkerProbe._note", "WorkerProbe._begin", "Outbox.send", "Membership.ping",
-    "awaited.keys", "WorkerProbe._on_loop",
+    "Ring.emit", "Shipper._pack", "SchedulerProbe._note", "Relay.send", "WorkerProbe._note",
+    "WorkerProbe._begin", "Outbox.send", "Membership.ping", "awaited.keys",
 )  # fmt: skip
 #: Tests for the night that have a sibling every time: the same on the other kind of scheduler, one
 #: program more, one more size.
@@ -269,6 +271,7 @@ LONG = (
     "runtime/test_overload.py::test_a_stalled_recorder",
     "runtime/test_relay.py::test_a_recording_says_whose",
     "runtime/test_results.py::test_the_scheduler_of_processes_gives_the_same[some",
+    "runtime/test_samples_of_places.py::test_scheduler_workers_and_client",
     "runtime/test_samples_of_places.py::test_what_a_worker_holds",
     "runtime/test_sent.py::test_after_a_recording",
     "test_samples.py::test_bad_argument_ends_with_one_line_and_status_2[--data",
