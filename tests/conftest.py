@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,7 +29,7 @@ import clusters
 import template
 from chromium import browser
 from examples import BY_HAND, EXAMPLES
-from long import BROKEN_ALWAYS, LONG, LONG_FILES, LONG_SAMPLES, SEEN_ALWAYS
+from long import BROKEN_ALWAYS, LONG, LONG_FILES, LONG_SAMPLES, SEEN_ALWAYS, THIRD
 from standing import client, standing
 
 __all__ = ["browser", "client", "standing"]  # fixtures
@@ -108,13 +109,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark noisy tests to be tried again, those that run alone, and those for the night."""
+    seen = Counter[str]()
     for item in items:
         path = _path(item)
+        family = f"{path}::{item.name.partition('[')[0]}"
+        seen[family] += 1
         if path.startswith(NOISY):
             item.add_marker(pytest.mark.flaky(reruns=2))
         if path.startswith(ALONE) and not f"{path}::{item.name}".startswith(ANYWHERE):
             item.add_marker(pytest.mark.alone)
-        if _is_long(item, path):
+        if _is_long(item, path) or (family in THIRD and seen[family] % 3 != 1):
             item.add_marker(pytest.mark.nightly)
     items.sort(key=_rank)
 

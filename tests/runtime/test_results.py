@@ -151,7 +151,7 @@ def test_the_scheduler_of_processes_gives_the_same(share: int) -> None:
 @pytest.mark.smoke
 @pytest.mark.cluster
 @pytest.mark.parametrize(
-    "share", [pytest.param(3, id="some"), pytest.param(1, id="all", marks=pytest.mark.nightly)]
+    "share", [pytest.param(4, id="some"), pytest.param(1, id="all", marks=pytest.mark.nightly)]
 )
 def test_a_cluster_gives_the_same(share: int, client: Client) -> None:
     same(list(GRAPHS)[::share])
