@@ -29,7 +29,7 @@ import clusters
 import template
 from chromium import browser
 from examples import BY_HAND, EXAMPLES
-from long import BROKEN_ALWAYS, LONG, LONG_FILES, LONG_SAMPLES, SEEN_ALWAYS, THIRD
+from long import BY_DAY, LONG, LONG_FILES, SEEN_ALWAYS, THIRD
 from standing import client, standing
 
 __all__ = ["browser", "client", "standing"]  # fixtures
@@ -145,12 +145,13 @@ def _path(item: pytest.Item) -> str:
 def _is_long(item: pytest.Item, path: str) -> bool:
     if "browser" in getattr(item, "fixturenames", ()) and item.path.stem not in SEEN_ALWAYS:
         return True
-    if f"{path}::{item.name}".startswith((*LONG, *LONG_FILES)):
+    name, _, row = item.name.partition("[")
+    if path.startswith(LONG_FILES) or item.name.startswith(
+        tuple(f"test_{begin}" for begin in LONG.get(path, ()))
+    ):
         return True
-    if item.name.startswith("test_no_error_of_ours_reaches_a_computation_on_a_cluster["):
-        return item.name.partition("[")[2].removesuffix("]") not in BROKEN_ALWAYS
-    if path.startswith("test_samples") and not item.name.startswith("test_small_program_"):
-        return item.name.endswith(LONG_SAMPLES)
+    if f"{path}::{name}" in BY_DAY:
+        return not row.startswith(BY_DAY[f"{path}::{name}"])
     # Two kinds of cluster, of which one is enough every time.
     twice = ("ground_truth", "runtime/test_whose")
     return path.startswith(twice) and item.name.endswith("[local]")
