@@ -66,6 +66,15 @@ def test_an_object_that_travels_with_the_tasks_is_no_cost_of_their_number() -> N
     assert one(RULE, made.recording()).cost_s == pytest.approx(0.7)
 
 
+def test_nor_is_the_way_of_its_bytes_in_their_messages() -> None:
+    """Of 1.4 s messages with it take 0.4 s more than the others."""
+    made = Program()
+    made.embedded(f"scored-{'0' * 32}", nbytes=1_000_000)
+    made.tasks(pieces(20, "scored"), work=1.0, lead=21.0, type_="numpy.ndarray", nbytes=NBYTES)
+    made.tasks(pieces(980), work=1.0, type_="numpy.ndarray", nbytes=NBYTES)
+    assert one(RULE, made.recording()).cost_s == pytest.approx(1.0, rel=0.02)
+
+
 def test_few_large_inputs_do_not_hide_the_small_pieces_made_of_them() -> None:
     made = Program()
     made.tasks(pieces(6, "open"), work=1.0, type_="numpy.ndarray", nbytes=60_000_000)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -39,19 +40,28 @@ EACH: Final = frozenset(
 )  # fmt: skip
 #: Workers tell of so many times more runs than the scheduler only if that did not tell of all.
 _ALL: Final = 1.05
-#: Objects are looked at whose pickling takes this share of the wall time, and no more of them.
+#: Objects are looked at whose pickling takes this share of the wall time, or that are so many bytes
+#: in messages; and no more of them.
 _HEAVY: Final = 0.01
+_HEAVY_BYTES: Final = 10_000_000
 _OBJECTS: Final = 5
 #: Of these the user's line is known.
 _LINED: Final = STEP["build"]
 
 
 class Overhead:
-    """What the runs of a crowd cost beside their work."""
+    """What the runs of a crowd cost beside their work.
 
-    def __init__(self, recording: Recording, crowd: Crowd) -> None:
+    Args:
+        recording: that they are of.
+        crowd: the runs.
+        carried: with what the user's objects cost that travel with them.
+    """
+
+    def __init__(self, recording: Recording, crowd: Crowd, *, carried: bool = False) -> None:
         self._recording = recording
         self._crowd = crowd
+        self._carried = carried
         self._runs = recording.timeline.runs
         self._mine = np.zeros(len(self._runs["run"]), np.bool_)
         self._mine[crowd.rows] = True
@@ -115,16 +125,21 @@ class Overhead:
         found = {}
         for part, (start, stop) in run_windows(self._recording, self._runs).items():
             took = np.maximum(stop - start, 0).astype(float)
-            alone = took * self._alone(part)
-            usual = np.minimum(alone, np.median(alone[self._mine])) / np.maximum(took, 1.0)
-            found[part] = np.where(self._first, usual, 1.0) * self._mine
+            left = self._alone(part)
+            usual = np.median((took * left)[self._mine]) / np.maximum(took, 1.0)
+            found[part] = np.where(self._first, np.minimum(left, usual), left) * self._mine
         return found
 
     @cached_property
     def _without(self) -> list[Change]:
         """For each object that travels with tasks and takes long, the run without it."""
         recording = self._recording
-        things = [t for t in embedded(recording) if t.total_s >= _HEAVY * recording.wall][:_OBJECTS]
+        if self._carried:
+            return []
+        least = _HEAVY * recording.wall
+        found = embedded(recording)
+        heavy = (t for t in found if t.total_s >= least or t.sent_bytes >= _HEAVY_BYTES)
+        things = list(islice(heavy, _OBJECTS))
         burdens = Burdens(recording, things)
         return [Without(recording, thing, burdens).everywhere() for thing in things]
 

@@ -83,13 +83,16 @@ def _alone(needed: Bools) -> Change:
 
 
 def _otherwise(recording: Recording) -> float:
-    """Seconds that fewer, larger tasks, or mending any one stage, would save at most."""
+    """Seconds that fewer, larger tasks, or mending any one stage, would save at most.
+
+    With fewer tasks objects that travel with them travel less often, or wrapped in `delayed` once.
+    """
     crowds = recording.crowds
     best = 0.0
     for kind in Kind:
         crowd = crowds.of(kind)
         if crowd is not None and len(crowd.rows) >= MANY:
-            overhead = Overhead(recording, crowd)
+            overhead = Overhead(recording, crowd, carried=True)
             change = overhead.merged(batch(overhead, len(crowd.rows)))
             best = max(best, recording.replay.saving(change)[1])
     return max(best, *(at_most(recording, stage) for stage in SIX if stage != Stage.EXECUTION))
