@@ -22,6 +22,7 @@ from stageprof_runtime.kinds import (
     STRUCTURE,
     TEXT,
     attributes,
+    is_a,
     kind_of,
 )
 from stageprof_runtime.parts import EXPRESSION, GRAPH, LAYER, NODE, OTHER, part_of
@@ -193,8 +194,13 @@ class Walk:
             self._layer(x, at)
         elif part == OTHER and id(x) not in self._seen:
             self._seen.add(id(x))
-            for value in attributes(x).values():
-                self._value(value, at._replace(within=id(x)), how, name)
+            at, inside = at._replace(within=id(x)), attributes(x)
+            if is_a(x, "dask.delayed", "DelayedLeaf"):  # a task that is a value of the user's
+                own = at.task(inside.get("_key"), datum=True)
+                self._value(inside.get("_obj"), own, DATUM, "")
+                return
+            for value in inside.values():
+                self._value(value, at, how, name)
 
     def _layers(self, layers: Any, at: Holder) -> None:
         for name, layer in list(layers.items()):

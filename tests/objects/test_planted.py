@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import dask
+import dask.dataframe as dd
+import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client
@@ -46,3 +49,20 @@ def test_a_clean_program_has_none(program: Program, client: Client, tmp_path: Pa
     """Nothing is told of."""
     found = objects_of(program, client, tmp_path / "log")
     assert found.empty, found.T.to_string()
+
+
+def test_what_is_wrapped_for_map_partitions_is_a_task_of_its_own(client: Client) -> None:
+    """As `embedded-object` has it wrapped: it is in no pieces, and no other task holds it."""
+    frame = pd.DataFrame({"x": np.arange(40_000.0)})
+    numbers = dd.from_pandas(pd.DataFrame({"x": np.arange(100.0)}), npartitions=5)
+    with stageprof.profile() as prof:
+        wrapped = dask.delayed(frame, traverse=False)
+        out = numbers.map_partitions(_scaled, wrapped, meta={"x": float})
+        assert out.x.sum().compute() == 4950.0
+    row: Any = prof.recording.objects().iloc[0]
+    assert (row["variable"], row["how"], row["tasks"]) == ("frame", "data of the graph", 1), row
+    assert row["sent_bytes"] < 2 * row["nbytes"]
+
+
+def _scaled(piece: pd.DataFrame, by: pd.DataFrame) -> pd.DataFrame:
+    return piece * (len(by) / 40_000)
