@@ -185,7 +185,8 @@ def fix(thing: Embedded, *, futures: bool, dask: str) -> Fix:
         again = "" if thing.once else _PERSIST.format(graphs=count(thing.graphs, "graph"))
         code = _READ if pieces > 1 else _MADE if thing.once else _HELD
         return Fix(text + again, code.format(name=name, tasks=pieces))
-    wrap = _WRAP_ONCE if thing.how == DATUM else _WRAP.format(tasks=count(thing.tasks, "task"))
+    tasks = count(thing.tasks, "task") if thing.tasks else "its tasks"
+    wrap = _WRAP_ONCE if thing.how == DATUM else _WRAP.format(tasks=tasks)
     outside = _OUTSIDE.format(how=thing.how) if thing.outside else ""
     tries = thing.how.endswith(_TRIES)
     no_delayed = tries and dask.startswith(_HANDS_OVER)
