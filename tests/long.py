@@ -74,6 +74,7 @@ LONG = {
     "compare/test_others.py": ("programs_that_want",),
     "compare/test_page.py": ("the_page_asks", "the_page_says_what_was"),
     "compat/test_private_names.py": ("stageprof_is_imported_and_records",),
+    "faces/test_cli.py": ("attach_without_a_cluster_says",),
     "faces/test_moved.py": (
         "a_reader_that_closes", "a_report_is_made_twice", "a_report_replaces_a_page",
         "a_rule_that_is_off", "reports_that_are_written_at",
@@ -127,6 +128,7 @@ LONG = {
     "ground_truth/test_scheduling.py": ("ordering_on_a_cluster", "ordering_on_the_threaded_"),
     "ground_truth/test_serialization.py": ("slow_pickling_on_the_process",),
     "layers/test_stages.py": (
+        "a_slow_function_is_its_lines",
         "a_big_dependency", "a_slow_object_is_its_lines_at", "a_slow_object_is_its_lines_on",
         "a_slow_optimizer_is_its_collections_on_a",
         "a_slow_optimizer_is_its_collections_on_threads", "a_slow_result",
@@ -183,7 +185,10 @@ LONG = {
     ),
     "replay/test_depends.py": ("a_task_that_needs_very",),
     "replay/test_irregular.py": ("local_schedulers_are_replayed[processes",),
-    "replay/test_real.py": ("a_cause_taken_away_on_a",),
+    "replay/test_real.py": (
+        "a_cause_taken_away_on_a",
+        "more_threads_of_a_local_scheduler", "a_result_that_need_not",
+    ),
     "runtime/test_bootstrap.py": ("a_worker_with_a_broken",),
     "runtime/test_clients.py": (
         "a_client_whose_loop_has", "a_cluster_that_was_not", "a_task_that_leaves",
@@ -227,7 +232,7 @@ LONG = {
     "test_samples.py": ("active_client", "bad_argument", "result_is_the_same_with"),
     "test_template.py": ("another_environment", "what_has_ended"),
     "ui/test_app.py": (
-        "a_finding_leads_to_its_tasks_in", "a_stage_is_selected", "a_stage_that_is_let",
+        "a_finding_leads_to_its_tasks", "a_stage_is_selected", "a_stage_that_is_let",
         "pictures_say_what_they_show", "search_finds", "two_who_look",
     ),
     "ui/test_growth.py": ("what_grew",),
