@@ -49,6 +49,10 @@ _PIECES: Final = 1.5
 #: Bytes a second below which it is not the bytes that take the time: arrays are copied at some
 #: thousand million a second, texts pickled at some hundred million.
 SLOW_BYTES_S: Final = 100e6
+#: What is told of takes this share of the wall time to pickle, or is so many bytes in the graph or
+#: sent, where Dask warns, too.
+HEAVY: Final = 0.01
+HEAVY_BYTES: Final = 10_000_000
 #: Seconds of pickling one copy, below which nobody minds.
 SLOW_S: Final = 0.01
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from stageprof_collectors.account.path import Step, lanes
 from stageprof_collectors.findings.burden import Burdens
 from stageprof_collectors.findings.crowd import Bools, Crowd
-from stageprof_collectors.findings.embedding import Without, embedded
+from stageprof_collectors.findings.embedding import HEAVY, HEAVY_BYTES, Without, embedded
 from stageprof_collectors.replay.relief import run_windows
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.replay.toll import toll
@@ -40,10 +40,7 @@ EACH: Final = frozenset(
 )  # fmt: skip
 #: Workers tell of so many times more runs than the scheduler only if that did not tell of all.
 _ALL: Final = 1.05
-#: Objects are looked at whose pickling takes this share of the wall time, or that are so many bytes
-#: in messages; and no more of them.
-_HEAVY: Final = 0.01
-_HEAVY_BYTES: Final = 10_000_000
+#: Objects that are looked at: the costliest.
 _OBJECTS: Final = 5
 #: Of these the user's line is known.
 _LINED: Final = STEP["build"]
@@ -136,9 +133,9 @@ class Overhead:
         recording = self._recording
         if self._carried:
             return []
-        least = _HEAVY * recording.wall
+        least = HEAVY * recording.wall
         found = embedded(recording)
-        heavy = (t for t in found if t.total_s >= least or t.sent_bytes >= _HEAVY_BYTES)
+        heavy = (t for t in found if t.total_s >= least or t.sent_bytes >= HEAVY_BYTES)
         things = list(islice(heavy, _OBJECTS))
         burdens = Burdens(recording, things)
         return [Without(recording, thing, burdens).everywhere() for thing in things]

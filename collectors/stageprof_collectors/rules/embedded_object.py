@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.findings.burden import Burdens
-from stageprof_collectors.findings.embedding import Embedded, Without, embedded
+from stageprof_collectors.findings.embedding import (
+    HEAVY,
+    HEAVY_BYTES,
+    Embedded,
+    Without,
+    embedded,
+)
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import at, introduced, made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, size
@@ -213,8 +219,8 @@ RULE = Rule(
     find=find,
     ground=Ground.RECORDED,
     limits={
-        "share": Limit(0.01, "of the wall time in pickling it: it grows with every task"),
-        "nbytes": Limit(10_000_000, "bytes in the graph or sent: where Dask warns, too"),
+        "share": Limit(HEAVY, "of the wall time in pickling it: it grows with every task"),
+        "nbytes": Limit(HEAVY_BYTES, "bytes in the graph or sent: where Dask warns, too"),
         "once": Limit(
             0.05, "of the wall time that sending it once costs: less is what a fix leaves"
         ),
