@@ -5,7 +5,7 @@
 ifndef BESIDE_EACH_OTHER
 .NOTPARALLEL:
 endif
-.PHONY: help demo test checks compiled oldest environments nightly others bench bench-scale bench-ui screenshots browser calibration clean
+.PHONY: help demo test checks style types compiled oldest environments nightly others bench bench-scale bench-ui screenshots browser calibration clean
 
 VENV := .venv
 OLDEST := .venv-oldest
@@ -31,18 +31,26 @@ demo: $(VENV)/.base ## profile a real computation; leaves demo.stageprof and the
 # An environment is unpacked by one processor; the other one has tests of the oldest release by then.
 test: ## check style, types and imports, then run the quick tests
 	@$(MAKE) -s --no-print-directory -j4 BESIDE_EACH_OTHER=1 environments oldest
-	@$(MAKE) -s --no-print-directory -j2 BESIDE_EACH_OTHER=1 checks compiled
+	@$(MAKE) -s --no-print-directory -j2 BESIDE_EACH_OTHER=1 style compiled
 	$(OLDEST)/bin/python -m pytest -q -m "smoke and not nightly and alone"
 	@echo "== quick tests; those marked nightly are LEFT OUT (deselected below): make nightly"
-	$(VENV)/bin/python -m pytest -q $(BESIDE) -m "not nightly and not alone"
+	@nice -n 19 $(MAKE) -s --no-print-directory types >$(VENV)/types.txt 2>&1 & types=$$!; \
+	$(VENV)/bin/python -m pytest -q $(BESIDE) -m "not nightly and not alone"; quick=$$?; \
+	wait $$types; types=$$?; cat $(VENV)/types.txt; test $$types = 0 && exit $$quick
 	@echo "== those that measure time or memory, one by one"
 	$(VENV)/bin/python -m pytest -m "alone and not nightly"
 
-checks: $(VENV)/.dev
+checks: style types
+
+style: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy --strict -n 2
 	$(VENV)/bin/lint-imports --no-logo
+
+# As the quick tests wait for clusters and browsers they leave a third of the processors to spare.
+types: $(VENV)/.dev
+	@echo "== types"
+	$(VENV)/bin/mypy --strict
 
 # What is imported first is compiled: once here, and not by each of the processes that test.
 compiled: $(VENV)/.dev

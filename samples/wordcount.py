@@ -1,6 +1,7 @@
 """Which words do programmers write most? Counts words and names in the sources of Python.
 
-Small reads the standard library; full reads the installed packages with it, texts included.
+Small reads the modules of the standard library; full reads all of it, its tests and the installed
+packages too, texts included.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from program import Row, Settings, main
 KINDS = (r"\b[a-z]{3,}\b", r"\b(?:[A-Z][a-z]+){2,}\b", r"\b[A-Z]+(?:_[A-Z]+)+\b")
 MOST = 40
 
-#: Where the standard library's folder holds what is not of it, and its tests: most of its text.
+#: Where the standard library's folder holds what is not of it.
 INSTALLED = {"site-packages", "dist-packages"}
-SKIPPED = {"small": {*INSTALLED, "test", "tests"}, "full": INSTALLED}
 
-#: What to read, and how many files make a partition.
+#: Where to look in a folder, what to read, and how many files make a partition.
+PLACES = {"small": "*", "full": "**/*"}
 SUFFIXES = {
     "small": {".py"},
     "full": {".h", ".html", ".json", ".md", ".pxd", ".py", ".pyi", ".pyx", ".rst", ".txt"},
@@ -65,10 +66,10 @@ def files(settings: Settings) -> list[str]:
 
 
 def texts(folder: Path, size: str) -> Iterator[Path]:
-    """The files below a folder that are to be read."""
-    for path in folder.rglob("*"):
-        skipped = SKIPPED[size].intersection(path.relative_to(folder).parts)
-        if path.suffix in SUFFIXES[size] and not skipped:
+    """The files of a folder that are to be read."""
+    for path in folder.glob(PLACES[size]):
+        installed = INSTALLED.intersection(path.relative_to(folder).parts)
+        if path.suffix in SUFFIXES[size] and not installed:
             yield path
 
 

@@ -24,7 +24,7 @@ BY_DAY = {
         "Ring.emit", "Shipper._pack", "SchedulerProbe._note", "Relay.send]", "WorkerProbe._note",
         "WorkerProbe._begin", "Outbox.send", "Membership.ping", "awaited.keys",
     ),
-    "collectors/test_hostile.py::test_bomb_takes_neither_time_nor_memory": ("rows", "zlib"),
+    "collectors/test_hostile.py::test_bomb_takes_neither_time_nor_memory": ("rows",),
     "reliability/test_concurrent.py::test_sessions_neither_wait_for_one_another_nor_mix": (
         "one after the other, and overlapping in any order",
     ),
@@ -43,9 +43,6 @@ BY_DAY = {
     "gil/test_truth.py::test_contention_is_within_5_points_of_the_truth": ("cluster-0.6",),
     "notebook/test_cells.py::test_a_request_that_makes_no_sense_gets_one_line": (
         "%stageprof --bad 1", "%stageprof",
-    ),
-    "test_samples.py::test_program_that_needs_a_client_says_so_in_one_line": (
-        "futures_pipeline-threads",
     ),
     "ui/test_report.py::test_nothing_is_wider_than_the_page": ("390-dark",),
     "replay/test_real.py::test_a_cause_taken_away_on_threads_saves_what_was_foretold": (
@@ -111,7 +108,7 @@ LONG = {
     "gil/test_truth.py": (
         "a_pure_python_thread_alone", "numpy_and_sleep",
         "the_holder_in_c_is_named_while_others_run[threads]", "the_line_that_holds",
-        "two_python_threads_share_it_and_each_waits_for_the_other[threads]",
+        "two_python_threads_share_it_and_each_waits_for_the_other",
     ),
     "gil/test_unwinding.py": (
         "a_recording_within_another", "nothing_outlives", "py_spy_does_not_outlive",
@@ -119,11 +116,13 @@ LONG = {
     ),
     "ground_truth/test_communication.py": ("a_slow_link",),
     "ground_truth/test_construction.py": (
-        "fifty_thousand", "slow_meta_inference_locally[processes]",
+        "fifty_thousand", "slow_meta_inference_locally[processes]", "slow_meta_inference_on_a",
         "slow_tokenize_locally[processes",
     ),
     "ground_truth/test_counts.py": ("more_workers",),
-    "ground_truth/test_execution.py": ("spilling_", "the_first_import_"),
+    "ground_truth/test_execution.py": (
+        "queueing_is_execution_locally", "spilling_", "the_first_import_",
+    ),
     "ground_truth/test_lines.py": ("array_layers", "lines_on_local_schedulers[processes"),
     "ground_truth/test_scheduling.py": ("ordering_on_a_cluster", "ordering_on_the_threaded_"),
     "ground_truth/test_serialization.py": ("slow_pickling_on_the_process",),
@@ -142,11 +141,13 @@ LONG = {
         "the_gil_is_watched_unless_it_is_not_wanted[--gil]",
     ),
     "notebook/test_terminal.py": ("the_live_line", "what_the_tasks_print"),
-    "notebook/test_tour.py": ("a_kernel", "the_tour_runs"),
     "objects/test_hops.py": (
         "each_hop_has_its_own_seconds[1", "the_load_of_the_message", "the_process_scheduler",
     ),
     "objects/test_looking.py": ("what_the_user_deletes",),
+    "objects/test_planted.py": (
+        "a_clean_program_has_none[many_small", "a_planted_object_is_named[global_argument",
+    ),
     "preload/test_dask_command.py": ("it_answers_as_stageprof_does[no file]",),
     "preload/test_flight.py": (
         "a_scheduler_that_ends", "a_task_that_runs_since", "a_worker_that_joins_later",
@@ -155,6 +156,7 @@ LONG = {
     "privacy/test_redaction.py": ("nor_does_a_redacted_report",),
     "profiles/test_native.py": ("compression",),
     "profiles/test_planted.py": (
+        "tasks_of_the_threads",
         "a_construction", "an_idle_scheduler", "counted_calls", "tasks_and_the_scheduler_of",
         "the_loop_of_a_local", "two_recordings_at_once",
     ),
@@ -229,7 +231,9 @@ LONG = {
     "runtime/test_sent.py": ("after_a_recording",),
     "runtime/test_stack.py": ("a_librarys_python",),
     "runtime/test_underway.py": ("calls_are_under_way",),
-    "test_samples.py": ("active_client", "bad_argument", "result_is_the_same_with"),
+    "test_samples.py": (
+        "active_client", "bad_argument", "program_that_needs", "result_is_the_same_with",
+    ),
     "test_template.py": ("another_environment", "what_has_ended"),
     "ui/test_app.py": (
         "a_finding_leads_to_its_tasks", "a_stage_is_selected", "a_stage_that_is_let",
@@ -253,6 +257,7 @@ LONG_FILES = (
     "gil/test_processes.py",
     "nightly/test_dasks_own.py",
     "notebook/test_jupyterlab.py",
+    "notebook/test_tour.py",
     "objects/test_budget.py",
     "profiles/test_pages.py",
     "reliability/test_chaos.py",

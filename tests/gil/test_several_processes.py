@@ -26,7 +26,8 @@ def test_each_worker_has_its_own_number(workers: int) -> None:
     read = samples[(samples["name"] == "gil.contention") & (samples["role"] == "worker")]
     means = read[read["t_s"].between(0.6, 4)].groupby("place")["value"].mean()
     assert means[busy] == pytest.approx(0.4, abs=0.06)
-    assert (means.drop(busy) < 0.1).all()
+    # Idle ones hold it for little, but for longer where no processor is free to go on with.
+    assert (means.drop(busy) < means[busy] / 2).all()
     assert len(means) == workers
 
 
