@@ -25,6 +25,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "frames.install": ("columns of frames",),
     "garbage.install": ("garbage collection",),
     "gil.install": ("gil.wait",),
+    "groups.install": ("groups that xarray reduces one by one",),
     "imports.install": ("import",),
     "layers.install": ("lines of layers",),
     "local.install": ("local.loop", "compute on local schedulers"),

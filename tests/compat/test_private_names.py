@@ -26,7 +26,15 @@ import clusters
 import stageprof
 import stageprof_runtime
 from stageprof_collectors.recording import Recording
-from stageprof_runtime import compat, probes, process, scheduler_plugin, session, worker_plugin
+from stageprof_runtime import (
+    arrival,
+    compat,
+    probes,
+    process,
+    scheduler_plugin,
+    session,
+    worker_plugin,
+)
 from stageprof_runtime.measured import LOOKERS, MEASURED, unmeasured
 from stageprof_runtime.probes import clients, communication, execution, loops, stacks, waiting
 from stageprof_runtime.ring import Ring
@@ -201,12 +209,13 @@ def test_a_probe_that_can_be_installed_again_is_no_longer_said_to_be_off(
 
 
 def _uses() -> dict[str, set[str]]:
-    """Probe -> private places that its module names."""
+    """Probe -> private places that its module names, or what it asks for when modules arrive."""
     found: dict[str, set[str]] = {}
     for probe in _every_probe():
         module = inspect.getmodule(probe)
         assert module is not None
         source = inspect.getsource(module)
+        source += inspect.getsource(arrival) if hasattr(module, "arrived") else ""
         found[_name(probe)] = {where for where in PLACES if f'"{where}"' in source}
     return found
 

@@ -55,6 +55,7 @@ LABELS = {
     "region start": "140000000000000 140000000000000",
     "worker seen": "tcp://10.20.30.40:40001 2 4000000000 salaries 4711471",
     "worker name": "salaries 4711471",
+    "one by one": "missing 365 5 /home/mallory/acmecorp/salaries.py:12",
     "not instrumented": "tcp://10.20.30.40:40001 KeyError: 'hunter2'",
     "worker lost": "tls://db01.intern.acmecorp:8786 1 2 0",
     "not drained": "tcp://10.20.30.40:40001",

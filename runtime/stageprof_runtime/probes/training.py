@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
-from types import FrameType
+from collections.abc import Callable, Iterator
+from types import FrameType, ModuleType
 from typing import Any, Final, NamedTuple
 
+from stageprof_runtime.arrival import arrived
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.collection import facts_of
-from stageprof_runtime.compat import place
 from stageprof_runtime.event import TRAIN
 from stageprof_runtime.lines import USER, kind, user_line
-from stageprof_runtime.patch import Emit, Undo, replace, together
+from stageprof_runtime.patch import Emit, Undo, replace
 
 
 class Argument(NamedTuple):
@@ -75,34 +75,17 @@ class _Inside(threading.local):
 
 def install(emit: Emit) -> Undo:
     """Note the trainings of all frameworks that are loaded now or later."""
-    undos: list[Undo] = []
     inside = _Inside()
-
-    def loaded(name: str) -> None:
-        module = sys.modules.get(name)
-        for entry in ENTRIES[name] if module is not None else ():
-            owner = getattr(module, entry.owner, None) if entry.owner else module
-            if hasattr(owner, entry.name):
-                call = ".".join(filter(None, (name, entry.owner, entry.name)))
-                make = _noting(emit, inside, entry, call.removesuffix(".__init__"))
-                undos.append(replace(owner, entry.name, make))
-
-    undos.append(replace(*place("python.import"), lambda f: _watching(f, loaded)))
-    for name in ENTRIES:
-        loaded(name)
-    return together(undos)
+    return arrived(ENTRIES, lambda *there: _wrapped(emit, inside, *there))
 
 
-def _watching(find_and_load: Any, loaded: Callable[[str], None]) -> Any:
-    """Tell of a framework's module once it is there."""
-
-    def _find_and_load(name: str, import_: Any) -> Any:
-        module = find_and_load(name, import_)
-        if name in ENTRIES:
-            loaded(name)
-        return module
-
-    return _find_and_load
+def _wrapped(emit: Emit, inside: _Inside, name: str, module: ModuleType) -> Iterator[Undo]:
+    for entry in ENTRIES[name]:
+        owner = getattr(module, entry.owner, None) if entry.owner else module
+        if hasattr(owner, entry.name):
+            call = ".".join(filter(None, (name, entry.owner, entry.name)))
+            make = _noting(emit, inside, entry, call.removesuffix(".__init__"))
+            yield replace(owner, entry.name, make)
 
 
 def _noting(emit: Emit, inside: _Inside, entry: Entry, call: str) -> Callable[[Any], Any]:

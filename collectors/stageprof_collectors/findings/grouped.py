@@ -1,0 +1,88 @@
+"""Groups of xarray's arrays that were reduced one by one, and the runs that are of that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from stageprof_collectors.findings.crowd import Bools
+from stageprof_collectors.text import number
+
+if TYPE_CHECKING:
+    from stageprof_collectors.account.timeline import Ints
+    from stageprof_collectors.recording import Recording
+
+#: What flox has for each chunk: a task that reduces it, one in the combining of those, and groups
+#: that lie in a few chunks only are cut out of them first.
+_EACH: Final = 3
+_MARK: Final = "one by one"
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """One of them: how many groups of how many chunks, at a line of the user's."""
+
+    groups: int
+    pieces: int
+    file: str
+    line: int
+    #: the user said that flox is not to be used
+    off: bool
+
+    @property
+    def at(self) -> str:
+        """The line, as a text."""
+        return f"{self.file}:{self.line}"
+
+
+class Reductions:
+    """Those of a recording, and the rows of the runs that belong to them."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        labels = (label for _, _, label in recording.timeline.marks(_MARK))
+        self.all = [found for label in labels if (found := _read(label)) is not None]
+
+    @property
+    def most(self) -> Reduction:
+        """The one of most groups."""
+        return max(self.all, key=lambda reduction: reduction.groups)
+
+    @property
+    def tasks_of_flox(self) -> int:
+        """About so many tasks would be left of them."""
+        return sum(_EACH * reduction.pieces + 1 for reduction in self.all)
+
+    def rows(self) -> Ints:
+        """Runs of layers of their lines, and of layers without a line that only these need."""
+        groups = self._recording.groups
+        lines = {reduction.at for reduction in self.all}
+        mine = np.array([f"{row.file}:{row.line}" in lines for row in groups.rows], np.bool_)
+        none = np.array([not row.file for row in groups.rows], np.bool_)
+        runs = mine[groups.of_run]
+        found: Ints = np.flatnonzero(runs | (none[groups.of_run] & self._only(runs)))
+        return found
+
+    def _only(self, runs: Bools) -> Bools:
+        """Which runs some of these need, and no other run."""
+        needs = self._recording.timeline.depends
+        user = np.repeat(runs, np.diff(needs.first))
+        number_of = len(runs)
+        by_all = np.bincount(needs.on, minlength=number_of)
+        by_these = np.bincount(needs.on[user], minlength=number_of)
+        only: Bools = (by_these == by_all) & (by_these > 0)
+        return only
+
+
+def _read(label: str) -> Reduction | None:
+    """What a mark says; None if it is not what a probe of ours writes."""
+    why, _, rest = label.partition(" ")
+    groups, _, rest = rest.partition(" ")
+    pieces, _, at = rest.partition(" ")
+    file, _, line = at.rpartition(":")
+    numbers = number(groups), number(pieces), number(line)
+    if min(numbers) < 0:
+        return None
+    return Reduction(numbers[0], numbers[1], file, numbers[2], why == "off")
