@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import dask
 import dask.array as da
@@ -23,7 +24,22 @@ def cut() -> da.Array:
     """15 pieces, of which 600 are made."""
     x = da.random.default_rng(1).random((600, 64), chunks=(40, 64))
     small: da.Array = x.rechunk((1, 64))  # cut here
-    total: da.Array = (small + 1).sum()
+    total: da.Array = (small - small.mean()).sum()
+    return total
+
+
+def fused() -> da.Array:
+    """As many, which are not kept."""
+    x = da.random.default_rng(1).random((600, 64), chunks=(40, 64))
+    total: da.Array = (x.rechunk((1, 64)) + 1).sum()
+    return total
+
+
+def sliced() -> da.Array:
+    """15 pieces, of which each row is taken by itself."""
+    x = da.random.default_rng(1).random((600, 64), chunks=(40, 64))
+    rows = [row for i in range(600) for row in (x[i : i + 1] + 1,)]  # taken here
+    total: da.Array = (da.concatenate(rows) + 1).sum()
     return total
 
 
@@ -47,25 +63,44 @@ def line_of(program: Callable[[], da.Array], comment: str) -> int:
 
 
 @pytest.mark.usefixtures("client")
-def test_pieces_that_are_cut_from_larger_ones_are_not_to_be_read_larger() -> None:
-    recording = recorded(cut)
-    found = one(RULE, recording)
+def test_pieces_that_are_taken_from_larger_ones_are_not_to_be_read_larger() -> None:
+    found = one(RULE, recorded(sliced))
 
-    at = f"at test_upstream.py:{line_of(cut, 'cut here')} makes 600 pieces of 15"
+    at = f"at test_upstream.py:{line_of(sliced, 'taken here')} makes 600 pieces of 15"
     assert at in found.fix.text
     assert "read or made" not in found.fix.text
     assert found.fix.code == ""
     assert found.saving_s[0] == 0.0
 
 
+@pytest.mark.usefixtures("client")
+def test_where_the_user_cuts_a_larger_size_is_what_to_choose() -> None:
+    """The code works in the call; and nothing has to be put together again."""
+    found = one(RULE, recorded(cut))
+
+    assert f"They are cut at test_upstream.py:{line_of(cut, 'cut here')}" in found.fix.text
+    assert "read or made" not in found.fix.text
+    assert found.saving_s[0] > 0.5 * found.saving_s[1]
+    printed: dict[str, Any] = {}
+    exec(found.fix.code, printed)
+    assert da.ones((600, 64), chunks=(1, 64)).rechunk(printed["chunks"]).npartitions < 60
+
+
+@pytest.mark.usefixtures("client")
+def test_where_cutting_was_fused_with_what_follows_nobody_knows_a_size() -> None:
+    found = one(RULE, recorded(fused))
+
+    assert "about 50 times as large" in found.fix.text
+    assert found.fix.code == ""
+
+
 def test_a_local_scheduler_tells_no_sizes_but_where_they_are_cut() -> None:
     with dask.config.set(scheduler="sync"):
         found = one(RULE, recorded(cut))
 
-    assert f"test_upstream.py:{line_of(cut, 'cut here')} makes 600 pieces of 15" in found.fix.text
+    assert f"They are cut at test_upstream.py:{line_of(cut, 'cut here')}" in found.fix.text
     assert "does not tell" in found.fix.text
-    assert "read or made" not in found.fix.text
-    assert found.saving_s[0] == 0.0
+    assert found.fix.code == ""
 
 
 @pytest.mark.usefixtures("client")

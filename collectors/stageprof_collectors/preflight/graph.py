@@ -10,10 +10,11 @@ from stageprof_collectors.account.groups import Row
 from stageprof_collectors.findings.advice import in_batches
 from stageprof_collectors.findings.batch import TASKS_PER_THREAD, rounded
 from stageprof_collectors.findings.finding import Finding, Fix, Where
+from stageprof_collectors.findings.larger import Pieces, larger
 from stageprof_collectors.findings.phrase import made_at, word
 from stageprof_collectors.findings.quantity import seconds, size
 from stageprof_collectors.findings.rule import Limits
-from stageprof_collectors.findings.upstream import FEW
+from stageprof_collectors.findings.upstream import FEW, Upstream
 from stageprof_collectors.preflight.check import Check, about, middle
 from stageprof_collectors.preflight.plan import Layer, Plan
 from stageprof_collectors.rules import large_graph
@@ -125,9 +126,9 @@ def _fix(plan: Plan, kind: Collection, main: Layer, k: int) -> Fix:
     each = middle(plan.rates.task_s)
     if main.piece_bytes > 0:
         frames = kind == Collection.FRAME
-        pieces = large_graph.Pieces(main.tasks, main.piece_bytes, frames)
+        pieces = Pieces(main.tasks, main.piece_bytes, frames)
         made = Row(main.name, main.prefix, main.file, main.line)
-        return large_graph.fix(each, pieces, k, made=made)
+        return larger(each, pieces, k, Upstream(made, 0))
     text = _TEXT.format(k=k, each=seconds(each))
     if kind == Collection.FRAME:
         return Fix(text, _FRAME.format(parts=max(1, main.tasks // k)))

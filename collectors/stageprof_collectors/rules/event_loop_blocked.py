@@ -51,6 +51,11 @@ _PIECES_CODE: Final = """\
 def {name}_in_pieces(items, size=100):
     starts = range(0, len(items), size)
     return [{name}(items[start : start + size]) for start in starts]  # others have turns between"""
+_NOBODY: Final = (
+    "No task held the GIL meanwhile. Of a `LocalCluster` the scheduler is in the process of your "
+    "program, whose own threads may: do what takes them long before or after the computation, or "
+    "start the scheduler by itself (`dask scheduler`)."
+)
 _GC: Final = (
     "The garbage collector stops the whole process, its event loop included. Have it do so less "
     "often, or make fewer objects; see `gc-pressure`."
@@ -117,7 +122,7 @@ def _finding(
             "longest_s": longest,
             "stalls": len(spans),
             "held_by": by.by,
-            "holder": name,
+            **({"holder": name} if name else {}),
         },
         cost_s=cost,
         saving_s=saved,
@@ -173,7 +178,8 @@ def _holding(recording: Recording, row: int, spans: Sequence[Segment[None]]) -> 
 def _fix(recording: Recording, by: Held, name: str, where: str) -> Fix:
     if by.by == "gc":
         return Fix(_GC, _GC_CODE)
-    name = name or by.prefix
+    if not name:
+        return Fix(_NOBODY)
     layout = _apart(recording)
     if layout is not None and layout.gone > 0:
         code = _THREADS_CODE.format(workers=layout.number, threads=layout.threads)

@@ -4,85 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
 
 from stageprof_collectors.account.exchange import squared
-from stageprof_collectors.account.groups import Row
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings.batch import batch, rounded
 from stageprof_collectors.findings.crowd import MANY, Crowd, Crowds, Kind, is_piece
-from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.finding import Finding, Where, severity
+from stageprof_collectors.findings.larger import READS, Pieces, chosen, larger
 from stageprof_collectors.findings.overhead import Overhead
 from stageprof_collectors.findings.phrase import made_at, of_wall
-from stageprof_collectors.findings.quantity import seconds, size
+from stageprof_collectors.findings.quantity import size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.findings.upstream import FEW, Upstream, upstream
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
-_TEXT: Final = (
-    "Use larger {pieces}: about {target} each instead of {now}, so that there are about {k:,} "
-    "times fewer tasks. Each task costs about {each} whatever its size. Choose the size where the "
-    "data are read or made{at}: changing it later adds tasks instead of taking them away."
-)
-_UNTOLD: Final = (
-    "Use larger chunks or partitions: about {k:,} times as large, so that there are so many times "
-    "fewer tasks. Each task costs about {each} whatever its size. How large they are now a local "
-    "scheduler does not tell, so look whether your memory has room for it. Choose the size where "
-    "the data are read or made{at}: changing it later adds tasks instead of taking them away."
-)
-_CUT: Final = (
-    "Do without the many small pieces: `{prefix}`{at} makes {number:,} pieces of {before:,}, so "
-    "that larger ones before it do not help. Give what is combined there the same chunks, or work "
-    "on whole pieces with a function of your own (`map_blocks`, `map_partitions`); if neither "
-    "goes, put them together right behind it (`rechunk`, `repartition`), {sized}, so that what "
-    "follows has about {k:,} times fewer tasks. Each task costs about {each} whatever its size."
-)
-_SIZED: Final = "about {target} each instead of {now}"
-_UNSIZED: Final = (
-    "about {k:,} of them each (how large they are a local scheduler does not tell, so look whether "
-    "your memory has room for it)"
-)
 #: Pieces of unknown size should grow no more: their tasks need several times as much memory.
 _BLIND: Final = 10
-_ARRAY: Final = """\
-import dask
-
-dask.config.set({{"array.chunk-size": "{plain}"}})  # what chunks="auto" aims at"""
-_FRAME: Final = """\
-npartitions = {parts}  # for the call that makes them: from_pandas(..., npartitions=npartitions)"""
-_READ: Final = """\
-blocksize = "{plain}"  # for the call that reads: {call}(..., blocksize=blocksize)"""
-#: Layers that read text files, of which Dask is told how many bytes become a partition.
-_READS: Final = re.compile(r"read[-_]?(csv|table|fwf|json)")
-#: The name of a block of such a file, by where it begins.
+#: The name of a block of a text file, by where it begins.
 _BLOCK: Final = re.compile(r"read-block-(\d{1,15})")
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """The pieces of the collection that has most: how many, and how large the usual one is.
-
-    Their number is that of one graph: what a loop computes each time has no more pieces for that.
-    """
-
-    number: int
-    #: 0: not told, as by local schedulers
-    nbytes: float
-    #: None: not told
-    frames: bool | None
-    #: the usual size in the layer with the largest of those whose pieces grow with these
-    largest: float = 0.0
-
-    @property
-    def word(self) -> str:
-        """What their users call them."""
-        return {None: "pieces", True: "partitions", False: "chunks"}[self.frames]
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -143,7 +88,7 @@ def _finding(
     saved = overhead.saving(k)
     main, tasks, cost = crowd.main, len(crowd.rows), overhead.seconds
     made = _made(recording, crowd)
-    if made.cut:  # to put them together again takes the tasks that cut them
+    if made.cut and not chosen(made):  # to put them together again takes the tasks that cut them
         saved = 0.0, saved[1]
     return Finding(
         rule=RULE.id,
@@ -163,9 +108,7 @@ def _finding(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=_cut(overhead.each_s, pieces, k, made)
-        if made.cut
-        else fix(overhead.each_s, pieces, k, made=made.row, block=_block(recording)),
+        fix=larger(overhead.each_s, pieces, k, made, block=_block(recording)),
         where=Where(main.file, main.line, "", main.layer, main.prefix),
         cause=crowd.cause,
     )
@@ -195,7 +138,7 @@ def _made(recording: Recording, crowd: Crowd) -> Upstream:
     groups = recording.groups
     of_run, number = np.unique(groups.of_run[crowd.rows], return_counts=True)
     rows = [groups.rows[i] for i in of_run[np.argsort(-number, kind="stable")].tolist()]
-    reads = next((row for row in rows if _READS.match(row.prefix)), None)
+    reads = next((row for row in rows if READS.match(row.prefix)), None)
     return upstream(recording, crowd.main) if reads is None else Upstream(reads, 0)
 
 
@@ -203,57 +146,6 @@ def _block(recording: Recording) -> int:
     """Bytes of a file that are read at once now; 0 if no file is cut."""
     names = (_BLOCK.fullmatch(name) for name in recording.store.strings)
     return min((n for found in names if found and (n := int(found[1]))), default=0)
-
-
-def _cut(each_s: float, pieces: Pieces, k: int, made: Upstream) -> Fix:
-    """What to do where larger pieces are cut up."""
-    sized = _SIZED if pieces.nbytes else _UNSIZED
-    return Fix(
-        _CUT.format(
-            prefix=made.row.prefix,
-            at=made_at(made.row.file, made.row.line),
-            number=pieces.number,
-            before=made.cut,
-            sized=sized.format(target=size(pieces.nbytes * k), now=size(pieces.nbytes), k=k),
-            k=k,
-            each=seconds(each_s),
-        )
-    )
-
-
-def fix(each_s: float, pieces: Pieces, k: int, *, made: Row, block: int = 0) -> Fix:
-    """What to do where a task costs `each_s` beside its work: pieces `k` times as large.
-
-    They are made by the layer `made`, of `block` bytes of a file each (0: not known).
-    """
-    at = made_at(made.file, made.line, ", at ")
-    if not pieces.nbytes:
-        return Fix(_UNTOLD.format(k=k, each=seconds(each_s), at=at))
-    target = pieces.nbytes * k
-    text = _TEXT.format(
-        pieces=pieces.word,
-        target=size(target),
-        now=size(pieces.nbytes),
-        k=k,
-        each=seconds(each_s),
-        at=at,
-    )
-    return Fix(text, _code(pieces, k, made.prefix, (block or pieces.nbytes) * k))
-
-
-def _code(pieces: Pieces, k: int, prefix: str, block: float) -> str:
-    if not pieces.frames:
-        return _ARRAY.format(plain=_plain(pieces.nbytes * k))
-    reads = _READS.match(prefix)
-    if reads:
-        return _READ.format(plain=_plain(block), call=f"read_{reads[1]}")
-    return _FRAME.format(parts=max(1, pieces.number // k))
-
-
-def _plain(nbytes: float) -> str:
-    """A size as Dask reads it."""
-    unit, name = (1e6, "MB") if nbytes >= 1e6 else (1e3, "kB")
-    return f"{max(1, round(nbytes / unit))}{name}"
 
 
 RULE = Rule(

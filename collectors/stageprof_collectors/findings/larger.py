@@ -1,0 +1,164 @@
+"""What to do about many small pieces: larger ones, chosen where they are made, read or cut up."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from stageprof_collectors.account.groups import Row
+from stageprof_collectors.findings.finding import Fix
+from stageprof_collectors.findings.phrase import made_at
+from stageprof_collectors.findings.quantity import seconds, size
+from stageprof_collectors.findings.upstream import Upstream
+
+_TEXT: Final = (
+    "Use larger {pieces}: about {target} each instead of {now}, so that there are about {k:,} "
+    "times fewer tasks. Each task costs about {each} whatever its size. Choose the size where the "
+    "data are read or made{at}: changing it later adds tasks instead of taking them away."
+)
+_UNTOLD: Final = (
+    "Use larger chunks or partitions: about {k:,} times as large, so that there are so many times "
+    "fewer tasks. Each task costs about {each} whatever its size. How large they are now a local "
+    "scheduler does not tell, so look whether your memory has room for it. Choose the size where "
+    "the data are read or made{at}: changing it later adds tasks instead of taking them away."
+)
+_CUT: Final = (
+    "Do without the many small pieces: `{prefix}`{at} makes {number:,} pieces of {before:,}, so "
+    "that larger ones before it do not help. Give what is combined there the same chunks, or work "
+    "on whole pieces with a function of your own (`map_blocks`, `map_partitions`); if neither "
+    "goes, put them together right behind it (`rechunk`, `repartition`), {sized}, so that what "
+    "follows has about {k:,} times fewer tasks. Each task costs about {each} whatever its size."
+)
+_CHOSEN: Final = (
+    "Use larger {pieces}: {sized}, so that there are about {k:,} times fewer tasks. Each task "
+    "costs about {each} whatever its size. They are cut{at}: choose the size there, or, if nothing "
+    "there says how large they are, give what is combined there the same chunks."
+)
+_SIZED: Final = "about {target} each instead of {now}"
+_TIMES: Final = "about {k:,} times as large"
+_UNSIZED: Final = (
+    "about {k:,} of them each (how large they are a local scheduler does not tell, so look whether "
+    "your memory has room for it)"
+)
+_ARRAY: Final = """\
+import dask
+
+dask.config.set({{"array.chunk-size": "{plain}"}})  # what chunks="auto" aims at"""
+_FRAME: Final = """\
+npartitions = {parts}  # for the call that makes them: from_pandas(..., npartitions=npartitions)"""
+_READ: Final = """\
+blocksize = "{plain}"  # for the call that reads: {call}(..., blocksize=blocksize)"""
+_CUTS: Final = """\
+chunks = "{plain}"  # for the call that cuts them: rechunk(chunks)"""
+_PARTS: Final = """\
+npartitions = {parts}  # for the call that cuts them: repartition(npartitions=npartitions)"""
+#: Layers that cut as their users say; and those that do nothing else, of whose pieces a size is.
+_CUTTING: Final = re.compile(r"rechunk|repartition")
+_ONLY: Final = re.compile(r"(-?(rechunk|repartition|split|merge|p2p|transfer|barrier))+")
+#: Layers that read text files, of which Dask is told how many bytes become a partition.
+READS: Final = re.compile(r"read[-_]?(csv|table|fwf|json)")
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The pieces of the collection that has most: how many, and how large the usual one is.
+
+    Their number is that of one graph: what a loop computes each time has no more pieces for that.
+    """
+
+    number: int
+    #: 0: not told, as by local schedulers
+    nbytes: float
+    #: None: not told
+    frames: bool | None
+    #: the usual size in the layer with the largest of those whose pieces grow with these
+    largest: float = 0.0
+
+    @property
+    def word(self) -> str:
+        """What their users call them."""
+        return {None: "pieces", True: "partitions", False: "chunks"}[self.frames]
+
+
+def larger(each_s: float, pieces: Pieces, k: int, made: Upstream, *, block: int = 0) -> Fix:
+    """What to do where a task costs `each_s` beside its work: pieces `k` times as large.
+
+    They come from the layer `made`, of `block` bytes of a file each (0: not known).
+    """
+    if not made.cut:
+        return _made(each_s, pieces, k, made.row, block)
+    return _chosen(each_s, pieces, k, made.row) if chosen(made) else _cut(each_s, pieces, k, made)
+
+
+def chosen(made: Upstream) -> bool:
+    """Whether the pieces are as large as the user's `rechunk` or `repartition` says."""
+    return _CUTTING.match(made.row.prefix) is not None
+
+
+def _cut(each_s: float, pieces: Pieces, k: int, made: Upstream) -> Fix:
+    """What to do where an operation cuts larger pieces up, whatever their size."""
+    sized = (_SIZED if pieces.nbytes else _UNSIZED).format(**_target(pieces, k))
+    return Fix(
+        _CUT.format(
+            prefix=made.row.prefix,
+            at=made_at(made.row.file, made.row.line),
+            number=pieces.number,
+            before=made.cut,
+            sized=sized,
+            k=k,
+            each=seconds(each_s),
+        )
+    )
+
+
+def _chosen(each_s: float, pieces: Pieces, k: int, made: Row) -> Fix:
+    """What to do where the user does."""
+    told = bool(pieces.nbytes) and _ONLY.fullmatch(made.prefix) is not None
+    sized = _SIZED if told else _TIMES if pieces.nbytes else _UNSIZED
+    text = _CHOSEN.format(
+        pieces=pieces.word,
+        sized=sized.format(**_target(pieces, k)),
+        k=k,
+        each=seconds(each_s),
+        at=made_at(made.file, made.line),
+    )
+    if pieces.frames:
+        return Fix(text, _PARTS.format(parts=max(1, pieces.number // k)))
+    return Fix(text, _CUTS.format(plain=_plain(pieces.nbytes * k)) if told else "")
+
+
+def _target(pieces: Pieces, k: int) -> dict[str, Any]:
+    return {"target": size(pieces.nbytes * k), "now": size(pieces.nbytes), "k": k}
+
+
+def _made(each_s: float, pieces: Pieces, k: int, made: Row, block: int) -> Fix:
+    """What to do where they are made or read."""
+    at = made_at(made.file, made.line, ", at ")
+    if not pieces.nbytes:
+        return Fix(_UNTOLD.format(k=k, each=seconds(each_s), at=at))
+    target = pieces.nbytes * k
+    text = _TEXT.format(
+        pieces=pieces.word,
+        target=size(target),
+        now=size(pieces.nbytes),
+        k=k,
+        each=seconds(each_s),
+        at=at,
+    )
+    return Fix(text, _code(pieces, k, made.prefix, (block or pieces.nbytes) * k))
+
+
+def _code(pieces: Pieces, k: int, prefix: str, block: float) -> str:
+    if not pieces.frames:
+        return _ARRAY.format(plain=_plain(pieces.nbytes * k))
+    reads = READS.match(prefix)
+    if reads:
+        return _READ.format(plain=_plain(block), call=f"read_{reads[1]}")
+    return _FRAME.format(parts=max(1, pieces.number // k))
+
+
+def _plain(nbytes: float) -> str:
+    """A size as Dask reads it."""
+    unit, name = (1e6, "MB") if nbytes >= 1e6 else (1e3, "kB")
+    return f"{max(1, round(nbytes / unit))}{name}"
