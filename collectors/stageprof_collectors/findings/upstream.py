@@ -24,23 +24,35 @@ class Upstream(NamedTuple):
 
 
 def upstream(recording: Recording, row: Row) -> Upstream:
-    """Go up from a layer as long as those before have about as many pieces."""
+    """Go up from a layer, the way of most bytes, as long as those before have about as many pieces.
+
+    Layers of one prefix and line are one here: a slice in a loop makes a layer each time.
+    """
     groups, needs = recording.groups, recording.timeline.depends
-    of = np.repeat(groups.of_run, np.diff(needs.first))
-    before = groups.of_run[needs.on]
-    at, seen = groups.rows.index(row), set[int]()
+    alike, first = _alike(groups.rows)
+    of_run: Ints = alike[groups.of_run]
+    tasks = np.bincount(of_run, minlength=len(first))
+    of, before = np.repeat(of_run, np.diff(needs.first)), of_run[needs.on]
+    at, seen = int(alike[groups.rows.index(row)]), set[int]()
     while at not in seen:
         seen.add(at)
-        mine = of == at
-        pieces = _pieces(needs.on[mine & (before != at)], groups.of_run)
-        most = max(pieces, key=lambda group: pieces[group], default=at)
-        if pieces.get(most, 0) * FEW <= groups.tasks(at):
-            return Upstream(groups.rows[at], sum(pieces.values()))
+        needed = np.unique(needs.on[(of == at) & (before != at)])
+        if not len(needed):
+            break
+        pieces = np.bincount(of_run[needed])
+        nbytes = np.bincount(of_run[needed], recording.timeline.runs["nbytes"][needed])
+        most = int(np.argmax(nbytes if nbytes.any() else pieces))
+        if pieces[most] * FEW <= tasks[at]:
+            return Upstream(first[at], int(pieces[most]))
         at = most
-    return Upstream(groups.rows[at], 0)
+    return Upstream(first[at], 0)
 
 
-def _pieces(runs: Ints, of_run: Ints) -> dict[int, int]:
-    """How many of each layer's pieces these runs are."""
-    found, number = np.unique(of_run[np.unique(runs)], return_counts=True)
-    return dict(zip(found.tolist(), number.tolist(), strict=True))
+def _alike(rows: list[Row]) -> tuple[Ints, list[Row]]:
+    """Of each row the number that those of its prefix and line have; of each number the first."""
+    numbers: dict[tuple[str, str, int], int] = {}
+    alike = [numbers.setdefault((r.prefix, r.file, r.line), len(numbers)) for r in rows]
+    first: dict[int, Row] = {}
+    for number, row in zip(alike, rows, strict=True):
+        first.setdefault(number, row)
+    return np.array(alike, np.int64), list(first.values())

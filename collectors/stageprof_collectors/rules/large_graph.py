@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from stageprof_collectors.account.exchange import squared
+from stageprof_collectors.account.groups import Row
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings.batch import batch, rounded
 from stageprof_collectors.findings.crowd import MANY, Crowd, Crowds, Kind, is_piece
@@ -43,27 +44,30 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     overhead = Overhead(recording, crowd)
     if overhead.seconds < limits["share"] * recording.wall:
         return
-    pieces = _pieces(recording, crowds, crowd)
+    pieces, layer = _pieces(recording, crowds, crowd)
     most = limits["piece_bytes"] / pieces.largest if pieces.nbytes else _BLIND
     k = rounded(batch(overhead, pieces.number, most))
     if k > 1:
-        yield _finding(recording, crowd, overhead, pieces, k)
+        yield _finding(recording, crowd, overhead, pieces, k, _made(recording, crowd, layer))
 
 
-def _pieces(recording: Recording, crowds: Crowds, crowd: Crowd) -> Pieces:
+def _pieces(recording: Recording, crowds: Crowds, crowd: Crowd) -> tuple[Pieces, Row]:
+    """The pieces that matter, and the layer that they are of."""
     runs, names = recording.timeline.runs, recording.store.strings
     types = np.array([is_piece(name) for name in names])
     rows: Ints = crowd.rows[types[runs["type"][crowd.rows]]]
     rows = rows if len(rows) else crowd.rows
     layers, nbytes = crowds.groups.of_run[rows], runs["nbytes"][rows]
-    mine = layers == _most(layers, nbytes)
+    layer = _most(layers, nbytes)
+    mine = layers == layer
     kind = names[int(runs["type"][rows[mine][0]])]
     frames = "ndarray" not in kind if kind else None
     number = int(mine.sum())
     usual = float(np.median(nbytes[mine]))
     largest = max(usual, _largest(layers, nbytes, number))
     graphs = recording.timeline.graph_rows[rows[mine]]
-    return Pieces(int(np.bincount(graphs + 1).max()), usual, frames, largest)
+    pieces = Pieces(int(np.bincount(graphs + 1).max()), usual, frames, largest)
+    return pieces, crowds.groups.rows[layer]
 
 
 def _most(layers: Ints, nbytes: Ints) -> int:
@@ -83,11 +87,10 @@ def _largest(layers: Ints, nbytes: Ints, number: int) -> float:
 
 
 def _finding(
-    recording: Recording, crowd: Crowd, overhead: Overhead, pieces: Pieces, k: int
+    recording: Recording, crowd: Crowd, overhead: Overhead, pieces: Pieces, k: int, made: Upstream
 ) -> Finding:
     saved = overhead.saving(k)
     main, tasks, cost = crowd.main, len(crowd.rows), overhead.seconds
-    made = _made(recording, crowd)
     if made.cut and not chosen(made):  # to put them together again takes the tasks that cut them
         saved = 0.0, saved[1]
     return Finding(
@@ -133,13 +136,13 @@ def _most_of(recording: Recording, crowd: Crowd) -> str:
     return f"{'most' if 2 * mine >= len(prefixes) else f'{mine:,}'} of `{main}`"
 
 
-def _made(recording: Recording, crowd: Crowd) -> Upstream:
-    """The layer that sets the number of pieces: the one of most tasks that reads, if one does."""
+def _made(recording: Recording, crowd: Crowd, layer: Row) -> Upstream:
+    """The layer that sets the number of a layer's pieces: one that reads, if there is one."""
     groups = recording.groups
     of_run, number = np.unique(groups.of_run[crowd.rows], return_counts=True)
     rows = [groups.rows[i] for i in of_run[np.argsort(-number, kind="stable")].tolist()]
     reads = next((row for row in rows if READS.match(row.prefix)), None)
-    return upstream(recording, crowd.main) if reads is None else Upstream(reads, 0)
+    return upstream(recording, layer) if reads is None else Upstream(reads, 0)
 
 
 def _block(recording: Recording) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from stageprof_collectors.storage.store import Store
@@ -43,11 +44,34 @@ class Lines:
     def of(self, name: str) -> Line:
         """The line that made a layer or key of this name.
 
-        Fusing joins names ("filter-count-part-1a2b"), so where a name is unknown the longest
-        known beginning of it stands for it.
+        Where Dask fuses tasks it puts what the others are called, by the alphabet, before the
+        whole name of the last: "getitem-rechunk-merge-1a2b" is of the layer "rechunk-merge-1a2b".
+        Where no end of the name is known, the longest known beginning stands for it.
         """
-        found = self._names.get(name) or self._prefixes.get(name)
+        known = self._names.get(name) or self._prefixes.get(name)
+        if known is not None:
+            return known
+        stem = name.rpartition("-")[0]
+        return self._prefixes.get(stem) or self._end(name) or self._beginning(stem) or UNKNOWN
+
+    def _end(self, name: str) -> Line | None:
+        """The line of the longest end that is a layer's, else of one without its token."""
+        ends = list(_ends(name))
+        for end in ends:
+            if (found := self._names.get(end)) is not None:
+                return found
+        stems = (end.rpartition("-")[0] for end in ends)
+        return next((self._prefixes[stem] for stem in stems if stem in self._prefixes), None)
+
+    def _beginning(self, name: str) -> Line | None:
+        found = None
         while found is None and name:
-            name = name.rpartition("-")[0]
             found = self._names.get(name) or self._prefixes.get(name)
-        return found or UNKNOWN
+            name = name.rpartition("-")[0]
+        return found
+
+
+def _ends(name: str) -> Iterator[str]:
+    """A name without its first word, without its first two, ...: as long as there are two left."""
+    while "-" in (name := name.partition("-")[2]):
+        yield name
