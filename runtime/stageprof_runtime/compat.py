@@ -98,6 +98,8 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "traceback.shorten": ("dask.utils", "shorten_traceback", "shorten"),
     # CPython: called by the import statement for modules that are not in sys.modules
     "python.import": ("importlib._bootstrap", "", "_find_and_load"),
+    # CPython: what Dask's profiler and ours look at threads with
+    "python.frames": ("sys", "", "_current_frames"),
 }
 
 

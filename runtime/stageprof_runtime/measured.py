@@ -20,6 +20,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "communication.Serving": ("what data a worker sends",),
     "communication.install": ("data.transfer", "connect"),
     "compression.install": ("compress", "decompress"),
+    "deadlock.install": ("no deadlock of Python 3.11, where threads look at one another",),
     "execution.Actors": ("calls of actors",),
     "execution.install": ("compute",),
     "frames.install": ("columns of frames",),

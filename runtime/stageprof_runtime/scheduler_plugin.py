@@ -26,6 +26,7 @@ from stageprof_runtime.patch import Undo, replace_item, together
 from stageprof_runtime.probes import (
     communication,
     compression,
+    deadlock,
     garbage,
     gil,
     imports,
@@ -42,6 +43,7 @@ from stageprof_runtime.system import also_of, monitored, sample, sample_host
 from stageprof_runtime.tick import Ticks
 
 PROBES = [
+    deadlock.install,
     scheduling.install,
     serialization.install,
     compression.install,

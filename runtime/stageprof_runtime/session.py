@@ -27,6 +27,7 @@ from stageprof_runtime.probes import (
     clients,
     communication,
     compression,
+    deadlock,
     garbage,
     gil,
     groups,
@@ -53,6 +54,7 @@ from stageprof_runtime.system import OwnMonitor, sample, sample_host
 from stageprof_runtime.underway import Waits
 
 PROBES = [
+    deadlock.install,
     layers.install,
     optimization.install,
     unused.install,

@@ -17,13 +17,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 from stageprof_runtime import inheritance, locked, looker, process
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import (
-    address,
-    batched_stream,
-    forgettable,
-    heartbeat_s,
-    tick,
-)
+from stageprof_runtime.compat import address, batched_stream, forgettable, heartbeat_s, tick
 from stageprof_runtime.coroutines import Coroutines
 from stageprof_runtime.event import MARK, SAMPLE, Place
 from stageprof_runtime.guard import TIMED, Watches, attempt, guard, hook, quietly
@@ -34,6 +28,7 @@ from stageprof_runtime.pings import FIRST, UNANSWERED, Pings
 from stageprof_runtime.probes import (
     communication,
     compression,
+    deadlock,
     execution,
     frames,
     garbage,
@@ -58,6 +53,7 @@ from stageprof_runtime.tick import Ticks
 
 #: What runs on a worker; the client's probes too, for tasks that launch tasks.
 PROBES = [
+    deadlock.install,
     serialization.install,
     compression.install,
     shares.install,

@@ -56,14 +56,31 @@ class Reductions:
         return sum(_EACH * reduction.pieces + 1 for reduction in self.all)
 
     def rows(self) -> Ints:
-        """Runs of layers of their lines, and of layers without a line that only these need."""
+        """Runs of layers of their lines, what is done to each group then, and what only they need.
+
+        What is done then is in layers of as many tasks as there are groups; the first of it is
+        fused with them. What they need is how to slice: of no line.
+        """
         groups = self._recording.groups
         lines = {reduction.at for reduction in self.all}
-        mine = np.array([f"{row.file}:{row.line}" in lines for row in groups.rows], np.bool_)
-        none = np.array([not row.file for row in groups.rows], np.bool_)
-        runs = mine[groups.of_run]
-        found: Ints = np.flatnonzero(runs | (none[groups.of_run] & self._only(runs)))
+        there = np.array([f"{row.file}:{row.line}" in lines for row in groups.rows], np.bool_)
+        lineless = np.array([not row.file for row in groups.rows], np.bool_)[groups.of_run]
+        runs = self._followed(there[groups.of_run], lineless)
+        found: Ints = np.flatnonzero(runs | (lineless & self._only(runs)))
         return found
+
+    def _followed(self, runs: Bools, lineless: Bools) -> Bools:
+        """With the runs of such layers that need these, and nothing else that has a line."""
+        needs, of_run = self._recording.timeline.depends, self._recording.groups.of_run
+        user, n = np.repeat(np.arange(len(runs)), np.diff(needs.first)), len(runs)
+        each = (np.bincount(of_run, minlength=1) * 2 >= self.most.groups)[of_run]
+        while True:
+            theirs = np.bincount(user[runs[needs.on]], minlength=n) > 0
+            others = np.bincount(user[~(runs | lineless)[needs.on]], minlength=n) > 0
+            more = each & theirs & ~others & ~runs
+            if not more.any():
+                return runs
+            runs = runs | more
 
     def _only(self, runs: Bools) -> Bools:
         """Which runs some of these need, and no other run."""
