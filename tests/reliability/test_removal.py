@@ -25,7 +25,9 @@ import stageprof
 from stageprof_runtime.compat import _PLACES
 
 #: Packages whose attributes, and those of whose classes, shall be the very same objects.
-PACKAGES = ("dask.", "distributed.", "cloudpickle.", "importlib.", "concurrent.", "pickle.", "gc.")
+PACKAGES = (
+    "dask.", "distributed.", "cloudpickle.", "importlib.", "concurrent.", "pickle.", "gc.", "sys.",
+)  # fmt: skip
 #: What Dask itself sets anew as it runs.
 OWN = {"dask.config.config", "distributed.client._global_client_index"}
 
