@@ -150,6 +150,25 @@ def test_of_a_block_that_is_not_known_the_size_in_memory_is_taken() -> None:
     assert blocksize == pytest.approx(found.evidence["target_bytes"], rel=0.1)
 
 
+def test_files_that_are_read_whole_are_to_be_read_together(tmp_path: Path) -> None:
+    """No `blocksize` makes fewer partitions of small files."""
+    made = Program()
+    made.made("read-csv", 12)
+    made.made("read-block-0", 12)
+    made.tasks(pieces(600, "read-csv"), work=1.0, type_="pandas.DataFrame", nbytes=NBYTES)
+    found = one(RULE, made.recording())
+    k = found.evidence["times_fewer"]
+    assert "whatever `blocksize` says" in found.fix.text
+    assert f"About {k} together" in found.fix.text
+
+    files = [tmp_path / f"{i}.csv" for i in range(30)]
+    for i, file in enumerate(files):
+        file.write_text(f"x\n{i}\n")
+    frame = run(found)["read_together"](files)
+    assert frame.npartitions == 2
+    assert frame.x.compute().tolist() == list(range(30))
+
+
 def test_most_tasks_are_of_a_layer_only_if_they_are_most() -> None:
     """Of 1,865 tasks 240 read, and these were called most of them."""
     assert "1,200 tasks on partitions of 320 kB, 400 of `" in one(RULE, reading()).headline

@@ -14,8 +14,18 @@ from stageprof_runtime.stage import STEP
 MB = 1_000_000
 
 
-def travelling(fetch: float, *, uses: int = 1, work: float = 100.0, root: bool = True) -> Recording:
-    """Ten results of 50 MB made on one worker (100 ms each), each fetched by another in turn."""
+def travelling(
+    fetch: float,
+    *,
+    uses: int = 1,
+    work: float = 100.0,
+    root: bool = True,
+    together: bool = False,
+) -> Recording:
+    """Ten results of 50 MB made on one worker (100 ms each), each fetched by another in turn.
+
+    With `together` one task uses all of them.
+    """
     made = HandMade(2)
     graph = made.graph(0, 0, 0)
     now = 0.0
@@ -27,11 +37,14 @@ def travelling(fetch: float, *, uses: int = 1, work: float = 100.0, root: bool =
         now += 100
     last = -1
     for i, maker in enumerate(makers):
+        if together and i < 9:
+            continue
+        needs = makers if together else [maker]
         for j in range(uses):
             got = fetch if not j else 0.0
             cause = last if last >= 0 else makers[-1]
             last = made.run(
-                1, now + got, now + got + work, cause=cause, needs=[maker], lead=(now, now),
+                1, now + got, now + got + work, cause=cause, needs=needs, lead=(now, now),
                 fetched=now + got, key=f"used-{i * 10 + j:032x}", wanted=i == 9 and j == uses - 1,
             )  # fmt: skip
             if got:
@@ -87,6 +100,13 @@ def test_data_that_others_need_too_are_not_made_anew() -> None:
     assert found.fix.code == ""
     assert found.saving_s[0] == 0
     assert found.saving_s[1] == pytest.approx(3.0, abs=0.1)
+
+
+def test_what_one_task_needs_many_of_is_not_made_there() -> None:
+    """A reduction that made all of them itself would have one thread do all the work."""
+    found = one(RULE, travelling(300, together=True))
+    assert found.fix.code == ""
+    assert found.saving_s[0] == 0
 
 
 def test_the_text_says_how_often_data_would_be_made() -> None:

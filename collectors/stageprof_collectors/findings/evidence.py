@@ -20,6 +20,9 @@ _UNITS: Final[dict[str, Callable[[float], str]]] = {
     "_share": share,
 }
 
+#: From here on nobody wants fractions, nor powers of ten.
+WHOLE: Final = 1000.0
+
 
 def shown(evidence: Mapping[str, float | int | str], form: Form) -> list[tuple[str, str]]:
     """Names and values, safe to show."""
@@ -35,7 +38,8 @@ def _pair(name: str, value: float | str, form: Form) -> tuple[str, str]:
         if name.endswith(ending):
             keep = name if ending == "_share" else name.removesuffix(ending).rstrip("_")
             return _name(keep or "rate", form), _safe(unit(value), form)
-    number = f"{value:,}" if isinstance(value, int) else f"{value:,.3g}"
+    whole = isinstance(value, int) or abs(value) >= WHOLE
+    number = f"{value:,.0f}" if whole else f"{value:.3g}"
     return _name(name, form), number
 
 

@@ -49,6 +49,22 @@ _FRAME: Final = """\
 npartitions = {parts}  # for the call that makes them: from_pandas(..., npartitions=npartitions)"""
 _READ: Final = """\
 blocksize = "{plain}"  # for the call that reads: {call}(..., blocksize=blocksize)"""
+_WHOLE: Final = (
+    "Read several files in one task (the code below): each is a partition of its own whatever "
+    "`blocksize` says, of {now} here. About {k:,} together make as many times fewer tasks, and "
+    "each task costs about {each} whatever its size. Or write them anew once, as fewer and larger "
+    "ones."
+)
+_TOGETHER: Final = """\
+import dask.dataframe as dd
+import pandas as pd
+
+def read_together(files, size={k}):
+    batches = [files[start : start + size] for start in range(0, len(files), size)]
+    return dd.from_map(read_batch, batches)
+
+def read_batch(files):  # with what else you tell {call}
+    return pd.concat([pd.{call}({file}) for file in files], ignore_index=True)"""
 _CUTS: Final = """\
 chunks = "{plain}"  # for the call that cuts them: rechunk(chunks)"""
 _PARTS: Final = """\
@@ -81,10 +97,13 @@ class Pieces:
         return {None: "pieces", True: "partitions", False: "chunks"}[self.frames]
 
 
-def larger(each_s: float, pieces: Pieces, k: int, made: Upstream, *, block: int = 0) -> Fix:
+def larger(
+    each_s: float, pieces: Pieces, k: int, made: Upstream, *, block: int | None = None
+) -> Fix:
     """What to do where a task costs `each_s` beside its work: pieces `k` times as large.
 
-    They come from the layer `made`, of `block` bytes of a file each (0: not known).
+    They come from the layer `made`, of `block` bytes of a file each (0: whole files; None: not
+    known).
     """
     if not made.cut:
         return _made(each_s, pieces, k, made.row, block)
@@ -132,8 +151,11 @@ def _target(pieces: Pieces, k: int) -> dict[str, Any]:
     return {"target": size(pieces.nbytes * k), "now": size(pieces.nbytes), "k": k}
 
 
-def _made(each_s: float, pieces: Pieces, k: int, made: Row, block: int) -> Fix:
+def _made(each_s: float, pieces: Pieces, k: int, made: Row, block: int | None) -> Fix:
     """What to do where they are made or read."""
+    reads = READS.match(made.prefix)
+    if reads and block == 0:
+        return _together(each_s, pieces, k, f"read_{reads[1]}")
     at = made_at(made.file, made.line, ", at ")
     if not pieces.nbytes:
         return Fix(_UNTOLD.format(k=k, each=seconds(each_s), at=at))
@@ -147,6 +169,14 @@ def _made(each_s: float, pieces: Pieces, k: int, made: Row, block: int) -> Fix:
         at=at,
     )
     return Fix(text, _code(pieces, k, made.prefix, (block or pieces.nbytes) * k))
+
+
+def _together(each_s: float, pieces: Pieces, k: int, call: str) -> Fix:
+    """What to do where each is a file."""
+    now = size(pieces.nbytes) if pieces.nbytes else "some size"
+    file = "file, lines=True" if call == "read_json" else "file"
+    text = _WHOLE.format(now=now, k=k, each=seconds(each_s))
+    return Fix(text, _TOGETHER.format(k=k, call=call, file=file))
 
 
 def _code(pieces: Pieces, k: int, prefix: str, block: float) -> str:

@@ -70,7 +70,7 @@ def _finding(recording: Recording, calls: Calls, streaks: list[Streak]) -> Findi
         severity=Severity.NOTE if unsure else severity(saved, recording.wall),
         headline=(
             f"{len(graphs):,} computes one after another{made_at(file, line)}, each of "
-            f"{tasks / len(graphs):.3g} tasks (`{row.prefix}`): {of_wall(cost, recording)}"
+            f"{tasks / len(graphs):,.0f} tasks (`{row.prefix}`): {of_wall(cost, recording)}"
         ),
         stage=None,
         evidence={

@@ -145,10 +145,11 @@ def _made(recording: Recording, crowd: Crowd, layer: Row) -> Upstream:
     return upstream(recording, layer) if reads is None else Upstream(reads, 0)
 
 
-def _block(recording: Recording) -> int:
-    """Bytes of a file that are read at once now; 0 if no file is cut."""
+def _block(recording: Recording) -> int | None:
+    """Bytes of a file that are read at once now; 0 if files are read whole, None: not known."""
     names = (_BLOCK.fullmatch(name) for name in recording.store.strings)
-    return min((n for found in names if found and (n := int(found[1]))), default=0)
+    starts = {int(found[1]) for found in names if found}
+    return min(starts - {0}, default=0) if starts else None
 
 
 RULE = Rule(

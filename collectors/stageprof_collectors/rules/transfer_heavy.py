@@ -139,8 +139,8 @@ def _fused(recording: Recording, stream: Stream, length: Floats) -> Change | Non
     used[_alike(recording, stream.users)] = True
     user = np.repeat(np.arange(n), np.diff(needs.first))
     mine = made[needs.on]
-    if not used[user[mine]].all():
-        return None
+    if not used[user[mine]].all() or np.median(np.bincount(user[mine])[user[mine]]) > 1:
+        return None  # others need them, too, or one task needs many: making those there is no gain
     more = np.bincount(user[mine], weights=length[needs.on[mine]], minlength=n)
     gone = np.where(made, 0.0, 1.0)
     compute = gone * (length + more) / np.maximum(length, 1e-9)
