@@ -14,8 +14,11 @@ from stageprof_runtime.patch import Undo, replace, together
 Then = Callable[[str, ModuleType], Iterable[Undo]]
 
 
-def arrived(names: Iterable[str], then: Then) -> Undo:
-    """Do it to those of these modules that are there, and to the others once they are."""
+def arrived(names: Iterable[str], then: Then, *, limited: bool = True) -> Undo:
+    """Do it to those of these modules that are there, and to the others once they are.
+
+    `limited` is as with `replace`.
+    """
     wanted, undos = frozenset(names), list[Undo]()
 
     def met(name: str) -> None:
@@ -31,7 +34,7 @@ def arrived(names: Iterable[str], then: Then) -> Undo:
 
         return _find_and_load
 
-    undos.append(replace(*place("python.import"), make))
+    undos.append(replace(*place("python.import"), make, limited=limited))
     for name in wanted:
         met(name)
     return together(undos)

@@ -9,12 +9,14 @@ look fails.
 from __future__ import annotations
 
 import asyncio
+import functools
 import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final, NamedTuple
 
+from stageprof_runtime.arrival import arrived
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.collection import Facts, facts_of
 from stageprof_runtime.compat import place
@@ -24,7 +26,7 @@ from stageprof_runtime.made import MOST, prefix_of
 from stageprof_runtime.naming import UNKNOWN, Origin, find
 from stageprof_runtime.patch import Undo, observe, replace, together
 from stageprof_runtime.probes.objects import Objects
-from stageprof_runtime.probes.training import ENTRIES, Entry
+from stageprof_runtime.probes.training import ENTRIES, Entry, entered
 from stageprof_runtime.scopes import Stack
 from stageprof_runtime.shield import theirs
 
@@ -127,7 +129,6 @@ class Handover:
             ("threads.get_async", lambda f: self._locally(f, THREADS)),
             ("processes.get_async", lambda f: self._locally(f, PROCESSES)),
             ("local.get_async", lambda f: self._locally(f, SYNCHRONOUS)),
-            ("python.import", self._importing),
         )
         undo = together(self._undos)
         try:
@@ -135,8 +136,8 @@ class Handover:
                 self._undos.append(observe(*place(where), observer))
             for where, make in wrappers:
                 self._undos.append(replace(*place(where), make, limited=False))
-            for module in ENTRIES:
-                self._trainings(module)
+            entries = functools.partial(entered, self._training)
+            self._undos.append(arrived(ENTRIES, entries, limited=False))
         except BaseException:
             undo()
             raise
@@ -217,24 +218,6 @@ class Handover:
                 theirs(_stop)
 
     # -- trainings -----------------------------------------------------------------------------
-
-    def _importing(self, find_and_load: Any) -> Any:
-        def _find_and_load(name: str, import_: Any) -> Any:
-            module = find_and_load(name, import_)
-            if name in ENTRIES:
-                self._trainings(name)
-            return module
-
-        return _find_and_load
-
-    def _trainings(self, name: str) -> None:
-        module = sys.modules.get(name)
-        for entry in ENTRIES[name] if module is not None else ():
-            owner = getattr(module, entry.owner, None) if entry.owner else module
-            if hasattr(owner, entry.name):
-                call = ".".join(filter(None, (name, entry.owner, entry.name)))
-                make = self._training(entry, call.removesuffix(".__init__"))
-                self._undos.append(replace(owner, entry.name, make))
 
     def _training(self, entry: Entry, call: str) -> Callable[[Any], Any]:
         def make(function: Any) -> Any:

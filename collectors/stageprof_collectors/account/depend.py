@@ -27,6 +27,12 @@ class Depends(NamedTuple):
     cause: Ints
     queued: NDArray[np.bool_]
 
+    @property
+    def user(self) -> Ints:
+        """Of each of `on` the run that needed it."""
+        found: Ints = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+        return found
+
 
 def depends(timeline: Timeline) -> Depends:
     """The needs of a timeline's runs; what was not recorded is left out."""

@@ -156,7 +156,7 @@ class Crowds:
         needs = self._recording.timeline.depends
         mine = np.zeros(self.n, np.bool_)
         mine[rows] = True
-        row = np.repeat(np.arange(self.n), np.diff(needs.first))
+        row = needs.user
         mine[row[mine[needs.on]]] = True
         made = np.unique(self.groups.of_run[mine])
         groups = [self.groups.rows[i] for i in made.tolist()]

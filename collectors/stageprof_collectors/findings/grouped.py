@@ -9,6 +9,7 @@ import numpy as np
 
 from stageprof_collectors.findings.crowd import Bools
 from stageprof_collectors.text import number
+from stageprof_runtime.probes.groups import OFF, ONE_BY_ONE
 
 if TYPE_CHECKING:
     from stageprof_collectors.account.timeline import Ints
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 #: What flox has for each chunk: a task that reduces it, one in the combining of those, and groups
 #: that lie in a few chunks only are cut out of them first.
 _EACH: Final = 3
-_MARK: Final = "one by one"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Reductions:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        labels = (label for _, _, label in recording.timeline.marks(_MARK))
+        labels = (label for _, _, label in recording.timeline.marks(ONE_BY_ONE))
         self.all = [found for label in labels if (found := _read(label)) is not None]
 
     @property
@@ -72,7 +72,7 @@ class Reductions:
     def _followed(self, runs: Bools, lineless: Bools) -> Bools:
         """With the runs of such layers that need these, and nothing else that has a line."""
         needs, of_run = self._recording.timeline.depends, self._recording.groups.of_run
-        user, n = np.repeat(np.arange(len(runs)), np.diff(needs.first)), len(runs)
+        user, n = needs.user, len(runs)
         each = (np.bincount(of_run, minlength=1) * 2 >= self.most.groups)[of_run]
         while True:
             theirs = np.bincount(user[runs[needs.on]], minlength=n) > 0
@@ -85,21 +85,19 @@ class Reductions:
     def _only(self, runs: Bools) -> Bools:
         """Which runs some of these need, and no other run."""
         needs = self._recording.timeline.depends
-        user = np.repeat(runs, np.diff(needs.first))
-        number_of = len(runs)
-        by_all = np.bincount(needs.on, minlength=number_of)
-        by_these = np.bincount(needs.on[user], minlength=number_of)
+        by_all = np.bincount(needs.on, minlength=len(runs))
+        by_these = np.bincount(needs.on[runs[needs.user]], minlength=len(runs))
         only: Bools = (by_these == by_all) & (by_these > 0)
         return only
 
 
 def _read(label: str) -> Reduction | None:
     """What a mark says; None if it is not what a probe of ours writes."""
-    why, _, rest = label.partition(" ")
-    groups, _, rest = rest.partition(" ")
-    pieces, _, at = rest.partition(" ")
-    file, _, line = at.rpartition(":")
-    numbers = number(groups), number(pieces), number(line)
-    if min(numbers) < 0:
+    why, *said = label.split(" ", 3)
+    if len(said) != 3:
         return None
-    return Reduction(numbers[0], numbers[1], file, numbers[2], why == "off")
+    file, _, line = said.pop().rpartition(":")
+    groups, pieces, at = map(number, (*said, line))
+    if min(groups, pieces, at) < 0:
+        return None
+    return Reduction(groups, pieces, file, at, off=why == OFF)

@@ -32,7 +32,7 @@ def upstream(recording: Recording, row: Row) -> Upstream:
     alike, first = _alike(groups.rows)
     of_run: Ints = alike[groups.of_run]
     tasks = np.bincount(of_run, minlength=len(first))
-    of, before = np.repeat(of_run, np.diff(needs.first)), of_run[needs.on]
+    of, before = of_run[needs.user], of_run[needs.on]
     at, seen = int(alike[groups.rows.index(row)]), set[int]()
     while at not in seen:
         seen.add(at)

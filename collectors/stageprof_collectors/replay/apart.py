@@ -116,7 +116,7 @@ def _taking_over(recording: Recording, between: Change, loops: Standing, part: f
 def _copying(recording: Recording) -> Floats:
     """Seconds of copying that each run would need more than it did."""
     runs, needs = recording.timeline.runs, recording.timeline.depends
-    row = np.repeat(np.arange(len(runs["run"])), np.diff(needs.first))
+    row = needs.user
     on = needs.on
     shared = (runs["wplace"][row] == runs["wplace"][on]) & (runs["wplace"][row] >= 0)
     shared &= runs["thread"][row] != runs["thread"][on]

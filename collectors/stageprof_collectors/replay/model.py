@@ -145,7 +145,7 @@ class Model:
     @property
     def _needs(self) -> tuple[Ints, Ints]:
         needs = self._t.depends
-        row = np.repeat(np.arange(self.n), np.diff(needs.first))
+        row = needs.user
         on = needs.on
         # A stolen run was not needed: what it needed was, and that is in `_again`.
         kept = ~self._gone[on]

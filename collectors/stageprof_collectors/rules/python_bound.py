@@ -140,7 +140,7 @@ def _on_numbers(recording: Recording, main: Look) -> bool:
     """
     runs, needs = recording.timeline.runs, recording.timeline.depends
     mine = recording.prefixes == main.prefix
-    row = np.repeat(np.arange(len(mine)), np.diff(needs.first))
+    row = needs.user
     types = np.unique(runs["type"][np.concatenate([np.flatnonzero(mine), needs.on[mine[row]]])])
     names = [recording.store.strings[i] for i in types.tolist()]
     return all(map(_KNOWN.fullmatch, names)) and not _calls(recording, main)

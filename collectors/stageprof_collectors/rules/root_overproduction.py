@@ -89,7 +89,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 def _built(recording: Recording) -> Built | None:
     """The most results of first tasks that were there before what needed them had ended."""
     runs, needs = recording.timeline.runs, recording.timeline.depends
-    user = np.repeat(np.arange(len(runs["run"])), np.diff(needs.first))
+    user = needs.user
     used = np.zeros(len(runs["run"]), np.int64)
     np.maximum.at(used, needs.on, runs["stop"][user])
     first = (np.diff(needs.first) == 0) & (used > 0) & (runs["run"] < LOCAL)

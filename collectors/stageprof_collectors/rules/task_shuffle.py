@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -55,7 +56,7 @@ def _p2p(recording: Recording, exchange: Exchange) -> int:
     needs, n = recording.timeline.depends, len(recording.timeline.runs["run"])
     mine = np.zeros(n, np.bool_)
     mine[exchange.rows] = True
-    user = np.repeat(np.arange(n), np.diff(needs.first))
+    user = needs.user
     inputs = np.unique(needs.on[mine[user] & ~mine[needs.on]])
     used_here = np.zeros(n, np.bool_)
     used_here[needs.on[mine[user]]] = True
@@ -97,12 +98,9 @@ def _finding(recording: Recording, exchange: Exchange, p2p: int) -> Finding:
 
 def _change(recording: Recording, exchange: Exchange, overhead: Overhead, times: float) -> Change:
     """So many times fewer tasks; those that only cut do no work that remains."""
-    merged = overhead.merged(times)
     compute = np.ones(len(recording.timeline.runs["run"]))
     compute[exchange.cuts] = 0.0
-    return Change(
-        compute, merged.lead, merged.fetch, merged.lag, merged.begin, serial=merged.serial
-    )
+    return replace(overhead.merged(times), compute=compute)
 
 
 def _fix(exchange: Exchange, p2p: int, what: str) -> Fix:

@@ -137,7 +137,7 @@ def _fused(recording: Recording, stream: Stream, length: Floats) -> Change | Non
     made, used = (np.zeros(n, np.bool_) for _ in range(2))
     made[_alike(recording, stream.makers)] = True
     used[_alike(recording, stream.users)] = True
-    user = np.repeat(np.arange(n), np.diff(needs.first))
+    user = needs.user
     mine = made[needs.on]
     if not used[user[mine]].all() or np.median(np.bincount(user[mine])[user[mine]]) > 1:
         return None  # others need them, too, or one task needs many: making those there is no gain

@@ -53,7 +53,7 @@ class Traffic:
         self._recording = recording
         self._runs = recording.timeline.runs
         needs = recording.timeline.depends
-        row = np.repeat(np.arange(len(self._runs["run"])), np.diff(needs.first))
+        row = needs.user
         on = needs.on
         places = self._runs["wplace"]
         apart = (places[row] >= 0) & (places[on] >= 0) & (places[row] != places[on])

@@ -6,6 +6,7 @@ its module is there. The names are the frameworks' public ones; one that is miss
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -76,16 +77,19 @@ class _Inside(threading.local):
 def install(emit: Emit) -> Undo:
     """Note the trainings of all frameworks that are loaded now or later."""
     inside = _Inside()
-    return arrived(ENTRIES, lambda *there: _wrapped(emit, inside, *there))
+    noting = functools.partial(_noting, emit, inside)
+    return arrived(ENTRIES, functools.partial(entered, noting))
 
 
-def _wrapped(emit: Emit, inside: _Inside, name: str, module: ModuleType) -> Iterator[Undo]:
+def entered(
+    make: Callable[[Entry, str], Callable[[Any], Any]], name: str, module: ModuleType
+) -> Iterator[Undo]:
+    """Replace a framework's entry points by what is made for each, of it and its full name."""
     for entry in ENTRIES[name]:
         owner = getattr(module, entry.owner, None) if entry.owner else module
         if hasattr(owner, entry.name):
             call = ".".join(filter(None, (name, entry.owner, entry.name)))
-            make = _noting(emit, inside, entry, call.removesuffix(".__init__"))
-            yield replace(owner, entry.name, make)
+            yield replace(owner, entry.name, make(entry, call.removesuffix(".__init__")))
 
 
 def _noting(emit: Emit, inside: _Inside, entry: Entry, call: str) -> Callable[[Any], Any]:
