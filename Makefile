@@ -27,10 +27,9 @@ demo: $(VENV)/.base ## profile a real computation; leaves demo.stageprof and the
 	@$(VENV)/bin/stageprof demo
 	@$(VENV)/bin/stageprof report demo.stageprof -o demo.html --force
 
-# An environment is unpacked by one processor; the other one has tests of the oldest release by then.
 test: ## check style, types and imports, then run the quick tests
-	@$(MAKE) -s --no-print-directory -j4 BESIDE_EACH_OTHER=1 environments oldest
-	@$(MAKE) -s --no-print-directory -j2 BESIDE_EACH_OTHER=1 style compiled
+	@$(MAKE) -s --no-print-directory -j3 BESIDE_EACH_OTHER=1 environments
+	@$(MAKE) -s --no-print-directory -j3 BESIDE_EACH_OTHER=1 style compiled oldest
 	$(OLDEST)/bin/python -m pytest -q -m "smoke and not nightly and alone"
 	@echo "== quick tests; those marked nightly are LEFT OUT (deselected below): make nightly"
 	@nice -n 19 $(MAKE) -s --no-print-directory types >$(VENV)/types.txt 2>&1 & types=$$!; \
