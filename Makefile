@@ -29,13 +29,13 @@ demo: $(VENV)/.base ## profile a real computation; leaves demo.stageprof and the
 
 test: ## check style, types and imports, then run the quick tests
 	@$(MAKE) -s --no-print-directory -j3 BESIDE_EACH_OTHER=1 environments
-	@$(MAKE) -s --no-print-directory -j3 BESIDE_EACH_OTHER=1 style compiled oldest
-	$(OLDEST)/bin/python -m pytest -q -m "smoke and not nightly and alone"
-	@echo "== quick tests; those marked nightly are LEFT OUT (deselected below): make nightly"
 	@nice -n 19 $(MAKE) -s --no-print-directory types >$(VENV)/types.txt 2>&1 & types=$$!; \
+	$(MAKE) -s --no-print-directory -j3 BESIDE_EACH_OTHER=1 style compiled oldest && \
+	echo "== quick tests; those marked nightly are LEFT OUT (deselected below): make nightly" && \
 	$(VENV)/bin/python -m pytest -q $(BESIDE) -m "not nightly and not alone"; quick=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.txt; test $$types = 0 && exit $$quick
 	@echo "== those that measure time or memory, one by one"
+	$(OLDEST)/bin/python -m pytest -q -m "smoke and not nightly and alone"
 	$(VENV)/bin/python -m pytest -m "alone and not nightly"
 
 checks: style types
@@ -45,7 +45,7 @@ style: $(VENV)/.dev
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/lint-imports --no-logo
 
-# As the quick tests wait for clusters and browsers they leave a third of the processors to spare.
+# As tests wait for clusters and browsers they leave a third of the processors to spare.
 types: $(VENV)/.dev
 	@echo "== types"
 	$(VENV)/bin/mypy --strict

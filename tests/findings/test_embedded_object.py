@@ -13,10 +13,11 @@ from distributed import Client
 
 import stageprof
 from findings.asking import asked, one, run
-from findings.crowded import FILE, Program, calls
+from findings.crowded import CLIENT, FILE, LANE, SCHEDULER, Program, calls, ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules import complex_object
 from stageprof_collectors.rules.embedded_object import RULE
+from stageprof_runtime.event import BLOCK, GRAPH, SUBMIT
 
 TOKEN = "0" * 32
 LAYER = f"scored-{TOKEN}"
@@ -122,6 +123,26 @@ def test_where_all_messages_hold_it_the_way_of_its_bytes_is_its_cost() -> None:
 
     assert slow.cost_s == pytest.approx(20 * 0.04, rel=0.05)  # 2 MB at 50 MB a second
     assert heavy.cost_s == pytest.approx(20 * 0.095, rel=0.05)  # all but a small message
+
+
+@pytest.mark.parametrize(("nbytes", "cost"), [(32_000_000, 0.395), (0, 0.0)])
+def test_results_that_wait_behind_its_graphs_are_its_cost(nbytes: int, cost: float) -> None:
+    """A small one takes 400 ms, for the loops that it passes are moving the object meanwhile."""
+
+    def made(after: float) -> Recording:
+        made = Program()
+        made.embedded(LAYER)
+        made.tasks([(LAYER, 0)], work=10.0, lead=100.0)
+        begun, end, made.now = ns(made.now), ns(made.now + after), made.now + after
+        made.rows[CLIENT].append((SUBMIT, 1, begun, 1, nbytes, LANE, FILE, 99))
+        made.rows[SCHEDULER].append((GRAPH, 1, end, end, 1, 1, CLIENT.name, -1))
+        row = (BLOCK, begun, end, LANE, "_gather", begun, begun, end, (LAYER, 0))
+        made.rows[CLIENT].append(row)
+        return made.recording()
+
+    without, behind = (one(RULE, made(after)) for after in (0.001, 400.0))
+    assert behind.cost_s - without.cost_s == pytest.approx(cost, abs=0.01)
+    assert behind.saving_s[1] - without.saving_s[1] == pytest.approx(cost, abs=0.05)
 
 
 def test_the_stage_is_that_of_most_of_the_cost() -> None:

@@ -11,7 +11,9 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.one_machine_enough import RULE
 
 
-def rounds(number: int = 10, *, work: float = 10, held: int = 8, beside: bool = False) -> Recording:
+def rounds(
+    number: int = 10, *, work: float = 10, held: int = 8, beside: bool = False, prefix: str = "part"
+) -> Recording:
     """Computes of one task: 90 ms of construction, its graph's way, its own, the result's way.
 
     With `beside`, a worker is at another task from the beginning to the end.
@@ -26,11 +28,11 @@ def rounds(number: int = 10, *, work: float = 10, held: int = 8, beside: bool = 
         start = sent + 2 * around
         made.run(
             i % 2, start, start + work, cause=-1 - graph, lead=(sent + around, start),
-            key=f"part-{i}", wanted=True, finished=start + work,
+            key=f"{prefix}-{i:032x}", wanted=True, finished=start + work,
         )  # fmt: skip
         made.sized(held)
         now = start + work + around
-        made.wait_for(sent, now, f"part-{i}")
+        made.wait_for(sent, now, f"{prefix}-{i:032x}")
     return made.recording(now)
 
 
@@ -48,6 +50,23 @@ def test_little_work_among_much_else_is_found_with_what_doing_without_would_save
 def test_it_fires_where_work_is_less_than_a_third(work: float, fires: bool) -> None:
     """B24: with more work than that, more threads may do it sooner."""
     assert bool(asked(RULE, rounds(work=work))) is fires
+
+
+@pytest.mark.parametrize(
+    ("prefix", "counts"),
+    [
+        ("shuffle-transfer", False),
+        ("rechunk-transfer", False),
+        ("group-taskshuffle", False),
+        ("p2pshuffle", False),
+        ("shuffle-group", True),  # of a bag: it groups, which one thread has to do as well
+        ("shuffle-shuffle-join-total", True),
+        ("hashjoinp2p", True),
+    ],
+)
+def test_what_only_moves_data_is_no_work_on_one_machine(prefix: str, counts: bool) -> None:
+    found = one(RULE, rounds(prefix=prefix))
+    assert found.evidence["work_s"] == pytest.approx(0.1 if counts else 0.0)
 
 
 def test_work_that_goes_on_when_the_recording_ends_counts() -> None:

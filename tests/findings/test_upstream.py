@@ -43,6 +43,14 @@ def sliced() -> da.Array:
     return total
 
 
+def overlapping() -> da.Array:
+    """64 pieces, of which each gives its neighbours four margins: as many whatever their size."""
+    x = da.random.default_rng(1).random((320, 320), chunks=(40, 40))  # 64 of them
+    smooth = x.map_overlap(lambda block: block + 1, depth=1, boundary="reflect")
+    total: da.Array = smooth.sum()
+    return total
+
+
 def made() -> da.Array:
     """As many pieces from the beginning."""
     x = da.random.default_rng(1).random((600, 64), chunks=(1, 64))  # made here
@@ -71,6 +79,16 @@ def test_pieces_that_are_taken_from_larger_ones_are_not_to_be_read_larger() -> N
     assert "read or made" not in found.fix.text
     assert found.fix.code == ""
     assert found.saving_s[0] == 0.0
+
+
+@pytest.mark.usefixtures("client")
+def test_margins_of_overlapping_chunks_are_fewer_if_the_chunks_are_larger() -> None:
+    found = one(RULE, recorded(overlapping))
+
+    at = f"read or made, at test_upstream.py:{line_of(overlapping, '64 of them')}"
+    assert at in found.fix.text
+    assert found.evidence["piece_bytes"] == 40 * 40 * 8
+    assert found.saving_s[0] > 0.5 * found.saving_s[1]
 
 
 @pytest.mark.usefixtures("client")

@@ -21,7 +21,7 @@ from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings.burden import WAY_BYTES_S, Burdens, Floats
 from stageprof_collectors.findings.crowd import Bools
 from stageprof_collectors.replay.change import Change, Factor
-from stageprof_collectors.replay.relief import relief, run_windows
+from stageprof_collectors.replay.relief import Covered, relief, run_windows
 from stageprof_runtime.holding import DATUM
 from stageprof_runtime.stage import STEP
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _DUMP, _LOAD, _SEND = STEP["graph.dump"], STEP["graph.load"], STEP["graph.send"]
+_GATHER: Final = STEP["result.gather"]
 #: Steps in which a task's message is made and read.
 _MESSAGES: Final = (STEP["task.dump"], STEP["task.load"])
 #: A message with this share of an object's bytes or more carries it.
@@ -198,7 +199,7 @@ class Without:
             fetch=self._of_it(rest.fetch),
             begin=self._of_it(rest.begin),
             lag=self._of_it(np.maximum(rest.lag, least["lag"])),
-            serial=self._serial(left),
+            serial=self._serial(mine, left),
         )
 
     def _of_it(self, left: Factor) -> Floats:
@@ -257,8 +258,8 @@ class Without:
                 found[worker].append((start, stop))
         return found
 
-    def _serial(self, left: float) -> Callable[[Step], float]:
-        """What is left of the graph's way."""
+    def _serial(self, mine: Bools, left: float) -> Callable[[Step], float]:
+        """What is left of the graph's way, and of results that waited behind the object."""
         thing, entries = self._thing, self._recording.account.entries
         busy = {s: sum(e.busy for (x, _), e in entries.items() if x == s) for s in (_DUMP, _LOAD)}
         sent = sum(e.nbytes for (step, _), e in entries.items() if step == _DUMP)
@@ -267,4 +268,31 @@ class Without:
             _LOAD: thing.load_s * 1e9 / max(busy[_LOAD], 1),
             _SEND: thing.graph_bytes / max(sent, 1),
         }
-        return lambda step: 1.0 - min(1.0, part.get(step.what.step, 0.0)) * (1.0 - left)
+        behind = self._behind(mine)
+
+        def serial(step: Step) -> float:
+            if step.what.step == _GATHER:
+                return behind(step)
+            return 1.0 - min(1.0, part.get(step.what.step, 0.0)) * (1.0 - left)
+
+        return serial
+
+    def _behind(self, mine: Bools) -> Callable[[Step], float]:
+        """What is left of a result's way: each loop that it passes moved the object meanwhile."""
+        start, stop = (ends[mine].tolist() for ends in self._windows["lead"])
+        moved = Covered([*self._handed_over(), *zip(start, stop, strict=True)])
+        part = float(self._part.mean()) if len(self._part) else 0.0
+
+        def behind(step: Step) -> float:
+            took = step.stop - step.start
+            met = float(moved.of(np.array([step.start]), np.array([step.stop]))[0])
+            return 1.0 - part * max(0.0, min(met, took - _SMALL_NS)) / max(took, 1)
+
+        return behind
+
+    def _handed_over(self) -> Iterator[tuple[int, int]]:
+        """When graphs with it were on their way."""
+        least = _MOST_OF_IT * self._thing.graph_bytes / self._thing.graphs
+        for graph in self._recording.timeline.graphs:
+            if graph.submit and graph.submit.nbytes >= max(least, 1):
+                yield graph.submitted, max(graph.submitted, graph.taken)

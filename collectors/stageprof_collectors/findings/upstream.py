@@ -48,6 +48,16 @@ def upstream(recording: Recording, row: Row) -> Upstream:
     return Upstream(first[at], 0)
 
 
+def source(recording: Recording, row: Row) -> Row:
+    """The layer with most bytes of those that need no other, at another line if there is one."""
+    groups, needs, runs = recording.groups, recording.timeline.depends, recording.timeline.runs
+    first = np.setdiff1d(np.arange(len(runs["run"])), needs.user)
+    nbytes = np.bincount(groups.of_run[first], runs["nbytes"][first], minlength=len(groups.rows))
+    most = [groups.rows[i] for i in np.argsort(-nbytes, kind="stable") if nbytes[i]]
+    elsewhere = (r for r in most if (r.file, r.line) != (row.file, row.line))
+    return next(elsewhere, most[0] if most else row)
+
+
 def _alike(rows: list[Row]) -> tuple[Ints, list[Row]]:
     """Of each row the number that those of its prefix and line have; of each number the first."""
     numbers: dict[tuple[str, str, int], int] = {}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from stageprof_collectors.account.exchange import squared
 from stageprof_collectors.account.groups import Row
@@ -20,13 +21,17 @@ from stageprof_collectors.findings.overhead import Overhead
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.findings.upstream import FEW, Upstream, upstream
+from stageprof_collectors.findings.upstream import FEW, Upstream, source, upstream
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 #: Pieces of unknown size should grow no more: their tasks need several times as much memory.
 _BLIND: Final = 10
+#: Blocks with a margin of their neighbours' (`map_overlap`), fused with others or not; and how
+#: margins are cut: so many slices of each block, however large it is.
+_OVERLAP: Final = re.compile(r"(.*-)?overlap(-.*)?")
+_SLICE: Final = "getitem"
 #: The name of a block of a text file, by where it begins.
 _BLOCK: Final = re.compile(r"read-block-(\d{1,15})")
 
@@ -56,7 +61,7 @@ def _pieces(recording: Recording, crowds: Crowds, crowd: Crowd) -> tuple[Pieces,
     runs, names = recording.timeline.runs, recording.store.strings
     types = np.array([is_piece(name) for name in names])
     rows: Ints = crowd.rows[types[runs["type"][crowd.rows]]]
-    rows = rows if len(rows) else crowd.rows
+    rows = _blocks(recording, rows if len(rows) else crowd.rows)
     layers, nbytes = crowds.groups.of_run[rows], runs["nbytes"][rows]
     layer = _most(layers, nbytes)
     mine = layers == layer
@@ -68,6 +73,17 @@ def _pieces(recording: Recording, crowds: Crowds, crowd: Crowd) -> tuple[Pieces,
     graphs = recording.timeline.graph_rows[rows[mine]]
     pieces = Pieces(int(np.bincount(graphs + 1).max()), usual, frames, largest)
     return pieces, crowds.groups.rows[layer]
+
+
+def _blocks(recording: Recording, rows: Ints) -> Ints:
+    """These runs without those that cut the margins of overlapping blocks."""
+    prefixes = recording.prefixes[rows]
+    blocks = rows[prefixes != _SLICE]
+    return blocks if len(blocks) and _overlapping(prefixes) else rows
+
+
+def _overlapping(prefixes: NDArray[np.object_]) -> bool:
+    return any(map(_OVERLAP.fullmatch, set(prefixes.tolist())))
 
 
 def _most(layers: Ints, nbytes: Ints) -> int:
@@ -142,6 +158,8 @@ def _made(recording: Recording, crowd: Crowd, layer: Row) -> Upstream:
     of_run, number = np.unique(groups.of_run[crowd.rows], return_counts=True)
     rows = [groups.rows[i] for i in of_run[np.argsort(-number, kind="stable")].tolist()]
     reads = next((row for row in rows if READS.match(row.prefix)), None)
+    if reads is None and _overlapping(recording.prefixes[crowd.rows]):
+        reads = source(recording, layer)
     return upstream(recording, layer) if reads is None else Upstream(reads, 0)
 
 

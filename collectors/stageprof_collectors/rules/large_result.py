@@ -17,6 +17,7 @@ from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.gone import without
 from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.tables.wanted import wanted
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     cost += cost_of(recording, runs=joins.tolist()) if len(joins) else 0.0
     if cost < limits["share"] * recording.wall:
         return
-    wanted = int(recording.timeline.runs["nbytes"][_wanted(recording)].sum())
-    fetched = min(_fetched(recording), wanted)  # of nested objects each level is counted
+    whole = int(recording.timeline.runs["nbytes"][wanted(recording)].sum())
+    fetched = min(_fetched(recording), whole)  # of nested objects each level is counted
     if fetched >= limits["bytes"]:
         yield _finding(recording, joins, fetched, min(cost, recording.wall))
 
@@ -64,18 +65,11 @@ def _fetched(recording: Recording) -> int:
     return int(np.maximum(spans["nbytes"][mine], 0).sum())
 
 
-def _wanted(recording: Recording) -> Ints:
-    """Rows of the runs whose results a client had asked for."""
-    table = recording.store.table("want")
-    rows = recording.timeline.runs_of(table["run"], table["place"])
-    return np.unique(rows[rows >= 0])
-
-
 def _joins(recording: Recording, least: float) -> Ints:
     """Runs that put large pieces together for the client: what they needed is what they made."""
     runs, needs = recording.timeline.runs, recording.timeline.depends
     found = []
-    for row in _wanted(recording).tolist():
+    for row in wanted(recording).tolist():
         made = int(runs["nbytes"][row])
         on = needs.on[needs.first[row] : needs.first[row + 1]]
         if made >= least and len(on) > 1:
@@ -124,10 +118,10 @@ def _saving(recording: Recording, joins: Ints) -> tuple[float, float]:
 def _largest(recording: Recording) -> tuple[Row, str]:
     """The layer of the largest result; of what was put together, that of the pieces."""
     runs, needs = recording.timeline.runs, recording.timeline.depends
-    groups, wanted = recording.groups, _wanted(recording)
-    if not len(wanted):
+    groups, asked = recording.groups, wanted(recording)
+    if not len(asked):
         return groups.rows[0], ""
-    row = int(wanted[np.argmax(runs["nbytes"][wanted])])
+    row = int(asked[np.argmax(runs["nbytes"][asked])])
     kind = recording.store.strings[int(runs["type"][row])]
     on = needs.on[needs.first[row] : needs.first[row + 1]]
     if groups.rows[int(groups.of_run[row])].prefix.startswith("finalize") and len(on):

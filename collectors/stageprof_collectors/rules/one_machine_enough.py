@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _COMPUTE: Final = STEP["compute"]
+#: What Dask calls tasks that move pieces of frames and arrays. Not those of a bag's `groupby`, nor
+#: of a hash join: they group and join as well, which would have to be done on one machine, too.
+_MOVES: Final = re.compile(
+    r"(-?((shuffle|rechunk|hash-join)-(transfer|barrier|p2p)|p2pshuffle|((group|split)-)?taskshuffle))+"
+)
 
 _TEXT: Final = (
     "Do it without a cluster: all tasks together are {work} of work, and no more than {bytes} are "
@@ -63,11 +69,8 @@ def _inside(recording: Recording) -> float:
 
 def _moving(recording: Recording) -> Bools:
     """Which runs only move data between workers: on one machine there is nothing to move."""
-    moving = ("shuffle", "p2p", "barrier")
     layered = recording.layered
-    return layered.among(
-        i for i, prefix in enumerate(layered.prefixes) if any(word in prefix for word in moving)
-    )
+    return layered.among(i for i, prefix in enumerate(layered.prefixes) if _MOVES.fullmatch(prefix))
 
 
 def _alone(needed: Bools) -> Change:

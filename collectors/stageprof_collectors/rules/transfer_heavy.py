@@ -61,7 +61,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if cost < limits["share"] * wall:
         return
     runs = recording.timeline.runs
-    stream = traffic.main(_fetching(recording))
+    stream = traffic.main
     if stream is not None:
         yield _finding(recording, traffic, stream, cost, (runs["stop"] - runs["start"]) / 1e9)
 
@@ -72,16 +72,6 @@ def _stalled(recording: Recording) -> Floats:
     held = Covered(span for spans in blocked(recording).values() for span in spans)
     whole = np.maximum(runs["ready"] - runs["received"], 1)
     found: Floats = np.clip(held.of(runs["received"], runs["ready"]) / whole, 0.0, 1.0)
-    return found
-
-
-def _fetching(recording: Recording) -> Floats:
-    """Seconds that each run's fetching is on the critical path."""
-    runs = recording.timeline.runs
-    found = np.zeros(len(runs["run"]))
-    for step in recording.path_steps:
-        if step.run >= 0 and runs["received"][step.run] <= step.start < runs["ready"][step.run]:
-            found[step.run] += (step.stop - step.start) / 1e9
     return found
 
 
@@ -118,7 +108,7 @@ def _finding(
         saving_s=saved,
         fix=_fix(stream, length, together=fused is not None),
         where=Where(used.file, used.line, "", used.layer, used.prefix),
-        cause=f"transfer:{made.layer}:{used.layer}",
+        cause=stream.cause,
     )
 
 

@@ -45,6 +45,11 @@ class Stream:
     #: results that travelled, each counted once for each worker that got it
     results: int
 
+    @property
+    def cause(self) -> str:
+        """One cause for all rules that see these results travel."""
+        return f"transfer:{self.made.layer}:{self.used.layer}"
+
 
 class Traffic:
     """The transfers of one recording."""
@@ -83,9 +88,15 @@ class Traffic:
         ]
         return sorted(found, key=lambda lane: -lane.nbytes)
 
-    def main(self, seconds: NDArray[np.float64]) -> Stream | None:
-        """The layers between which transfers took most, by the seconds of each run that fetched."""
-        groups = self._groups
+    @property
+    def makers(self) -> Ints:
+        """Rows of the runs whose results travelled."""
+        return np.unique(self._maker)
+
+    @cached_property
+    def main(self) -> Stream | None:
+        """The layers between which transfers took most of the critical path."""
+        groups, seconds = self._groups, self._fetching()
         count: Ints = np.bincount(self._user, minlength=len(seconds))
         each = seconds[self._user] / np.maximum(count[self._user], 1)
         code = groups.of_run[self._maker] * len(groups.rows) + groups.of_run[self._user]
@@ -96,6 +107,14 @@ class Traffic:
         made, used = divmod(int(codes[int(np.argmax(sums))]), len(groups.rows))
         mine = which == int(np.argmax(sums))
         return self._stream(groups.rows[made], groups.rows[used], mine)
+
+    def _fetching(self) -> NDArray[np.float64]:
+        """Seconds that each run's fetching is on the critical path."""
+        runs, found = self._runs, np.zeros(len(self._runs["run"]))
+        for step in self._recording.path_steps:
+            if step.run >= 0 and runs["received"][step.run] <= step.start < runs["ready"][step.run]:
+                found[step.run] += (step.stop - step.start) / 1e9
+        return found
 
     def _stream(self, made: Row, used: Row, mine: Bools) -> Stream:
         user, maker = self._user[mine], self._maker[mine]

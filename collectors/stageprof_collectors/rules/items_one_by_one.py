@@ -1,0 +1,175 @@
+"""Results of many Python items travel: Dask pickles each item of a list by itself."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from stageprof_collectors.account.groups import Row
+from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.findings.crowd import Bools
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall
+from stageprof_collectors.findings.quantity import seconds, size
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.relief import relief
+from stageprof_collectors.replay.toll import toll
+from stageprof_collectors.tables.traffic import Traffic
+from stageprof_collectors.tables.wanted import wanted
+from stageprof_runtime.stage import STEP, STEPS, Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: What a result's way is made of, beside the way itself.
+_STEPS: Final = tuple(STEP[s] for s in ("data.dump", "data.load", "result.dump", "result.load"))
+#: `distributed.protocol.serialize.serialize` goes over the items of a result of just these types.
+_COLLECTIONS: Final = ("list", "tuple", "set", "dict")
+#: Bytes in a second: pickled in one piece, small Python objects are ten million and more.
+_SLOW_BYTES_S: Final = 5e6
+#: Shorter pickling says more of the clock, ns.
+_LONG_NS: Final = 1_000_000
+#: A step that belongs to no run is one of theirs if so much of it is.
+_MOST: Final = 0.5
+#: The layers of a bag's `groupby`.
+_GROUPBY: Final = re.compile(r"shuffle-(group|split|join)(-.*)?|shuffle-shuffle-join-.*")
+
+_TEXT: Final = (
+    "Return one NumPy array or data frame, which travel as the bytes that they are. A result that "
+    "is a {kind} is pickled item by item, each with a header of its own: {each} took {took}. "
+    "Where the items must stay Python objects, return them inside another list: what is within "
+    "is pickled in one piece, many times as fast."
+)
+_CODE: Final = """\
+import pandas as pd
+
+def in_one_piece(items):  # what the task returns now
+    return pd.DataFrame(items)  # or [items], and items[0] where they are used"""
+_FOLD: Final = (
+    "Use `foldby` in place of `groupby`: of each partition only what it makes of a group travels, "
+    "where `groupby` moves every item, pickled one by one with a header of its own: {each} took "
+    "{took}. Or make a data frame of the bag first (`to_dataframe`), whose pieces travel as the "
+    "bytes that they are."
+)
+_FOLDED: Final = """\
+from operator import add
+
+def take_in(total, item):  # what is kept of a group, and one item more: here it is counted
+    return total + 1
+
+totals = bag.foldby(key, binop=take_in, initial=0, combine=add, combine_initial=0)"""
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding for all such results, at the layer that most of them are of."""
+    slow = _slow(recording)
+    spans = recording.timeline.spans
+    took = (spans["stop"] - spans["start"])[slow]
+    if took.sum() / 1e9 < limits["share"] * recording.wall:
+        return
+    rows = _travelled(recording)
+    if len(rows):
+        yield from _worth(recording, limits, slow, rows)
+
+
+def _slow(recording: Recording) -> Bools:
+    """Which spans are the dump or load of results that takes longer than their bytes explain."""
+    spans = recording.timeline.spans
+    took = spans["stop"] - spans["start"]
+    slow: Bools = np.isin(spans["step"], _STEPS) & (took >= _LONG_NS)
+    return slow & (spans["nbytes"] * 1e9 < took * _SLOW_BYTES_S)
+
+
+def _travelled(recording: Recording) -> Ints:
+    """Runs whose results were such collections, and went to another worker or to the client."""
+    runs, names = recording.timeline.runs, recording.store.strings
+    listed = np.array([name in _COLLECTIONS for name in names])
+    rows = np.union1d(Traffic(recording).makers, wanted(recording))
+    found: Ints = rows[listed[runs["type"][rows]]] if len(names) else rows[:0]
+    return found
+
+
+def _worth(recording: Recording, limits: Limits, slow: Bools, rows: Ints) -> Iterator[Finding]:
+    change = relief(recording, _trouble(recording, slow), steps=_theirs(recording, slow))
+    cost = toll(recording, change)
+    if cost < limits["share"] * recording.wall:
+        return
+    saved = recording.replay.saving(change)
+    row, kind = _main(recording, rows)
+    stream = Traffic(recording).main
+    spans = recording.timeline.spans
+    took = float((spans["stop"] - spans["start"])[slow].sum()) / 1e9
+    nbytes = int(spans["nbytes"][slow].sum())
+    yield Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"Results of `{row.prefix}`{made_at(row.file, row.line)} are pickled item by item, "
+            f"{size(nbytes)} in {seconds(took)}: {of_wall(cost, recording)}"
+        ),
+        stage=Stage.SERIALIZATION,
+        evidence={
+            "type": kind,
+            "results": len(rows),
+            "pickled_bytes": nbytes,
+            "pickling_s": took,
+            "bytes_per_s": nbytes / max(took, 1e-9),
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=fix(row.prefix, kind, size(nbytes), seconds(took)),
+        where=Where(row.file, row.line, "", row.layer, row.prefix),
+        cause=stream.cause if stream else f"result:{row.layer}",
+    )
+
+
+def _trouble(recording: Recording, slow: Bools) -> dict[int, list[tuple[int, int]]]:
+    """When each place was at it."""
+    spans = recording.timeline.spans
+    found: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    columns = (spans[name][slow].tolist() for name in ("place", "start", "stop"))
+    for place, start, stop in zip(*columns, strict=True):
+        found[place].append((start, stop))
+    return found
+
+
+def _theirs(recording: Recording, slow: Bools) -> frozenset[int]:
+    """Codes of the steps most of which it is."""
+    spans = recording.timeline.spans
+    took = (spans["stop"] - spans["start"]).astype(float)
+    whole = np.bincount(spans["step"], took, minlength=len(STEPS))
+    mine = np.bincount(spans["step"][slow], took[slow], minlength=len(STEPS))
+    return frozenset(step for step in _STEPS if mine[step] > _MOST * whole[step])
+
+
+def _main(recording: Recording, rows: Ints) -> tuple[Row, str]:
+    """The layer with most bytes of these results, and what most of them there are."""
+    runs, groups = recording.timeline.runs, recording.groups
+    at = groups.of_run[rows]
+    most = int(np.argmax(np.bincount(at, runs["nbytes"][rows])))
+    kinds = runs["type"][rows[at == most]]
+    return groups.rows[most], recording.store.strings[int(np.argmax(np.bincount(kinds)))]
+
+
+def fix(prefix: str, kind: str, each: str, took: str) -> Fix:
+    """What to do with results of a layer, which are collections of a kind."""
+    if _GROUPBY.fullmatch(prefix):
+        return Fix(_FOLD.format(each=each, took=took), _FOLDED)
+    return Fix(_TEXT.format(kind=kind, each=each, took=took), _CODE)
+
+
+RULE = Rule(
+    id="items-one-by-one",
+    stage=Stage.SERIALIZATION,
+    summary="Results of many Python items travel, which are pickled one by one.",
+    find=find,
+    ground=Ground.RECORDED,
+    instead_of=frozenset({"transfer-heavy"}),
+    limits={
+        "share": Limit(0.05, "of the wall time in pickling them: for less nobody changes a result")
+    },
+)

@@ -1,0 +1,42 @@
+"""Finding: items-one-by-one, after the fix.
+
+The hottest hour at any of some stations: each task returns an array of readings, and half of the
+arrays go to another worker.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from distributed import Client, LocalCluster
+from numpy.typing import NDArray
+
+Readings = NDArray[np.float64]
+
+STATIONS, HOURS = 12, 24 * 365 * 5
+
+
+def readings(station: int) -> Readings:
+    """Five years of a station, hour by hour."""
+    rng = np.random.default_rng(station)
+    return rng.normal(12.0, 8.0, HOURS)
+
+
+def hottest(here: Readings, there: Readings) -> float:
+    """The highest of two stations' readings."""
+    return float(max(here.max(), there.max()))
+
+
+def main(client: Client) -> None:
+    """Each station is compared with each other."""
+    years = client.map(readings, range(STATIONS))
+    pairs = [(a, b) for a in range(STATIONS) for b in range(a)]
+    highest = [client.submit(hottest, years[a], years[b]) for a, b in pairs]
+    print(f"{max(client.gather(highest)):.6f}")
+
+
+if __name__ == "__main__":
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        main(client)

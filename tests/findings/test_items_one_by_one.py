@@ -1,0 +1,110 @@
+"""Rule items-one-by-one: results of many Python items travel, each pickled by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask
+import dask.bag as db
+import pytest
+from distributed import Client
+
+import stageprof
+from findings.asking import asked, one, run
+from replay.handmade import HandMade, ns
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.items_one_by_one import RULE
+from stageprof_runtime.event import FINISH, SPAN
+from stageprof_runtime.stage import STEP
+
+
+def travelling(
+    name: str = "loaded", type_: str = "list", nbytes: int = 200_000, dump: float = 400.0
+) -> Recording:
+    """Five results, each fetched by another worker in half a second, of which most is its dump."""
+    made = HandMade(2)
+    graph, now, last = made.graph(0, 0, 0), 0.0, -1
+    sender, receiver = made._workers
+    for i in range(5):
+        cause = -1 - graph if last < 0 else last
+        maker = made.run(0, now, now + 100, cause=cause, key=f"{name}-{i:032x}")
+        begun, now = now + 100, now + 600
+        last = made.run(
+            1, now, now + 50, cause=maker, needs=[maker], lead=(begun, begun), fetched=now,
+            key=f"used-{i:032x}", wanted=i == 4,
+        )  # fmt: skip
+        dumped = (SPAN, STEP["data.dump"], ns(begun), ns(begun + dump), 3, receiver.name, nbytes)
+        made.rows_of(sender).append(dumped)
+        fetched = (SPAN, STEP["data.transfer"], ns(begun), ns(now), 3, sender.name, nbytes)
+        made.rows_of(receiver).append(fetched)
+        now += 50
+    made.wait(0, now, last, now)
+    _typed(made, type_)
+    return made.recording(now)
+
+
+def _typed(made: HandMade, type_: str) -> None:
+    for rows in made._rows.values():
+        rows[:] = [(*row[:5], type_) if row[0] == FINISH else row for row in rows]
+
+
+def test_what_is_pickled_and_its_seconds_are_named() -> None:
+    found = one(RULE, travelling())
+    assert "`loaded`" in found.headline
+    assert "pickled item by item, 1.0 MB in 2.00 s: 2.00 s of 3.25 s" in found.headline
+    assert found.cost_s == pytest.approx(2.0, abs=0.02)
+    assert found.saving_s == pytest.approx((2.0, 2.0), abs=0.3)
+    assert found.evidence["type"] == "list"
+    assert found.where.prefix == "loaded"
+
+
+@pytest.mark.parametrize(
+    ("changed", "fires"),
+    [
+        ({"type_": "tuple"}, True),
+        ({"type_": "numpy.ndarray"}, False),
+        ({"type_": "etl.Listing"}, False),  # one object, pickled in one piece
+        ({"nbytes": 20_000_000}, False),  # as fast as bytes are
+        ({"dump": 20.0, "nbytes": 1000}, False),  # 3 % of the run
+    ],
+)
+def test_it_fires_for_slow_lists_only(changed: dict[str, Any], fires: bool) -> None:
+    assert bool(asked(RULE, travelling(**changed))) is fires
+
+
+def test_it_is_shown_instead_of_what_says_only_that_results_travel() -> None:
+    ids = [finding.rule for finding in travelling().findings()]
+    assert RULE.id in ids
+    assert "transfer-heavy" not in ids
+
+
+def test_printed_code_makes_one_piece_of_the_items() -> None:
+    names = run(one(RULE, travelling()))
+    frame = names["in_one_piece"]([{"a": 1, "b": 2}, {"a": 3, "b": 4}])
+    assert frame["a"].tolist() == [1, 3]
+
+
+def test_a_bag_is_to_be_folded_and_printed_code_does_it() -> None:
+    found = one(RULE, travelling("shuffle-split"))
+    assert "`foldby` in place of `groupby`" in found.fix.text
+    bag, key = db.from_sequence(range(20), npartitions=4), lambda item: item % 3
+    totals = run(found, bag=bag, key=key)["totals"]
+    with dask.config.set(scheduler="sync"):
+        assert dict(totals.compute()) == {0: 7, 1: 7, 2: 6}
+
+
+@pytest.mark.cluster
+@pytest.mark.smoke
+def test_dask_does_pickle_a_list_item_by_item(client: Client) -> None:
+    """If it no longer does, the advice is to be changed; in another list it never did."""
+    here, there = list(client.scheduler_info()["workers"])
+
+    def moved(result: Any) -> Recording:
+        with stageprof.profile(gil=False) as region:
+            made = client.submit(lambda: result(30_000), workers=here, pure=False)
+            client.submit(len, made, workers=there, pure=False).result()
+        return region.recording
+
+    found = one(RULE, moved(lambda n: [float(i) for i in range(n)]))
+    assert found.evidence["type"] == "list"
+    assert not asked(RULE, moved(lambda n: [[float(i) for i in range(n)]]))
