@@ -21,8 +21,8 @@ pytestmark = pytest.mark.cluster
 
 
 def cut() -> da.Array:
-    """15 pieces, of which 600 are made."""
-    x = da.random.default_rng(1).random((600, 64), chunks=(40, 64))
+    """5 pieces, of which 200 are made."""
+    x = da.random.default_rng(1).random((200, 64), chunks=(40, 64))
     small: da.Array = x.rechunk((1, 64))  # cut here
     total: da.Array = (small - small.mean()).sum()
     return total
@@ -30,15 +30,15 @@ def cut() -> da.Array:
 
 def fused() -> da.Array:
     """As many, which are not kept."""
-    x = da.random.default_rng(1).random((600, 64), chunks=(40, 64))
+    x = da.random.default_rng(1).random((200, 64), chunks=(40, 64))
     total: da.Array = (x.rechunk((1, 64)) + 1).sum()
     return total
 
 
 def sliced() -> da.Array:
-    """15 pieces, of which each row is taken by itself."""
-    x = da.random.default_rng(1).random((600, 64), chunks=(40, 64))
-    rows = da.concatenate([x[i : i + 1] for i in range(600)])  # taken here
+    """5 pieces, of which each row is taken by itself."""
+    x = da.random.default_rng(1).random((200, 64), chunks=(40, 64))
+    rows = da.concatenate([x[i : i + 1] for i in range(200)])  # taken here
     total: da.Array = (rows - rows.mean()).sum()
     return total
 
@@ -53,7 +53,7 @@ def overlapping() -> da.Array:
 
 def made() -> da.Array:
     """As many pieces from the beginning."""
-    x = da.random.default_rng(1).random((600, 64), chunks=(1, 64))  # made here
+    x = da.random.default_rng(1).random((200, 64), chunks=(1, 64))  # made here
     total: da.Array = (da.sin(x.persist()) + 1).sum()
     return total
 
@@ -72,9 +72,9 @@ def line_of(program: Callable[[], da.Array], comment: str) -> int:
 
 @pytest.mark.usefixtures("client")
 def test_pieces_that_are_taken_from_larger_ones_are_not_to_be_read_larger() -> None:
-    found = one(RULE, recorded(sliced))
+    found = one(RULE, recorded(sliced), tasks=150)
 
-    at = f"at test_upstream.py:{line_of(sliced, 'taken here')} makes 600 pieces of 15"
+    at = f"at test_upstream.py:{line_of(sliced, 'taken here')} makes 200 pieces of 5"
     assert at in found.fix.text
     assert "read or made" not in found.fix.text
     assert found.fix.code == ""
@@ -83,7 +83,7 @@ def test_pieces_that_are_taken_from_larger_ones_are_not_to_be_read_larger() -> N
 
 @pytest.mark.usefixtures("client")
 def test_margins_of_overlapping_chunks_are_fewer_if_the_chunks_are_larger() -> None:
-    found = one(RULE, recorded(overlapping))
+    found = one(RULE, recorded(overlapping), tasks=150)
 
     at = f"read or made, at test_upstream.py:{line_of(overlapping, '64 of them')}"
     assert at in found.fix.text
@@ -94,27 +94,27 @@ def test_margins_of_overlapping_chunks_are_fewer_if_the_chunks_are_larger() -> N
 @pytest.mark.usefixtures("client")
 def test_where_the_user_cuts_a_larger_size_is_what_to_choose() -> None:
     """The code works in the call; and nothing has to be put together again."""
-    found = one(RULE, recorded(cut))
+    found = one(RULE, recorded(cut), tasks=150)
 
     assert f"They are cut at test_upstream.py:{line_of(cut, 'cut here')}" in found.fix.text
     assert "read or made" not in found.fix.text
     assert found.saving_s[0] > 0.5 * found.saving_s[1]
     printed: dict[str, Any] = {}
     exec(found.fix.code, printed)
-    assert da.ones((600, 64), chunks=(1, 64)).rechunk(printed["chunks"]).npartitions < 60
+    assert da.ones((200, 64), chunks=(1, 64)).rechunk(printed["chunks"]).npartitions < 60
 
 
 @pytest.mark.usefixtures("client")
 def test_where_cutting_was_fused_with_what_follows_nobody_knows_a_size() -> None:
-    found = one(RULE, recorded(fused))
+    found = one(RULE, recorded(fused), tasks=150)
 
-    assert "about 50 times as large" in found.fix.text
+    assert "about 20 times as large" in found.fix.text
     assert found.fix.code == ""
 
 
 def test_a_local_scheduler_tells_no_sizes_but_where_they_are_cut() -> None:
     with dask.config.set(scheduler="sync"):
-        found = one(RULE, recorded(cut))
+        found = one(RULE, recorded(cut), tasks=150)
 
     assert f"They are cut at test_upstream.py:{line_of(cut, 'cut here')}" in found.fix.text
     assert "does not tell" in found.fix.text

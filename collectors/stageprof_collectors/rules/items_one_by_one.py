@@ -20,7 +20,7 @@ from stageprof_collectors.replay.relief import relief
 from stageprof_collectors.replay.toll import toll
 from stageprof_collectors.tables.traffic import Traffic
 from stageprof_collectors.tables.wanted import wanted
-from stageprof_runtime.stage import STEP, STEPS, Stage
+from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -140,10 +140,9 @@ def _trouble(recording: Recording, slow: Bools) -> dict[int, list[tuple[int, int
 def _theirs(recording: Recording, slow: Bools) -> frozenset[int]:
     """Codes of the steps most of which it is."""
     spans = recording.timeline.spans
-    took = (spans["stop"] - spans["start"]).astype(float)
-    whole = np.bincount(spans["step"], took, minlength=len(STEPS))
-    mine = np.bincount(spans["step"][slow], took[slow], minlength=len(STEPS))
-    return frozenset(step for step in _STEPS if mine[step] > _MOST * whole[step])
+    took = spans["stop"] - spans["start"]
+    of = {step: spans["step"] == step for step in _STEPS}
+    return frozenset(s for s in _STEPS if took[of[s] & slow].sum() > _MOST * took[of[s]].sum())
 
 
 def _main(recording: Recording, rows: Ints) -> tuple[Row, str]:
