@@ -60,8 +60,9 @@ oldest: $(OLDEST)/.smoke
 
 # Here every process of a cluster is a new interpreter, as with users; `make test` forks them.
 nightly: export STAGEPROF_TESTS_FRESH = 1
-nightly: $(VENV)/.dev browser others ## run the tests that are too slow for make test
+nightly: $(VENV)/.dev browser ## run the tests that are too slow for make test
 	@failed=; \
+	$(MAKE) -s --no-print-directory others || failed=1; \
 	$(VENV)/bin/python -m pytest -q $(BESIDE) --timeout=3600 -m "nightly and not alone" || failed=1; \
 	echo "== those that measure time or memory, one by one"; \
 	$(VENV)/bin/python -m pytest --timeout=3600 -m "nightly and alone" && test -z "$$failed"

@@ -16,6 +16,7 @@ from typing import Any, Final
 import cloudpickle as cloudpickle  # type: ignore[import-untyped]
 import dask.local
 
+from stageprof_runtime.standstill import NEEDED
 
 def _same(x: Any) -> Any:
     """What stands in for Dask's own, where it has none: nothing of Dask's is ever that."""
@@ -98,9 +99,9 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "traceback.shorten": ("dask.utils", "shorten_traceback", "shorten"),
     # CPython: called by the import statement for modules that are not in sys.modules
     "python.import": ("importlib._bootstrap", "", "_find_and_load"),
-    # CPython: what Dask's profiler and ours look at threads with
-    "python.frames": ("sys", "", "_current_frames"),
 }
+if NEEDED:  # CPython: what Dask's profiler and ours look at threads with
+    _PLACES["python.frames"] = ("sys", "", "_current_frames")
 
 
 def place(where: str) -> tuple[Any, str]:
