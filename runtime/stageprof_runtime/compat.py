@@ -18,6 +18,7 @@ import dask.local
 
 from stageprof_runtime.standstill import NEEDED
 
+
 def _same(x: Any) -> Any:
     """What stands in for Dask's own, where it has none: nothing of Dask's is ever that."""
     return x
