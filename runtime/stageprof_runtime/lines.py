@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextvars import ContextVar
 from types import FrameType
 from typing import Final
 
@@ -24,6 +25,9 @@ LIBRARIES: Final = frozenset(
 )  # fmt: skip
 
 _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
+
+#: The user's line of what was begun on another thread and goes on here, where no frame is theirs.
+inherited: Final[ContextVar[tuple[str, int]]] = ContextVar("stageprof_line", default=("", 0))
 
 #: file name -> 0 the user's, 1 a library's, 2 dask's or distributed's
 _kinds: dict[str, int] = {}
@@ -61,7 +65,7 @@ def _package(filename: str) -> str:
 
 
 def user_line(frame: FrameType | None = None) -> tuple[str, int]:
-    """File and line of the innermost frame that is the user's; ("", 0) if there is none."""
+    """File and line of the innermost frame that is the user's, else what is inherited: ("", 0)."""
     frame = frame or sys._getframe(1)
     here: FrameType | None = frame
     while here is not None:
@@ -69,7 +73,7 @@ def user_line(frame: FrameType | None = None) -> tuple[str, int]:
         if _kinds.get(filename, -1) == USER or kind(filename) == USER:
             return filename, here.f_lineno
         here = here.f_back
-    return "", 0
+    return inherited.get()
 
 
 def in_dask(frame: FrameType | None) -> bool:

@@ -35,6 +35,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "native.install": ("C frames of tasks",),
     "objects.install": ("embedded objects",),
     "optimization.install": ("expr",),
+    "parallel.install": ("waiting in joblib",),
     "scheduling.install": ("materialize", "lowlevel", "order", "state", "transition"),
     "scheduling.install_local": ("order", "state", "lowlevel on local schedulers"),
     "serialization.install": (

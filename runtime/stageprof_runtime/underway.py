@@ -23,6 +23,14 @@ LONG_NS: Final = 100_000_000
 calls: Final[dict[int, tuple[int, str]]] = {}
 
 
+def ended(lane: int, before: tuple[int, str] | None) -> None:
+    """A call of a lane is over; `before` is what was under way there when it began."""
+    if before is None:
+        calls.pop(lane, None)
+    else:
+        calls[lane] = before
+
+
 class Waits:
     """Tells one session of each long call once; asked every half second by its shipper."""
 

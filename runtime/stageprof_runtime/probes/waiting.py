@@ -31,7 +31,7 @@ from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
 from stageprof_runtime.probes import layers
 from stageprof_runtime.rounds import handed
 from stageprof_runtime.stage import STEP
-from stageprof_runtime.underway import LONG_NS, calls
+from stageprof_runtime.underway import LONG_NS, calls, ended
 
 #: Calls that are not the computation: they are `outside`.
 NOT_OURS = frozenset({"_start", "_close", "_shutdown", "_restart", "_wait_for_workers"})
@@ -125,15 +125,17 @@ def _sync(emit: Emit, sync: Callable[..., Any]) -> Callable[..., Any]:
         fetch = _Fetch()
         token = _fetch.set(fetch)
         thread = get_ident()
+        before, inside = calls.get(thread), thread in waiting_threads
         waiting_threads.add(thread)
         start = now_ns()
         try:
             calls[thread] = start, name
             return sync(self, func, *args, asynchronous=asynchronous, **kwargs)
         finally:
-            calls.pop(thread, None)
+            ended(thread, before)
             stop = now_ns()
-            waiting_threads.discard(thread)
+            if not inside:
+                waiting_threads.discard(thread)
             _fetch.reset(token)
             _block(emit, start, stop, thread, name, fetch, (func, args))
 
