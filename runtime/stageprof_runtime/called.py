@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from stageprof_runtime.batch import Row
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import CALLED, SAMPLE
-from stageprof_runtime.sampler import AFFAIR, DASKS, own_step
+from stageprof_runtime.seen import AFFAIR, DASKS, own_step
 from stageprof_runtime.stage import OUTSIDE, STEP
 from stageprof_runtime.tree import FILE, NAME
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import accumulate
 from operator import attrgetter
@@ -15,6 +16,7 @@ from stageprof_collectors.account.graph import SLACK
 from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline, present
 from stageprof_collectors.account.underway import running
 from stageprof_collectors.account.unended import unended
+from stageprof_runtime.event import LOCK
 
 #: What stands for the caller's waiting where a cluster was recorded from outside: since a graph
 #: arrived, or since the recording began.
@@ -72,6 +74,54 @@ class Blocks:
         first = bisect_right(self._reach[lane], start)
         end = bisect_left(blocks, stop, key=attrgetter("start"))
         return [blocks[i] for i in range(first, end) if blocks[i].stop > start]
+
+    def waits(self, lane: tuple[int, int]) -> list[Block]:
+        """The calls of a lane that wait for Dask, in order: its own, and those behind locks."""
+        blocks = self.by_lane.get(lane, [])
+        locks = [block for block in blocks if block.call == LOCK]
+        if not locks:
+            return blocks
+        behind = [
+            b for lock in locks for rest in self._rests(lane, lock) for b in self._behind(rest)
+        ]
+        return sorted([*(block for block in blocks if block.call != LOCK), *behind])
+
+    def _rests(self, lane: tuple[int, int], lock: Block) -> Iterator[Block]:
+        """A lock without the calls beside it, of which is known from when to when they were."""
+        now = lock.start
+        for call in self.during(lane, lock.start, lock.stop):
+            if call.call != LOCK:
+                if call.start > now:
+                    yield lock._replace(start=now, stop=call.start)
+                now = max(now, call.stop)
+        if now < lock.stop:
+            yield lock._replace(start=now)
+
+    def _behind(self, lock: Block) -> Iterator[Block]:
+        """What a thread waited for in Dask while it waited for other threads of its process.
+
+        Those have local schedulers compute, or wait for a cluster, as Dask's loop does: each
+        arrival ended a wait. The rest of the time is their own affair, as the thread's own is.
+        """
+        times, keys = self._arrivals.get(lock.place, (_NONE, _NONE))
+        first, last = np.searchsorted(times, (lock.start, lock.stop), side="right").tolist()
+        came = zip(times[first:last].tolist(), self._t.store.keys(keys[first:last]), strict=True)
+        waits = [lock._replace(stop=t, awaited=t, key=key) for t, key in came]
+        waits += self._local_beside(lock)
+        now = lock.start
+        for wait in sorted(waits, key=attrgetter("stop")):
+            if wait.stop > now:
+                yield wait._replace(start=max(now, wait.start))
+                now = wait.stop
+
+    def _local_beside(self, lock: Block) -> Iterator[Block]:
+        """Calls of local schedulers by other threads meanwhile."""
+        for lane in self.by_lane:
+            if lane[0] == lock.place and lane[1] != lock.thread:
+                for call in self.during(lane, lock.start, lock.stop):
+                    if call.call == "local":
+                        start, stop = max(call.start, lock.start), min(call.stop, lock.stop)
+                        yield call._replace(start=start, stop=stop)
 
     @cached_property
     def _reach(self) -> dict[tuple[int, int], list[int]]:

@@ -14,6 +14,7 @@ from stageprof_collectors.account.block import Block
 from stageprof_collectors.account.program import Event, Kind, Program, Track, handed, program
 from stageprof_collectors.account.region import waits
 from stageprof_collectors.account.timeline import LOCAL, Ints
+from stageprof_runtime.event import LOCK
 
 if TYPE_CHECKING:
     from stageprof_collectors.account.graph import Graph
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from stageprof_collectors.replay.model import Model
 
 #: Calls that return when one key is there, whatever else was asked for meanwhile.
-_SINGLE = frozenset({"_result", "result", "as_completed", "next", "local"})
+_SINGLE = frozenset({"_result", "result", "as_completed", "next", "local", LOCK})
 
 
 class Course:

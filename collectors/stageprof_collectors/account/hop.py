@@ -15,6 +15,7 @@ from stageprof_collectors.account.block import Block
 from stageprof_collectors.account.intervals import innermost
 from stageprof_collectors.account.lane import Lane, Lanes, What
 from stageprof_collectors.account.timeline import Timeline
+from stageprof_runtime.event import LOCK
 from stageprof_runtime.stage import OUTSIDE, STEP, STEPS, UNEXPLAINED
 
 #: Layers in order of precedence, and what they leave.
@@ -83,6 +84,8 @@ class Hops:
             return [], What(STEP["data.transfer"], block.place)
         if block.call == "under way":
             return [self._keyless], What(UNEXPLAINED, block.place)
+        if block.call == LOCK:  # what the other threads do beside it is the user's own
+            return [], What(OUTSIDE, block.place)
         step = UNEXPLAINED if block.call in UNSEEN else STEP["result.gather"]
         return [], What(step, block.place)
 

@@ -19,7 +19,7 @@ from stageprof_collectors.account.hop import Hop, Hops
 from stageprof_collectors.account.intervals import clip, paint
 from stageprof_collectors.account.lane import Lanes, What
 from stageprof_collectors.account.timeline import LOCAL, Columns, Ints, Timeline
-from stageprof_runtime.event import NO_CAUSE
+from stageprof_runtime.event import LOCK, NO_CAUSE
 from stageprof_runtime.stage import STEP
 
 #: A blocking call inside a task inside a blocking call ...: followed this deep.
@@ -45,6 +45,10 @@ class Walk:
         self._blocks = Blocks(timeline)
         self._earlier = Earlier(timeline)
         self._runs = timeline.runs
+
+    def waits(self, lane: tuple[int, int]) -> list[Block]:
+        """The blocking calls of a lane in order, and what it waited for behind other threads."""
+        return self._blocks.waits(lane)
 
     @property
     def blocks(self) -> dict[tuple[int, int], list[Block]]:
@@ -162,7 +166,7 @@ class Walk:
         return [
             step
             for block in blocks
-            if block.call != "local"
+            if block.call not in ("local", LOCK)
             for step in self.resolve(
                 block, max(start, block.start), min(now, block.stop), depth + 1
             )

@@ -48,7 +48,7 @@ def waits(timeline: Timeline, lanes: Lanes, walk: Walk) -> list[Block]:
     if region.attached:
         blocks, covered = _computations(timeline), []
     else:
-        blocks = walk.blocks.get((region.place, region.lane), [])
+        blocks = walk.waits((region.place, region.lane))
         covered = _optimizing(timeline, lanes)
     out: list[Block] = []
     now = 0
