@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import dask
@@ -63,7 +64,10 @@ def test_what_is_pickled_and_its_seconds_are_named() -> None:
     [
         ({"type_": "tuple"}, True),
         ({"type_": "numpy.ndarray"}, False),
-        ({"type_": "etl.Listing"}, False),  # one object, pickled in one piece
+        ({"type_": "etl.Listing"}, True),  # one object, made of many
+        ({"type_": "etl.Listing", "nbytes": 10_000_000}, False),
+        ({"nbytes": 4_000_000}, False),  # ten million bytes a second: as in one piece
+        ({"type_": "str"}, False),
         ({"nbytes": 20_000_000}, False),  # as fast as bytes are
         ({"dump": 20.0, "nbytes": 1000}, False),  # 3 % of the run
     ],
@@ -82,6 +86,14 @@ def test_printed_code_makes_one_piece_of_the_items() -> None:
     names = run(one(RULE, travelling()))
     frame = names["in_one_piece"]([{"a": 1, "b": 2}, {"a": 3, "b": 4}])
     assert frame["a"].tolist() == [1, 3]
+
+
+def test_an_object_of_many_objects_is_to_be_arrays() -> None:
+    found = one(RULE, travelling(type_="etl.Book", nbytes=4_000_000))
+    assert "are pickled object by object, 20.0 MB in 2.00 s" in found.headline
+    assert "objects that a `Book` is made of" in found.fix.text
+    items = [SimpleNamespace(price=1.5, id=1), SimpleNamespace(price=2.5, id=2)]
+    assert run(found, items=items)["columns"]["price"].tolist() == [1.5, 2.5]
 
 
 def test_a_bag_is_to_be_folded_and_printed_code_does_it() -> None:

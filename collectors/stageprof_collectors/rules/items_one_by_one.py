@@ -1,4 +1,8 @@
-"""Results of many Python items travel: Dask pickles each item of a list by itself."""
+"""Results of many Python objects travel: each is pickled by itself.
+
+Dask serializes a list item by item, with a header for each; other objects are pickled in one piece,
+which is quicker, but goes from object to object as well.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import numpy as np
 
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.account.timeline import Ints
-from stageprof_collectors.findings.crowd import Bools
+from stageprof_collectors.findings.crowd import Bools, is_piece
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import seconds, size
@@ -29,8 +33,12 @@ if TYPE_CHECKING:
 _STEPS: Final = tuple(STEP[s] for s in ("data.dump", "data.load", "result.dump", "result.load"))
 #: `distributed.protocol.serialize.serialize` goes over the items of a result of just these types.
 _COLLECTIONS: Final = ("list", "tuple", "set", "dict")
-#: Bytes in a second: pickled in one piece, small Python objects are ten million and more.
-_SLOW_BYTES_S: Final = 5e6
+#: Bytes in a second: item by item they are less than this, for in one piece small Python objects
+#: are ten million; arrays and texts are hundreds.
+_ITEMS_BYTES_S: Final = 5e6
+_OBJECTS_BYTES_S: Final = 20e6
+#: Of results of such types it is not known that they are made of many objects.
+_PLAIN: Final = frozenset({"", "str", "bytes", "bytearray", "int", "float", "bool", "NoneType"})
 #: Shorter pickling says more of the clock, ns.
 _LONG_NS: Final = 1_000_000
 #: A step that belongs to no run is one of theirs if so much of it is.
@@ -49,6 +57,17 @@ import pandas as pd
 
 def in_one_piece(items):  # what the task returns now
     return pd.DataFrame(items)  # or [items], and items[0] where they are used"""
+_OBJECTS: Final = (
+    "Return NumPy arrays or a data frame in place of the many Python objects that a `{kind}` is "
+    "made of: they travel as the bytes that they are. It is pickled object by object: {each} took "
+    "{took}. If its class is in the script itself, import it from a module: then only its name "
+    "travels."
+)
+_COLUMNS: Final = """\
+import numpy as np
+
+# an array for each attribute, instead of an object for each item
+columns = {key: np.array([getattr(item, key) for item in items]) for key in vars(items[0])}"""
 _FOLD: Final = (
     "Use `foldby` in place of `groupby`: of each partition only what it makes of a group travels, "
     "where `groupby` moves every item, pickled one by one with a header of its own: {each} took "
@@ -66,31 +85,38 @@ totals = bag.foldby(key, binop=take_in, initial=0, combine=add, combine_initial=
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for all such results, at the layer that most of them are of."""
-    slow = _slow(recording)
-    spans = recording.timeline.spans
-    took = (spans["stop"] - spans["start"])[slow]
-    if took.sum() / 1e9 < limits["share"] * recording.wall:
-        return
-    rows = _travelled(recording)
-    if len(rows):
-        yield from _worth(recording, limits, slow, rows)
-
-
-def _slow(recording: Recording) -> Bools:
-    """Which spans are the dump or load of results that takes longer than their bytes explain."""
     spans = recording.timeline.spans
     took = spans["stop"] - spans["start"]
-    slow: Bools = np.isin(spans["step"], _STEPS) & (took >= _LONG_NS)
-    return slow & (spans["nbytes"] * 1e9 < took * _SLOW_BYTES_S)
+    least = limits["share"] * recording.wall * 1e9
+    for items, bytes_s in ((True, _ITEMS_BYTES_S), (False, _OBJECTS_BYTES_S)):
+        slow = np.isin(spans["step"], _STEPS) & (took >= _LONG_NS)
+        slow &= spans["nbytes"] * 1e9 < took * bytes_s
+        if took[slow].sum() < least:
+            continue
+        rows = _travelled(recording, items=items)
+        if len(rows):
+            yield from _worth(recording, limits, slow, rows)
+            return
 
 
-def _travelled(recording: Recording) -> Ints:
-    """Runs whose results were such collections, and went to another worker or to the client."""
+def _travelled(recording: Recording, *, items: bool) -> Ints:
+    """Runs whose results went to another worker or to the client, and are of such a type.
+
+    `items`: of collections that are gone over item by item, else of other Python objects.
+    """
     runs, names = recording.timeline.runs, recording.store.strings
-    listed = np.array([name in _COLLECTIONS for name in names])
+    such = np.array([_is_listed(name) if items else _is_object(name) for name in names], np.bool_)
     rows = np.union1d(Traffic(recording).makers, wanted(recording))
-    found: Ints = rows[listed[runs["type"][rows]]] if len(names) else rows[:0]
+    found: Ints = rows[such[runs["type"][rows]]] if len(names) else rows[:0]
     return found
+
+
+def _is_listed(type_: str) -> bool:
+    return type_ in _COLLECTIONS
+
+
+def _is_object(type_: str) -> bool:
+    return type_ not in _PLAIN and type_ not in _COLLECTIONS and not is_piece(type_)
 
 
 def _worth(recording: Recording, limits: Limits, slow: Bools, rows: Ints) -> Iterator[Finding]:
@@ -108,8 +134,9 @@ def _worth(recording: Recording, limits: Limits, slow: Bools, rows: Ints) -> Ite
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"Results of `{row.prefix}`{made_at(row.file, row.line)} are pickled item by item, "
-            f"{size(nbytes)} in {seconds(took)}: {of_wall(cost, recording)}"
+            f"Results of `{row.prefix}`{made_at(row.file, row.line)} are pickled "
+            f"{'item by item' if _is_listed(kind) else 'object by object'}, {size(nbytes)} in "
+            f"{seconds(took)}: {of_wall(cost, recording)}"
         ),
         stage=Stage.SERIALIZATION,
         evidence={
@@ -155,16 +182,18 @@ def _main(recording: Recording, rows: Ints) -> tuple[Row, str]:
 
 
 def fix(prefix: str, kind: str, each: str, took: str) -> Fix:
-    """What to do with results of a layer, which are collections of a kind."""
+    """What to do with results of a layer, which are of a kind."""
     if _GROUPBY.fullmatch(prefix):
         return Fix(_FOLD.format(each=each, took=took), _FOLDED)
-    return Fix(_TEXT.format(kind=kind, each=each, took=took), _CODE)
+    if _is_listed(kind):
+        return Fix(_TEXT.format(kind=kind, each=each, took=took), _CODE)
+    return Fix(_OBJECTS.format(kind=kind.rpartition(".")[2], each=each, took=took), _COLUMNS)
 
 
 RULE = Rule(
     id="items-one-by-one",
     stage=Stage.SERIALIZATION,
-    summary="Results of many Python items travel, which are pickled one by one.",
+    summary="Results of many Python objects travel, which are pickled one by one.",
     find=find,
     ground=Ground.RECORDED,
     instead_of=frozenset({"transfer-heavy"}),
