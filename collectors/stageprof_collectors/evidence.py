@@ -15,6 +15,7 @@ from stageprof_collectors.account.account import Account
 from stageprof_collectors.account.lane import Lanes
 from stageprof_collectors.account.path import Step, Walk
 from stageprof_collectors.account.timeline import Ints, Timeline
+from stageprof_collectors.account.walls import Walls
 from stageprof_collectors.failures import Failures
 from stageprof_collectors.garbage import give_back, no_collection
 from stageprof_collectors.profiles.nodes import Nodes
@@ -107,6 +108,11 @@ class Evidence:
         """The critical path in ns of the region's clock."""
         with no_collection():
             return region.critical_path(self.timeline, self.lanes, self.walk)
+
+    @cached_property
+    def walls(self) -> Walls:
+        """The critical path, summed up for windows."""
+        return Walls(self.path_steps)
 
     @cached_property
     def account(self) -> Account:

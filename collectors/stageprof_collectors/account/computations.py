@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from stageprof_collectors.account.graph import Graph
-from stageprof_collectors.account.timeline import LOCAL, Ints
+from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.storage.rows import Rows
-from stageprof_runtime.stage import Stage, stage_of
+from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -61,23 +59,5 @@ def _row(recording: Recording, graph: Graph, mine: Ints) -> dict[str, Any]:
         "graph_tasks": graph.tasks,
         "wanted": graph.wanted,
         "graph_bytes": max(submit.nbytes, 0) if submit else 0,
-        **wall_between(recording, begin, stop),
+        **recording.walls.between(begin, stop),
     }
-
-
-def wall_between(recording: Recording, begin: int, stop: int) -> dict[str, float]:
-    """Seconds of each line of the blocking account between two instants (ns)."""
-    seconds = {f"{stage}_s": 0.0 for stage in Stage}
-    steps = recording.path_steps
-    first = max(0, bisect_right(steps, begin, key=attrgetter("start")) - 1)
-    for i in range(first, len(steps)):  # a slice would copy the rest for each graph
-        step = steps[i]
-        if step.start >= stop:
-            break
-        a, b = max(step.start, begin), min(step.stop, stop)
-        if b > a:
-            seconds[f"{stage_of(step.what.step)}_s"] += (b - a) / 1e9
-    return seconds
-
-
-__all__ = ["LOCAL", "computations", "wall_between"]

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.account.computations import wall_between
 from stageprof_collectors.findings.phrase import at
 from stageprof_runtime.stage import Stage
 
@@ -47,7 +46,7 @@ def first_task(recording: Recording) -> FirstTask | None:
     wait = float(row["alone_s"])
     begun = float(row["start_s"] + row["first_task_s"])
     stop = recording.timeline.region.start + round(begun * 1e9)
-    split = wall_between(recording, stop - round(wait * 1e9), stop)
+    split = recording.walls.between(stop - round(wait * 1e9), stop)
     parts = [(stage, split[f"{stage}_s"]) for stage in Stage]
     worth = [(s, t) for s, t in parts if t >= wait * WORTH]
     worth.sort(key=lambda part: -part[1])

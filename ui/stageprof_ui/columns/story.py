@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.account.computations import wall_between
 from stageprof_collectors.account.timeline import Columns
 from stageprof_collectors.findings.phrase import at
 from stageprof_collectors.recording import Recording
@@ -133,6 +132,6 @@ def _graph(recording: Recording, row: dict[Any, Any]) -> Graph:
     line = safe(at(row["file"], row["line"]), limit=200)
     begin = recording.timeline.region.start + round(row["start_s"] * 1e9)
     wait = row["first_task_s"]
-    took = wall_between(recording, begin, begin + round(wait * 1e9)) if math.isfinite(wait) else {}
+    took = recording.walls.between(begin, begin + round(wait * 1e9)) if math.isfinite(wait) else {}
     before = [(str(stage), took.get(f"{stage}_s", 0.0)) for stage in _BEFORE]
     return Graph(line, [part for part in before if part[1] > 0])
