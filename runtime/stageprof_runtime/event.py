@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-#: The `call` of a thread that waits for other threads, which may wait for Dask.
+#: The `call` of a thread that waits for other threads, of which Dask's loop may be one.
 LOCK: Final = "lock"
 
 SPAN: Final = 0

@@ -12,7 +12,6 @@ import pytest
 from dask import delayed
 
 import stageprof
-from clusters import soon
 from stageprof_collectors.storage.store import Store
 
 
@@ -54,11 +53,11 @@ def test_what_another_thread_computes_is_not_what_the_caller_waits_for(scheduler
     with stageprof.profile(gil=False) as prof:
         thread.start()
         for i in range(20):
-            soon(lambda: computed.acquire(blocking=False))  # who waits for it, does
+            computed.acquire()
             mine = [delayed(spin)(20_000, dask_key_name=f"mine-{i}-{j}") for j in range(3)]
             dask.compute(*mine, scheduler=scheduler)
         over.set()
-    thread.join()
+        thread.join()
     tasks, path = prof.recording.tasks(), prof.recording.critical_path()
     assert (tasks["key"] == "other").sum() >= 20
     assert not (path["key"] == "other").any()

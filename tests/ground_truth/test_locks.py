@@ -1,23 +1,24 @@
-"""Who waits for other threads, which wait for Dask, waits for Dask; what else they do is theirs."""
+"""Who waits for other threads until keys of their own arrive waits for Dask.
+
+That what others compute is no part of the account is in `test_futures`.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import redirect_stdout
 from io import StringIO
-from typing import Any
 
-import dask
 import pytest
 from distributed import Client, Future, progress
 
 import stageprof
 from replay.handmade import CLIENT, LANE, HandMade, ns
 from stageprof_collectors.recording import Recording
-from stageprof_runtime.event import ARRIVE, BLOCK, LOCK
+from stageprof_runtime.event import ARRIVE, BLOCK, LOCK, SUBMIT
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.sampler import Sampler
 from stageprof_runtime.seen import LOCKED
@@ -60,29 +61,7 @@ def by_callback(client: Client) -> None:
         ended.acquire()
 
 
-def by_threads(client: Client) -> None:
-    def one(number: int) -> Any:
-        return client.submit(slow, number, pure=False).result()
-
-    with ThreadPoolExecutor(2) as pool:
-        assert [*pool.map(one, range(TASKS))] == [*range(TASKS)]
-
-
-def on_threads(_: Client) -> None:
-    """A local scheduler, of which no key arrives anywhere."""
-
-    def compute() -> None:
-        dask.compute([dask.delayed(slow)(i) for i in range(TASKS)], scheduler="threads",
-                     num_workers=2)  # fmt: skip
-
-    thread = threading.Thread(target=compute)
-    thread.start()
-    thread.join()
-
-
-@pytest.mark.parametrize(
-    "wait", [by_progress, by_executor, by_completion, by_callback, by_threads, on_threads]
-)
+@pytest.mark.parametrize("wait", [by_progress, by_executor, by_completion, by_callback])
 def test_waiting_for_those_who_wait_for_dask_is_no_code_of_the_users(
     client: Client, wait: Callable[[Client], None]
 ) -> None:
@@ -108,10 +87,13 @@ def test_waiting_for_threads_that_have_nothing_to_do_with_dask_is(client: Client
 # -- by hand: times are in ms ----------------------------------------------------------------------
 
 
-def locked(*arrivals: float, exact: tuple[float, float] | None = None) -> Recording:
+def locked(
+    *arrivals: float, exact: tuple[float, float] | None = None, other: bool = False
+) -> Recording:
     """1,000 ms behind a lock, in which tasks of 100 ms end and their keys arrive.
 
-    With `exact`, a call of which is known from when to when it was is beside it.
+    With `exact`, a call of which is known from when to when it was is beside it; the graphs were
+    handed over by the thread that waits, or by `other`.
     """
     made = HandMade(1)
     rows = made.rows_of(CLIENT)
@@ -119,6 +101,8 @@ def locked(*arrivals: float, exact: tuple[float, float] | None = None) -> Record
         graph = made.graph(t - 110, t - 105, t - 102)
         run = made.run(0, t - 100, t - 1, cause=-1 - graph, wanted=True, finished=t - 1)
         rows.append((ARRIVE, ns(t), f"task-{run}"))
+        if other:
+            rows[:] = [(*row[:5], LANE + 1, *row[6:]) if row[0] == SUBMIT else row for row in rows]
     rows.append((BLOCK, ns(0), ns(1000), LANE, LOCK, 0, 0, 0, ""))
     if exact:
         start, stop = map(ns, exact)
@@ -130,6 +114,10 @@ def test_what_threads_do_before_a_hand_over_and_after_an_arrival_is_the_users() 
     wall = locked(300, 700).stages()["wall_s"]
     assert wall["execution"] == pytest.approx(0.198)
     assert wall["outside"] == pytest.approx(1 - 2 * 0.110)
+
+
+def test_what_another_thread_handed_over_is_no_part_of_the_account() -> None:
+    assert locked(300, 700, other=True).stages()["wall_s"]["outside"] == pytest.approx(1.0)
 
 
 def test_where_nothing_arrives_all_of_it_is_the_users() -> None:

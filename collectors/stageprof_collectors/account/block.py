@@ -100,28 +100,24 @@ class Blocks:
     def _behind(self, lock: Block) -> Iterator[Block]:
         """What a thread waited for in Dask while it waited for other threads of its process.
 
-        Those have local schedulers compute, or wait for a cluster, as Dask's loop does: each
-        arrival ended a wait. The rest of the time is their own affair, as the thread's own is.
+        Dask's own loop is one of them: each key's arrival ended a wait, if the thread itself had
+        handed the graph over. What others compute is no part of the account, and the rest of the
+        time is the user's own.
         """
         times, keys = self._arrivals.get(lock.place, (_NONE, _NONE))
         first, last = np.searchsorted(times, (lock.start, lock.stop), side="right").tolist()
         came = zip(times[first:last].tolist(), self._t.store.keys(keys[first:last]), strict=True)
-        waits = [lock._replace(stop=t, awaited=t, key=key) for t, key in came]
-        waits += self._local_beside(lock)
         now = lock.start
-        for wait in sorted(waits, key=attrgetter("stop")):
-            if wait.stop > now:
-                yield wait._replace(start=max(now, wait.start))
-                now = wait.stop
+        for t, key in came:
+            if self._handed_over_by(lock, self._producer(key, t)):
+                yield lock._replace(start=now, stop=t, awaited=t, key=key)
+                now = t
 
-    def _local_beside(self, lock: Block) -> Iterator[Block]:
-        """Calls of local schedulers by other threads meanwhile."""
-        for lane in self.by_lane:
-            if lane[0] == lock.place and lane[1] != lock.thread:
-                for call in self.during(lane, lock.start, lock.stop):
-                    if call.call == "local":
-                        start, stop = max(call.start, lock.start), min(call.stop, lock.stop)
-                        yield call._replace(start=start, stop=stop)
+    def _handed_over_by(self, lock: Block, run: int) -> bool:
+        """Whether a run is of a graph that the thread itself handed over."""
+        row = int(self._t.graph_rows[run]) if run >= 0 else -1
+        submit = self._t.graphs[row].submit if row >= 0 else None
+        return submit is not None and (submit.place, submit.thread) == (lock.place, lock.thread)
 
     @cached_property
     def _reach(self) -> dict[tuple[int, int], list[int]]:
