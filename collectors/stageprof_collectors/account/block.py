@@ -21,6 +21,8 @@ from stageprof_runtime.event import LOCK
 #: What stands for the caller's waiting where a cluster was recorded from outside: since a graph
 #: arrived, or since the recording began.
 OUTSIDE = frozenset({"attached", "under way"})
+#: A lock may have been waited for so much longer than was seen, ns: looks are as far apart.
+LATE_NS: Final = 100_000_000
 #: `awaited` of a call that went on when the recording ended.
 STILL: Final = -1
 
@@ -105,12 +107,13 @@ class Blocks:
         time is the user's own.
         """
         times, keys = self._arrivals.get(lock.place, (_NONE, _NONE))
-        first, last = np.searchsorted(times, (lock.start, lock.stop), side="right").tolist()
+        ends = lock.start, lock.stop + LATE_NS
+        first, last = np.searchsorted(times, ends, side="right").tolist()
         came = zip(times[first:last].tolist(), self._t.store.keys(keys[first:last]), strict=True)
         now = lock.start
         for t, key in came:
-            if self._handed_over_by(lock, self._producer(key, t)):
-                yield lock._replace(start=now, stop=t, awaited=t, key=key)
+            if now < lock.stop and self._handed_over_by(lock, self._producer(key, t)):
+                yield lock._replace(start=now, stop=min(t, lock.stop), awaited=t, key=key)
                 now = t
 
     def _handed_over_by(self, lock: Block, run: int) -> bool:
