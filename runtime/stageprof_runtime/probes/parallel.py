@@ -22,7 +22,7 @@ from stageprof_runtime.lines import inherited, user_line
 from stageprof_runtime.patch import Emit, Undo, replace
 from stageprof_runtime.underway import calls, ended
 
-#: Where `Parallel` is, which joblib exports. Seen in joblib 1.4 to 1.6.
+#: Where `Parallel` is, which joblib exports. Seen in joblib 1.6.
 _MODULE: Final = "joblib.parallel"
 #: The module of its backend of Dask.
 _BACKEND: Final = "joblib._dask"
