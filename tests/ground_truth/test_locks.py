@@ -135,7 +135,8 @@ def test_where_nothing_arrives_all_of_it_is_the_users() -> None:
 
 
 def test_calls_whose_times_are_known_go_before_what_was_only_seen() -> None:
-    wall = locked(500, exact=(250, 900)).stages()["wall_s"]
+    """What arrives in the call was waited for there, and not by the lock before it."""
+    wall = locked(300, exact=(250, 900)).stages()["wall_s"]
     assert wall["communication"] == pytest.approx(0.65)
     assert wall["outside"] == pytest.approx(0.35)
 

@@ -83,23 +83,25 @@ class Blocks:
         locks = [block for block in blocks if block.call == LOCK]
         if not locks:
             return blocks
-        behind = [
-            b for lock in locks for rest in self._rests(lane, lock) for b in self._behind(rest)
-        ]
+        rests = (rest for lock in locks for rest in self._rests(lane, lock))
+        behind = [wait for rest, until in rests for wait in self._behind(rest, until)]
         return sorted([*(block for block in blocks if block.call != LOCK), *behind])
 
-    def _rests(self, lane: tuple[int, int], lock: Block) -> Iterator[Block]:
-        """A lock without the calls beside it, of which is known from when to when they were."""
-        now = lock.start
-        for call in self.during(lane, lock.start, lock.stop):
+    def _rests(self, lane: tuple[int, int], lock: Block) -> Iterator[tuple[Block, int]]:
+        """A lock without the calls beside it, of which is known from when to when they were.
+
+        Of each piece also until when what it waited for may have come.
+        """
+        now, end = lock.start, lock.stop + LATE_NS
+        for call in self.during(lane, lock.start, end):
             if call.call != LOCK:
-                if call.start > now:
-                    yield lock._replace(start=now, stop=call.start)
+                if now < min(call.start, lock.stop):
+                    yield lock._replace(start=now, stop=min(call.start, lock.stop)), call.start
                 now = max(now, call.stop)
         if now < lock.stop:
-            yield lock._replace(start=now)
+            yield lock._replace(start=now), end
 
-    def _behind(self, lock: Block) -> Iterator[Block]:
+    def _behind(self, lock: Block, until: int) -> Iterator[Block]:
         """What a thread waited for in Dask while it waited for other threads of its process.
 
         Dask's own loop is one of them: each key's arrival ended a wait, if the thread itself had
@@ -107,8 +109,7 @@ class Blocks:
         time is the user's own.
         """
         times, keys = self._arrivals.get(lock.place, (_NONE, _NONE))
-        ends = lock.start, lock.stop + LATE_NS
-        first, last = np.searchsorted(times, ends, side="right").tolist()
+        first, last = np.searchsorted(times, (lock.start, until), side="right").tolist()
         came = zip(times[first:last].tolist(), self._t.store.keys(keys[first:last]), strict=True)
         now = lock.start
         for t, key in came:
