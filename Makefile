@@ -29,7 +29,7 @@ demo: $(VENV)/.base ## profile a real computation; leaves demo.stageprof and the
 
 test: ## check style, types and imports, then run the quick tests
 	@$(MAKE) -s --no-print-directory -j3 BESIDE_EACH_OTHER=1 environments
-	@nice -n 19 $(MAKE) -s --no-print-directory types >$(VENV)/types.txt 2>&1 & types=$$!; \
+	@nice -n 5 $(MAKE) -s --no-print-directory types >$(VENV)/types.txt 2>&1 & types=$$!; \
 	$(MAKE) -s --no-print-directory -j3 BESIDE_EACH_OTHER=1 style compiled oldest && \
 	echo "== quick tests; those marked nightly are LEFT OUT (deselected below): make nightly" && \
 	$(VENV)/bin/python -m pytest -q $(BESIDE) -m "not nightly and not alone"; quick=$$?; \
