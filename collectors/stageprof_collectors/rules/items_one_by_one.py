@@ -93,20 +93,21 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         slow &= spans["nbytes"] * 1e9 < took * bytes_s
         if took[slow].sum() < least:
             continue
-        rows = _travelled(recording, items=items)
+        traffic = Traffic(recording)
+        rows = _travelled(recording, traffic, items=items)
         if len(rows):
-            yield from _worth(recording, limits, slow, rows)
+            yield from _worth(recording, limits, traffic, slow, rows)
             return
 
 
-def _travelled(recording: Recording, *, items: bool) -> Ints:
+def _travelled(recording: Recording, traffic: Traffic, *, items: bool) -> Ints:
     """Runs whose results went to another worker or to the client, and are of such a type.
 
     `items`: of collections that are gone over item by item, else of other Python objects.
     """
     runs, names = recording.timeline.runs, recording.store.strings
     such = np.array([_is_listed(name) if items else _is_object(name) for name in names], np.bool_)
-    rows = np.union1d(Traffic(recording).makers, wanted(recording))
+    rows = np.union1d(traffic.makers, wanted(recording))
     found: Ints = rows[such[runs["type"][rows]]] if len(names) else rows[:0]
     return found
 
@@ -119,14 +120,16 @@ def _is_object(type_: str) -> bool:
     return type_ not in _PLAIN and type_ not in _COLLECTIONS and not is_piece(type_)
 
 
-def _worth(recording: Recording, limits: Limits, slow: Bools, rows: Ints) -> Iterator[Finding]:
+def _worth(
+    recording: Recording, limits: Limits, traffic: Traffic, slow: Bools, rows: Ints
+) -> Iterator[Finding]:
     change = relief(recording, _trouble(recording, slow), steps=_theirs(recording, slow))
     cost = toll(recording, change)
     if cost < limits["share"] * recording.wall:
         return
     saved = recording.replay.saving(change)
     row, kind = _main(recording, rows)
-    stream = Traffic(recording).main
+    stream = traffic.main
     spans = recording.timeline.spans
     took = float((spans["stop"] - spans["start"])[slow].sum()) / 1e9
     nbytes = int(spans["nbytes"][slow].sum())
