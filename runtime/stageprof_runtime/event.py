@@ -46,6 +46,7 @@ CPU: Final = 27
 RESULT: Final = 28
 NATIVE: Final = 29
 OWNER: Final = 30
+PART: Final = 31
 
 #: What the worker of a run is called that a process of a local scheduler's pool has made: so, and
 #: the process's number.
@@ -161,6 +162,12 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # Run `run` is of graph `graph` of its scheduler (-1: of one that was not seen). Left out where
     # its cause is that graph, or a run of it.
     OWNER: ("run", "graph"),
+    # The plan that an optimizer returned at `t` has as layer `name` what another plan of this
+    # process has too: all that it made of the user's expression (or layer) `label` and is of kind
+    # `variable`. `how` is "among others" if the layer has other work besides, or if it is one that
+    # may have: of rows of a plan with the same label and variable the first that ran counts.
+    # `count` of its `total` columns the first of these plans has as well; 0, 0 if not known.
+    PART: ("t", "name", "label", "variable", "how", "count", "total"),
 }  # fmt: skip
 
 #: Fields that hold text; each becomes an index into the batch's strings.
@@ -207,6 +214,7 @@ TABLES: Final[dict[int, str]] = {
     RESULT: "result",
     NATIVE: "native",
     OWNER: "owner",
+    PART: "part",
 }
 
 #: How a run ended, by status code.

@@ -47,6 +47,8 @@ class Lines:
         self._name: dict[str, Line] = {}
         #: names made at their prefix's line
         self._first: set[str] = set()
+        #: what an optimizer made -> the user's expression that it was made from
+        self._origins: dict[str, str] = {}
         #: stem -> where the last of its names was made, if at their prefix's line
         self._sites: dict[str, _Site] = {}
 
@@ -92,6 +94,15 @@ class Lines:
         elif len(self._name) < MOST:
             self._name[name] = line
             self._emit.row("client", (LINE, name, *line, 0))
+
+    def derived(self, name: str, other: str) -> None:
+        """An optimizer made an expression from another, which it may have made as well."""
+        if other and len(self._origins) < MOST:
+            self._origins.setdefault(name, self._origins.get(other, other))
+
+    def origin_of(self, name: str) -> str:
+        """The name of the user's expression from which an optimizer made this one; or its own."""
+        return self._origins.get(name, name)
 
     def together(self, keys: Iterable[object], line: Line) -> None:
         """Keys that were handed over together: what they have in common stands for them.

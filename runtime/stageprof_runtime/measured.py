@@ -36,6 +36,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "objects.install": ("embedded objects",),
     "optimization.install": ("expr",),
     "parallel.install": ("waiting in joblib",),
+    "repeats.install": ("what plans have in common",),
     "scheduling.install": ("materialize", "lowlevel", "order", "state", "transition"),
     "scheduling.install_local": ("order", "state", "lowlevel on local schedulers"),
     "serialization.install": (

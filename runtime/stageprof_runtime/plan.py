@@ -36,7 +36,7 @@ class Unused(NamedTuple):
 
 def unused(expr: Any) -> Iterator[Unused]:
     """What is read and not used in an optimized expression."""
-    nodes, groups = _nodes(expr)
+    nodes, groups = nodes_of(expr)
     for node in nodes.values():
         if type(node).__name__ in _READERS:
             yield from _of_reader(node, nodes, groups.get(id(node), node))
@@ -44,7 +44,7 @@ def unused(expr: Any) -> Iterator[Unused]:
             yield from _of_layers(node.operand("dsk"))
 
 
-def _nodes(expr: Any) -> tuple[dict[int, Any], dict[int, Any]]:
+def nodes_of(expr: Any) -> tuple[dict[int, Any], dict[int, Any]]:
     """All expressions by id, and for those that were fused what they are a part of now."""
     nodes: dict[int, Any] = {}
     groups: dict[int, Any] = {}
@@ -53,7 +53,7 @@ def _nodes(expr: Any) -> tuple[dict[int, Any], dict[int, Any]]:
         node, group = stack.pop()
         if type(node) in (list, tuple):
             stack.extend((part, group) for part in node)
-        elif hasattr(type(node), "_parameters") and hasattr(type(node), "operand"):
+        elif _is_expression(node):
             if group is not None:
                 groups.setdefault(id(node), group)
             if id(node) not in nodes:
@@ -61,6 +61,21 @@ def _nodes(expr: Any) -> tuple[dict[int, Any], dict[int, Any]]:
                 fused = node if type(node).__name__ == "Fused" else None
                 stack.extend((part, fused) for part in node.operands)
     return nodes, groups
+
+
+def parts_of(node: Any) -> Iterator[Any]:
+    """The expressions that one is made of, those in lists too."""
+    stack = list(node.operands)
+    while stack:
+        part = stack.pop()
+        if type(part) in (list, tuple):
+            stack.extend(part)
+        elif _is_expression(part):
+            yield part
+
+
+def _is_expression(x: object) -> bool:
+    return hasattr(type(x), "_parameters") and hasattr(type(x), "operand")
 
 
 def _of_reader(reader: Any, nodes: dict[int, Any], group: Any) -> Iterator[Unused]:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
 import pytest
+from distributed import Client
 
+import stageprof
 from findings.asking import asked, one, run
 from findings.crews import Crewed
+from replay.handmade import CLIENT, ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.repeated_compute import RULE
+from stageprof_runtime.event import FLAME, NODE, PART
+from stageprof_runtime.stage import STEP
 
 
 def again(keys: list[list[Any]], *, lines: bool = True, kind: str = "int") -> Recording:
@@ -77,9 +87,178 @@ def test_the_fix_asks_all_questions_at_once() -> None:
 
 
 def test_the_fix_of_a_loop_persists() -> None:
-    import dask.array as da
-
     made = again([[*READ, "mean"], [*READ, "mean2"]], lines=False, kind="numpy.ndarray")
     names = run(one(RULE, made), data=da.ones(4, chunks=2))
 
     assert float(names["data"].sum().compute()) == 4
+
+
+# -- other keys ---------------------------------------------------------------------------------
+
+
+def layer(name: str, number: int) -> str:
+    return f"{name}-{number:032x}"
+
+
+class Planned(Crewed):
+    """Computes one after another of tasks of 100 ms, of whose plans is told what they share."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.t = 0.0
+        self.kind = "FromMapProjectable 1"
+
+    def shares(self, name: str, how: str = "", common: int = 0, columns: int = 0) -> None:
+        """The next compute's plan has the user's `source` as this layer."""
+        row = (PART, ns(self.t), name, layer("source", 0), self.kind, how, common, columns)
+        self._rows[CLIENT].append(row)
+
+    def compute(self, *layers: str, tasks: int = 3) -> None:
+        begun, graph = self.t, self.graph(self.t, self.t, self.t)
+        self.at_line(graph, 25 + graph)
+        cause = -1 - graph
+        keys = [(name, i) for name in layers for i in range(tasks)]
+        for key in keys:
+            cause = self.run(0, self.t, self.t + 100, cause=cause, key=key)
+            self.sized(1_000_000)
+            self.t += 100
+        self.wait_for(begun, self.t, keys[-1])
+
+    def seen(self, prefix: str, function: str, node: int, at: float, count: int) -> None:
+        """Looks at tasks of a prefix saw this function."""
+        rows = self._rows[self._workers[0]]
+        rows.append((NODE, node, -1, function, "library.py", 1))
+        ms = count * 10_000_000
+        rows.append((FLAME, ns(at), STEP["compute"], prefix, "library", node, count, ms))
+
+
+def read_twice(
+    common: int, columns: int, *, kind: str = "FromMapProjectable 1", tasks: int = 3
+) -> Recording:
+    """Two computes read the same, each with columns of its own."""
+    made = Planned()
+    made.kind = kind
+    made.shares(layer("read-csv", 1))
+    made.compute(layer("read-csv", 1), tasks=tasks)
+    made.shares(layer("read-csv", 2), "", common, columns)
+    made.compute(layer("read-csv", 2))
+    return made.recording(made.t)
+
+
+def test_the_same_work_for_other_columns_is_found() -> None:
+    """What columns have in common is saved for certain, at most all of it."""
+    found = one(RULE, read_twice(1, 4))
+
+    assert found.evidence["tasks_again"] == 3
+    assert found.evidence["kept_bytes"] == 3_000_000
+    assert found.saving_s == pytest.approx((0.075, 0.3), abs=0.02)
+    assert "3 tasks, most of `read-csv`, did again for other columns" in found.headline
+    assert "(by etl.py:26)" in found.headline
+
+
+@pytest.mark.parametrize(("common", "fires"), [(0, False), (2, True)])
+def test_a_reader_of_columns_does_again_what_both_ask_for(common: int, *, fires: bool) -> None:
+    found = asked(RULE, read_twice(common, 4, kind="ReadParquetFSSpec 1"))
+
+    assert bool(found) is fires
+    for each in found:
+        assert each.saving_s == pytest.approx((0.15, 0.15), abs=0.02)
+
+
+def test_no_more_is_done_again_than_was_done_before() -> None:
+    """`head()` had read one of three partitions."""
+    found = one(RULE, read_twice(4, 4, tasks=1))
+
+    assert found.saving_s == pytest.approx((0.1, 0.1), abs=0.02)
+
+
+def test_a_plan_that_was_never_computed_had_done_nothing() -> None:
+    made = Planned()
+    made.shares(layer("read-csv", 1))
+    made.t += 1
+    made.shares(layer("read-csv", 2), "", 4, 4)
+    made.compute(layer("read-csv", 2))
+
+    assert asked(RULE, made.recording(made.t)) == []
+
+
+def test_two_of_one_kind_within_a_compute_are_no_repetition() -> None:
+    made = Planned()
+    made.compute("other")
+    made.shares(layer("read-csv", 1))
+    made.t += 1
+    made.shares(layer("read-csv", 2), "", 4, 4)
+    made.compute(layer("read-csv", 1), layer("read-csv", 2))
+
+    assert asked(RULE, made.recording(made.t)) == []
+
+
+def fused(looks: int) -> Recording:
+    """Two computes make the same within tasks of their own, four fifths of which it is."""
+    made = Planned()
+    made.kind = "Blockwise 1"
+    for i, question in enumerate(("sum", "var"), start=1):
+        own = f"normal-{layer(question, i)}"  # as Dask names what it fuses
+        made.shares(layer("pow", 0), "", i - 1, 1)
+        made.shares(layer(question, i), "among others", i - 1, 1)
+        if looks:
+            made.seen(f"normal-{question}", "make", 2 * i, made.t + 1, 4 * looks)
+            made.seen(f"normal-{question}", question, 2 * i + 1, made.t + 1, looks)
+        made.compute(own)
+    made.made(layer("source", 0), 8)
+    return made.recording(made.t)
+
+
+def test_what_tasks_of_two_computes_were_both_seen_in_was_done_again() -> None:
+    found = one(RULE, fused(looks=20))
+
+    low, high = found.saving_s
+    assert 0.18 < low < 0.25
+    assert high == pytest.approx(0.3, abs=0.02)
+    assert "most of `source` at etl.py:8, was done again, within other tasks" in found.headline
+    assert found.where.line == 8
+
+
+def test_without_looks_nothing_of_it_is_certain() -> None:
+    assert one(RULE, fused(looks=0)).saving_s == pytest.approx((0, 0.3), abs=0.02)
+
+
+def slow(_part: int, columns: list[str] | None = None) -> pd.DataFrame:
+    time.sleep(0.1)
+    return pd.DataFrame({"x": np.ones(4), "y": np.ones(4)})[columns or ["x", "y"]]
+
+
+def wait(block: Any) -> Any:
+    time.sleep(0.1)
+    return block
+
+
+@pytest.mark.cluster
+@pytest.mark.smoke
+@pytest.mark.parametrize("kind", ["frame", "array"])
+def test_questions_one_after_the_other_are_found_and_questions_at_once_are_not(
+    client: Client, kind: str
+) -> None:
+    """The keys of the two computes differ, of frames and of arrays."""
+    assert client
+
+    def recorded(*, at_once: bool) -> Recording:
+        if kind == "frame":
+            meta = {"x": "f8", "y": "f8"}
+            frame = dd.from_map(slow, range(8), meta=meta)
+            questions: list[Any] = [frame.x.sum(), frame.y.mean()]
+        else:
+            array = da.ones(8, chunks=1).map_blocks(wait, dtype=float)
+            questions = [array.sum(), array.std()]
+        with stageprof.profile(gil=False) as region:
+            if at_once:
+                dask.compute(*questions)
+            else:
+                for question in questions:
+                    question.compute()
+        return region.recording
+
+    found = one(RULE, recorded(at_once=False))
+    assert int(found.evidence["tasks_again"]) >= 8
+    assert found.saving_s[1] > 0.2
+    assert asked(RULE, recorded(at_once=True)) == []

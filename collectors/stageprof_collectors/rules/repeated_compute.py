@@ -1,16 +1,17 @@
-"""The same keys computed again by a later compute: nobody had kept the results."""
+"""The same work done again by a later compute: nobody had kept the results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from dask.utils import key_split
 
 from stageprof_collectors.account.calls import Calls
-from stageprof_collectors.account.groups import Row
 from stageprof_collectors.account.timeline import LOCAL
+from stageprof_collectors.findings.again import Again
 from stageprof_collectors.findings.crowd import is_piece
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import at, made_at, of_wall
@@ -19,11 +20,18 @@ from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.gone import without, worked_s
 from stageprof_collectors.tables.crew import Crew
+from stageprof_collectors.tables.lines import Lines
 
 if TYPE_CHECKING:
     from stageprof_collectors.account.timeline import Ints
     from stageprof_collectors.recording import Recording
 
+SAME, OTHER_KEYS, AMONG_OTHERS = "same", "other keys", "among others"
+_DID: Final = {
+    SAME: "computed again what an earlier compute had made",
+    OTHER_KEYS: "did again for other columns what an earlier compute had done",
+    AMONG_OTHERS: "was done again, within other tasks, after an earlier compute had done it",
+}
 _TEXT: Final = (
     "Ask all questions at once: `dask.compute(a, b)` computes what they share one time. If later "
     "questions depend on earlier answers, persist what they share{bytes}, provided that "
@@ -38,55 +46,76 @@ _PERSIST: Final = """\
 data = data.persist()  # what was made{made}; once, before the loop"""
 
 
+class _Main(NamedTuple):
+    """What took most of the work that was done again."""
+
+    layer: str
+    prefix: str
+    file: str
+    line: int
+    how: str
+    nbytes: int
+
+
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One for all that was computed again."""
     if len(recording.timeline.graphs) < 2:
         return
     calls = Calls(recording)
-    rows = calls.repeats
-    if not len(rows) or worked_s(recording, rows) < limits["share"] * recording.wall:
+    again = Again(recording, calls)
+    if not len(again.rows) or _work_s(recording, again) < limits["share"] * recording.wall:
         return
-    yield _finding(recording, calls, rows)
+    yield _finding(recording, calls, again)
 
 
-def _finding(recording: Recording, calls: Calls, rows: Ints) -> Finding:
-    saved = _saving(recording, calls, rows)
-    cost = cost_of(recording, runs=rows.tolist())
-    row = _main(recording, rows)
-    owner = recording.replay.owner[rows]
+def _finding(recording: Recording, calls: Calls, again: Again) -> Finding:
+    saved = _saving(recording, calls, again)
+    part = _work_s(recording, again) / max(worked_s(recording, again.rows), 1e-9)
+    cost = part * cost_of(recording, runs=again.rows.tolist())
+    main = _main(recording, again)
+    owner = recording.replay.owner[again.rows]
     lines = sorted({calls.line(int(g)) for g in np.unique(owner) if g >= 0})
     places = ", ".join(filter(None, (at(file, line) for file, line in lines[:3])))
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"{count(len(rows), 'task')}, most of `{row.prefix}`{made_at(row.file, row.line)}, "
-            f"computed again what an earlier compute had made"
+            f"{count(len(again.rows), 'task')}, most of `{main.prefix}`"
+            f"{made_at(main.file, main.line)}, {_DID[main.how]}"
             f"{f' (by {places})' if places else ''}: {of_wall(cost, recording)}"
         ),
         stage=None,
         evidence={
-            "tasks_again": len(rows),
+            "tasks_again": len(again.rows),
             "computes": len(np.unique(owner)),
-            "work_again_s": worked_s(recording, rows),
-            **({"kept_bytes": kept} if (kept := _kept(recording, rows, row)) else {}),
+            "work_again_s": _work_s(recording, again),
+            **({"kept_bytes": main.nbytes} if main.nbytes else {}),
         },
         cost_s=cost,
         saving_s=saved,
-        fix=_fix(recording, rows, row, lines),
-        where=Where(row.file, row.line, "", row.layer, row.prefix),
-        cause=f"again:{row.layer}",
+        fix=_fix(recording, again, main, lines),
+        where=Where(main.file, main.line, "", main.layer, main.prefix),
+        cause=f"again:{main.layer}",
     )
 
 
-def _saving(recording: Recording, calls: Calls, rows: Ints) -> tuple[float, float]:
-    """With the repeated runs gone; at most, with all questions asked at once besides."""
-    gone = without(recording, rows)
+def _work_s(recording: Recording, again: Again) -> float:
+    """Seconds that were done again, over all threads; where that is not certain, the middle."""
+    runs = recording.timeline.runs
+    took = (runs["stop"] - runs["start"])[again.rows]
+    return float((took * (again.low + again.high) / 2).sum()) / 1e9
+
+
+def _saving(recording: Recording, calls: Calls, again: Again) -> tuple[float, float]:
+    """With what was repeated gone; at most, with all questions asked at once besides."""
+    rows = again.rows
+    gone = without(recording, rows, again.high)
     owners = np.unique(recording.replay.owner[rows]).tolist()
     asked = [g for g in calls.blocking if g >= 0 and g <= max(owners)]
     at_once = replace(gone, together=(tuple(asked),), workers=_workers(recording, rows))
-    low, high = recording.replay.saving(gone), recording.replay.saving(at_once)
-    return low[0], max(low[1], high[1])
+    low = recording.replay.saving(without(recording, rows, again.low))[0]
+    high = max(recording.replay.saving(change)[1] for change in (gone, at_once))
+    return min(low, high), high
 
 
 def _workers(recording: Recording, rows: Ints) -> int | None:
@@ -94,28 +123,36 @@ def _workers(recording: Recording, rows: Ints) -> int | None:
     return None if local else max(1, len(Crew(recording).fullest))
 
 
-def _main(recording: Recording, rows: Ints) -> Row:
+def _main(recording: Recording, again: Again) -> _Main:
     """The layer that took most of what was done again."""
-    groups, runs = recording.groups, recording.timeline.runs
-    took = (runs["stop"] - runs["start"])[rows].astype(float)
-    return groups.rows[int(np.argmax(np.bincount(groups.of_run[rows], weights=took)))]
+    runs = recording.timeline.runs
+    took = (runs["stop"] - runs["start"])[again.rows] * again.high
+    most = int(np.argmax(np.bincount(again.of, weights=took)))
+    mine = again.of == most
+    rows, layer = again.rows[mine], again.layers[most]
+    row = recording.groups.rows[int(recording.groups.of_run[rows[0]])]
+    if most < len(recording.layered.names):
+        return _Main(row.layer, row.prefix, row.file, row.line, SAME, _kept(recording, rows))
+    line = Lines(recording.store).of(layer)
+    if not again.alone[mine].all():
+        return _Main(layer, key_split(layer), line.file, line.line, AMONG_OTHERS, 0)
+    return _Main(layer, row.prefix, line.file, line.line, OTHER_KEYS, _kept(recording, rows))
 
 
-def _kept(recording: Recording, rows: Ints, row: Row) -> int:
-    """Bytes of the layer's results, each key once."""
-    groups, runs = recording.groups, recording.timeline.runs
-    mine = rows[groups.of_run[rows] == groups.rows.index(row)]
-    keys = recording.store.keys(runs["key"][mine])
-    sizes = dict(zip(keys, runs["nbytes"][mine].tolist(), strict=True))
+def _kept(recording: Recording, rows: Ints) -> int:
+    """Bytes of the results of some runs, each key once."""
+    runs = recording.timeline.runs
+    keys = recording.store.keys(runs["key"][rows])
+    sizes = dict(zip(keys, runs["nbytes"][rows].tolist(), strict=True))
     return int(sum(sizes.values()))
 
 
-def _fix(recording: Recording, rows: Ints, row: Row, lines: list[tuple[str, int]]) -> Fix:
-    kept = _kept(recording, rows, row)  # local schedulers tell of no bytes
+def _fix(recording: Recording, again: Again, main: _Main, lines: list[tuple[str, int]]) -> Fix:
+    kept = main.nbytes  # local schedulers tell of no bytes
     text = _TEXT.format(bytes=f" ({size(kept)} here)" if kept else "")
-    again = len(lines) < 2  # one line again and again: there is no second to join it with
-    if again and _pieces(recording, rows):
-        return Fix(text, _PERSIST.format(made=made_at(row.file, row.line)))
+    once = len(lines) < 2  # one line again and again: there is no second to join it with
+    if once and _pieces(recording, again.rows):
+        return Fix(text, _PERSIST.format(made=made_at(main.file, main.line)))
     places = " and ".join(filter(None, (at(file, line) for file, line in lines[:2])))
     return Fix(text, _CODE.format(lines=f" (again at {places})" if places else ""))
 
@@ -129,7 +166,7 @@ def _pieces(recording: Recording, rows: Ints) -> bool:
 RULE = Rule(
     id="repeated-compute",
     stage=None,
-    summary="The same keys are computed again by a later compute.",
+    summary="A later compute does again what an earlier one had done.",
     find=find,
     ground=Ground.RECORDED,
     limits={

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -124,7 +124,7 @@ def _expr(lines: Lines, raw: Any, watch: Watch) -> Any:
             name = expr._name
             if not lines.known(name):
                 frame = sys._getframe(1)
-                line = _origin(lines, frame) if inside.optimizing else user_line(frame)
+                line = _origin(lines, name, frame) if inside.optimizing else user_line(frame)
                 lines.made(name, line)
             if entered:
                 watch.took(now_ns() - entered, SELDOM)
@@ -135,21 +135,29 @@ def _expr(lines: Lines, raw: Any, watch: Watch) -> Any:
     return staticmethod(made)
 
 
-def _origin(lines: Lines, frame: FrameType | None) -> Line:
-    """The line of the expression whose rewriting is making a new one: the nearest one known."""
-    return _nearest(lines, frame)[0]
+def _origin(lines: Lines, name: str, frame: FrameType | None) -> Line:
+    """The line of the expression whose rewriting is making a new one: the nearest one known.
+
+    What it is made from is the nearest one, be its line known or not: it may have been there
+    before lines were noted.
+    """
+    nearest, line = "", ("", 0)
+    for other in _rewriting(frame):
+        nearest, line = nearest or other, lines.of(other)
+        if line[0]:
+            break
+    lines.derived(name, nearest)
+    return line
 
 
-def _nearest(lines: Lines, frame: FrameType | None) -> tuple[Line, str]:
-    """The line and the name of the innermost expression being rewritten whose line is known."""
+def _rewriting(frame: FrameType | None) -> Iterator[str]:
+    """The names of the expressions that are being rewritten, the innermost first."""
     for _ in range(_NEAR):
         if frame is None:
-            break
-        name = _rewritten(frame)
-        if name and (line := lines.of(name))[0]:
-            return line, name
+            return
+        if name := _rewritten(frame):
+            yield name
         frame = frame.f_back
-    return ("", 0), ""
 
 
 def line_of_rewriting(frame: FrameType | None) -> Line:
@@ -160,8 +168,11 @@ def line_of_rewriting(frame: FrameType | None) -> Line:
     lines = known()
     if lines is None:
         return "", 0
-    line, name = _nearest(lines, frame)
-    return ("", 0) if any(wrapper in name for wrapper in _WRAPPERS) else line
+    for name in _rewriting(frame):
+        line = lines.of(name)
+        if line[0]:
+            return ("", 0) if any(wrapper in name for wrapper in _WRAPPERS) else line
+    return "", 0
 
 
 def _rewritten(frame: FrameType) -> str:
