@@ -2,8 +2,8 @@
 
 Where an optimizer chose columns for each compute, or fused with the work of each what is the same
 in both, keys differ; what plans have in common is told by the rows of PART. Of tasks with other
-work besides, looks at both computes tell how much of their time was in the same functions: that
-much at least, and no more than the earlier one took.
+work besides, looks at both computes tell how much of their time was in the same functions, and that
+the earlier one took as well.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ UNKNOWN: Final = 0.5
 COLUMNAR: Final = ("ReadParquet", "FusedIO", "FusedParquetIO")
 #: Looks at the tasks of a compute that say something of its time.
 LOOKS: Final = 8
-#: What runs the tasks within a task, and ufuncs of numpy, which have no frame of their own.
-_MACHINERY: Final = "_task_spec.py"
+#: What runs the tasks within a task, and functions of C that it calls, such as numpy's ufuncs: who
+#: is seen there may be in the same function or not.
+_RUNS: Final = "_task_spec.py"
+_MACHINERY: Final = _RUNS, ""
 _DONE: Final = STATUS.index("memory")
 #: Characters of the shortest end of a name that tells it from all others.
 _TOKEN: Final = 32
@@ -153,14 +155,16 @@ class _Plans:
         took, took_first = self._took(piece), self._took(first)
         if took <= 0:
             return 0.0, 0.0
-        high = min(1.0, took_first / took)
         (looks, now), (looks_first, before) = self._functions.of(piece), self._functions.of(first)
-        looks = min(looks, looks_first)
+        looks, ratio = min(looks, looks_first), took_first / took
         if looks < LOOKS:
-            return 0.0, high
-        part = sum(min(s, before.get(f, 0.0) * took_first / took) for f, s in now.items())
-        off = ERRORS * sqrt(max(part * (1 - part), 0.25 / looks) / looks)
-        return min(high, max(0.0, part - off)), high
+            return 0.0, min(1.0, ratio)
+        same = {f: min(part, before.get(f, 0.0) * ratio) for f, part in now.items()}
+        either = sum(same.values())
+        certain = either - same.get(_MACHINERY, 0.0)
+        return max(0.0, certain - _off(certain, looks)), min(
+            1.0, ratio, either + _off(either, looks)
+        )
 
     def _took(self, piece: _Piece) -> float:
         runs = self._recording.timeline.runs
@@ -193,10 +197,16 @@ class _Functions:
         at = nodes.of(looks["place"][rows], looks["node"][rows]).tolist()
         for node, ns in zip(at, looks["total"][rows].tolist(), strict=True):
             frame = nodes.frames[node]
-            found[frame.file, frame.name] += max(0, ns)
+            inner = frame.file.endswith(_RUNS)
+            found[_MACHINERY if inner else (frame.file, frame.name)] += max(0, ns)
         whole = sum(found.values()) or 1.0
-        known = {f: ns / whole for f, ns in found.items() if not f[0].endswith(_MACHINERY)}
-        return int(looks["count"][rows].sum()), known
+        return int(looks["count"][rows].sum()), {f: ns / whole for f, ns in found.items()}
+
+
+def _off(part: float, looks: int) -> float:
+    """By how much a part of so many looks may be off by chance."""
+    part = min(1.0, part)
+    return ERRORS * sqrt(max(part * (1 - part), 0.25 / looks) / looks)
 
 
 def _token(name: str) -> str:
