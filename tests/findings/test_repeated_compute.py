@@ -120,7 +120,7 @@ class Planned(Crewed):
         keys = [(name, i) for name in layers for i in range(tasks)]
         for key in keys:
             cause = self.run(0, self.t, self.t + 100, cause=cause, key=key)
-            self.sized(1_000_000)
+            self.sized(1_000_000, "pandas.DataFrame")
             self.t += 100
         self.wait_for(begun, self.t, keys[-1])
 
@@ -154,6 +154,15 @@ def test_the_same_work_for_other_columns_is_found() -> None:
     assert found.saving_s == pytest.approx((0.075, 0.3), abs=0.02)
     assert "3 tasks, most of `read-csv`, did again for other columns" in found.headline
     assert "(by etl.py:26)" in found.headline
+
+
+def test_the_fix_of_a_loop_over_columns_persists_those_that_are_asked_for() -> None:
+    found = one(RULE, read_twice(1, 4))
+    frame = dd.from_pandas(pd.DataFrame({"x": [1, 2], "y": [3, 4], "z": [5, 6]}), npartitions=2)
+
+    with dask.config.set(scheduler="sync"):
+        data = run(found, data=frame, columns=["x", "y"])["data"]
+        assert [int(data[name].sum().compute()) for name in ("x", "y")] == [3, 7]
 
 
 @pytest.mark.parametrize(("common", "fires"), [(0, False), (2, True)])
@@ -214,7 +223,7 @@ def test_what_tasks_of_two_computes_were_both_seen_in_was_done_again() -> None:
 
     low, high = found.saving_s
     assert 0.18 < low < 0.24 < high < 0.28
-    assert "most of `source` at etl.py:8, was done again, within other tasks" in found.headline
+    assert "3 tasks made `source` at etl.py:8 again, with other work" in found.headline
     assert found.where.line == 8
 
 

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 
 SAME, OTHER_KEYS, AMONG_OTHERS = "same", "other keys", "among others"
 _DID: Final = {
-    SAME: "computed again what an earlier compute had made",
-    OTHER_KEYS: "did again for other columns what an earlier compute had done",
-    AMONG_OTHERS: "was done again, within other tasks, after an earlier compute had done it",
+    SAME: "{tasks}, most of {what}, computed again what an earlier compute had made",
+    OTHER_KEYS: (
+        "{tasks}, most of {what}, did again for other columns what an earlier compute had done"
+    ),
+    AMONG_OTHERS: "{tasks} made {what} again, with other work, as an earlier compute had done",
 }
 _TEXT: Final = (
     "Ask all questions at once: `dask.compute(a, b)` computes what they share one time. If later "
@@ -44,6 +46,9 @@ import dask
 first, second = dask.compute(first, second)"""
 _PERSIST: Final = """\
 data = data.persist()  # what was made{made}; once, before the loop"""
+_PERSIST_COLUMNS: Final = """\
+# data is what was made{made}; once, before the loop, with all columns that you ask for
+data = data[columns].persist()"""
 
 
 class _Main(NamedTuple):
@@ -80,9 +85,11 @@ def _finding(recording: Recording, calls: Calls, again: Again) -> Finding:
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"{count(len(again.rows), 'task')}, most of `{main.prefix}`"
-            f"{made_at(main.file, main.line)}, {_DID[main.how]}"
-            f"{f' (by {places})' if places else ''}: {of_wall(cost, recording)}"
+            _DID[main.how].format(
+                tasks=count(len(again.rows), "task"),
+                what=f"`{main.prefix}`{made_at(main.file, main.line)}",
+            )
+            + f"{f' (by {places})' if places else ''}: {of_wall(cost, recording)}"
         ),
         stage=None,
         evidence={
@@ -149,10 +156,13 @@ def _kept(recording: Recording, rows: Ints) -> int:
 
 def _fix(recording: Recording, again: Again, main: _Main, lines: list[tuple[str, int]]) -> Fix:
     kept = main.nbytes  # local schedulers tell of no bytes
-    text = _TEXT.format(bytes=f" ({size(kept)} here)" if kept else "")
+    for_other_columns = main.how == OTHER_KEYS
+    what = "with the columns of one question" if for_other_columns else "here"
+    text = _TEXT.format(bytes=f" ({size(kept)} {what})" if kept else "")
     once = len(lines) < 2  # one line again and again: there is no second to join it with
     if once and _pieces(recording, again.rows):
-        return Fix(text, _PERSIST.format(made=made_at(main.file, main.line)))
+        code = _PERSIST_COLUMNS if for_other_columns else _PERSIST
+        return Fix(text, code.format(made=made_at(main.file, main.line)))
     places = " and ".join(filter(None, (at(file, line) for file, line in lines[:2])))
     return Fix(text, _CODE.format(lines=f" (again at {places})" if places else ""))
 
