@@ -15,12 +15,16 @@ from findings.asking import asked, one, run
 from replay.handmade import HandMade, ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.items_one_by_one import RULE
-from stageprof_runtime.event import FINISH, SPAN
+from stageprof_runtime.event import FINISH, SHARE, SPAN
 from stageprof_runtime.stage import STEP
 
 
 def travelling(
-    name: str = "loaded", type_: str = "list", nbytes: int = 200_000, dump: float = 400.0
+    name: str = "loaded",
+    type_: str = "list",
+    nbytes: int = 200_000,
+    dump: float = 400.0,
+    told: float = 0.0,
 ) -> Recording:
     """Five results, each fetched by another worker in half a second, of which most is its dump."""
     made = HandMade(2)
@@ -36,6 +40,9 @@ def travelling(
         )  # fmt: skip
         dumped = (SPAN, STEP["data.dump"], ns(begun), ns(begun + dump), 3, receiver.name, nbytes)
         made.rows_of(sender).append(dumped)
+        if told:
+            row = (SHARE, ns(begun + dump), STEP["data.dump"], name, 1, round(told * 1e6), nbytes)
+            made.rows_of(sender).append(row)
         fetched = (SPAN, STEP["data.transfer"], ns(begun), ns(now), 3, sender.name, nbytes)
         made.rows_of(receiver).append(fetched)
         now += 50
@@ -70,10 +77,18 @@ def test_what_is_pickled_and_its_seconds_are_named() -> None:
         ({"type_": "str"}, False),
         ({"nbytes": 20_000_000}, False),  # as fast as bytes are
         ({"dump": 20.0, "nbytes": 1000}, False),  # 3 % of the run
+        ({"told": 380.0}, True),
+        ({"told": 20.0}, False),  # its messages took long, but not for the results in them
     ],
 )
 def test_it_fires_for_slow_lists_only(changed: dict[str, Any], fires: bool) -> None:
     assert bool(asked(RULE, travelling(**changed))) is fires
+
+
+def test_of_what_took_long_only_what_was_for_the_results_counts() -> None:
+    found = one(RULE, travelling(told=200.0))
+    assert found.cost_s == pytest.approx(1.0, abs=0.02)
+    assert found.saving_s == pytest.approx((1.0, 1.0), abs=0.2)
 
 
 def test_it_is_shown_instead_of_what_says_only_that_results_travel() -> None:

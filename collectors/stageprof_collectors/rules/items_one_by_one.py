@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from stageprof_collectors.account.carried import Carried
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings.crowd import Bools, is_piece
@@ -123,16 +124,18 @@ def _is_object(type_: str) -> bool:
 def _worth(
     recording: Recording, limits: Limits, traffic: Traffic, slow: Bools, rows: Ints
 ) -> Iterator[Finding]:
-    change = relief(recording, _trouble(recording, slow), steps=_theirs(recording, slow))
-    cost = toll(recording, change)
-    if cost < limits["share"] * recording.wall:
-        return
-    saved = recording.replay.saving(change)
-    row, kind = _main(recording, rows)
-    stream = traffic.main
     spans = recording.timeline.spans
     took = float((spans["stop"] - spans["start"])[slow].sum()) / 1e9
-    nbytes = int(spans["nbytes"][slow].sum())
+    part = _part(recording, took, rows)
+    change = relief(recording, _trouble(recording, slow), steps=_theirs(recording, slow))
+    cost = part * toll(recording, change)
+    if cost < limits["share"] * recording.wall:
+        return
+    low, high = recording.replay.saving(change)
+    saved = part * low, part * high
+    row, kind = _main(recording, rows)
+    stream = traffic.main
+    took, nbytes = part * took, int(part * spans["nbytes"][slow].sum())
     yield Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
@@ -155,6 +158,20 @@ def _worth(
         where=Where(row.file, row.line, "", row.layer, row.prefix),
         cause=stream.cause if stream else f"result:{row.layer}",
     )
+
+
+def _part(recording: Recording, took_s: float, rows: Ints) -> float:
+    """How much of what took long was for these results, by what messages carried for whom.
+
+    On a machine that is busy any small message may have taken long.
+    """
+    carried = Carried(recording.timeline, recording.groups).ns
+    theirs = np.unique(recording.groups.of_run[rows]).tolist()
+    known = [carried[step] for step in _STEPS if step in carried]
+    if not known:
+        return 1.0
+    ns = sum(of.get(row, 0.0) for of in known for row in theirs)
+    return min(1.0, ns / 1e9 / max(took_s, 1e-9))
 
 
 def _trouble(recording: Recording, slow: Bools) -> dict[int, list[tuple[int, int]]]:

@@ -11,18 +11,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-#: Seconds of one run of py-spy: what it saw is lost if it is killed.
+#: Seconds of the first run of py-spy, and of one later: what it saw is lost if it is killed.
+FIRST_S: Final = 10
 SPELL_S: Final = 60
+#: Looks a second later on, when a run is long enough for these to tell its lines: a look takes it
+#: a millisecond.
+LATER_RATE: Final = 20
 #: Seconds that py-spy is given to write what it saw.
 LAST_S: Final = 1.5
 
 
 class Spy:
-    """py-spy, in spells of a minute."""
+    """py-spy, in spells: a short one, then some of a minute with fewer looks."""
 
     #: what the message is called that it is not used any more
     refusal = "refused"
-    spell_s = SPELL_S
+    first_s, spell_s = FIRST_S, SPELL_S
     #: why it has seen nothing so far, if that is worth a word
     missed = ""
     #: the signal that ends it where it has not begun, or its parent dies
@@ -34,6 +38,7 @@ class Spy:
         self.program, self._pid, self._rate = program, pid, rate
         self._child = self._error = self._file = -1
         self._said = b""
+        self._first = True
         self._zero = self._status = self._began = 0
         #: until when one that was asked to end may take, of `time.monotonic`
         self._until = 0.0
@@ -48,15 +53,22 @@ class Spy:
         self._file = os.memfd_create("stageprof-stacks")
         self._error, theirs = os.pipe()
         self._said, self._zero = b"", 0
-        path = f"/proc/{os.getpid()}/fd/{self._file}"
-        words = [self.program, "record", "--pid", str(self._pid), *self._what()]
-        words += ["--format", "chrometrace", "--output", path]
-        words += ["--rate", str(self._rate), "--duration", str(self.spell_s)]
+        words = self._words(f"/proc/{os.getpid()}/fd/{self._file}")
         self._began = time.perf_counter_ns()
         self._child = os.fork()
         if self._child == 0:
             become(words, theirs, self.gently)
         os.close(theirs)
+
+    def _words(self, path: str) -> list[str]:
+        """The command line of the next spell."""
+        rate, length = self._rate, self.first_s
+        if not self._first:
+            rate, length = min(rate, LATER_RATE), self.spell_s
+        self._first = False
+        words = [self.program, "record", "--pid", str(self._pid), *self._what()]
+        words += ["--format", "chrometrace", "--output", path]
+        return [*words, "--rate", str(rate), "--duration", str(length)]
 
     def _what(self) -> list[str]:
         """What it is to look at."""

@@ -52,7 +52,7 @@ class Unwinder(Spy):
     """py-spy that looks at C frames, in spells."""
 
     refusal = "blind"
-    spell_s = SPELL_S
+    first_s = spell_s = SPELL_S
     # So that it lets go of the threads that it has stopped.
     gently = 2
     largest = LARGEST

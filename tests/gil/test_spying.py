@@ -1,0 +1,28 @@
+"""How often py-spy is asked to look, and for how long."""
+
+from __future__ import annotations
+
+import pytest
+
+from stageprof_runtime.gil.spying import FIRST_S, LATER_RATE, SPELL_S, Spy
+from stageprof_runtime.gil.unwinding import SPELL_S as UNWOUND_S
+from stageprof_runtime.gil.unwinding import Unwinder
+
+
+def spells(spy: Spy, count: int) -> list[tuple[int, int]]:
+    """Looks a second and seconds of each of so many spells."""
+    words = [spy._words("/dev/null") for _ in range(count)]
+    return [(int(w[w.index("--rate") + 1]), int(w[w.index("--duration") + 1])) for w in words]
+
+
+def test_looks_get_rarer_after_a_first_short_spell() -> None:
+    """A long run has many looks anyway, and each takes a processor for a millisecond."""
+    assert spells(Spy("py-spy", 1, 100), 3) == [(100, FIRST_S), *[(LATER_RATE, SPELL_S)] * 2]
+
+
+@pytest.mark.parametrize(("kind", "length"), [(Spy, SPELL_S), (Unwinder, UNWOUND_S)])
+def test_who_looks_seldom_goes_on_as_it_began(kind: type[Spy], length: int) -> None:
+    first, second = spells(kind("py-spy", 1, 10), 2)
+
+    assert first[0] == second[0] == 10
+    assert second[1] == length
