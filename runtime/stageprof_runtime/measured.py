@@ -36,7 +36,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "objects.install": ("embedded objects",),
     "optimization.install": ("expr",),
     "parallel.install": ("waiting in joblib",),
-    "repeats.install": ("what plans have in common",),
+    "plans.install": ("unused data", "what plans have in common"),
     "scheduling.install": ("materialize", "lowlevel", "order", "state", "transition"),
     "scheduling.install_local": ("order", "state", "lowlevel on local schedulers"),
     "serialization.install": (
@@ -51,7 +51,6 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "stacks.install": ("lines of tasks",),
     "tracebacks.install": ("tracebacks without our frames",),
     "training.install": ("training",),
-    "unused.install": ("unused data",),
     "waiting.Arrivals": ("when results arrive",),
     "waiting.install": ("result.gather", "graph.send", "build of graphs that are handed over"),
 }  # fmt: skip

@@ -34,48 +34,56 @@ class Unused(NamedTuple):
     total: int
 
 
-def unused(expr: Any) -> Iterator[Unused]:
-    """What is read and not used in an optimized expression."""
-    nodes, groups = nodes_of(expr)
-    for node in nodes.values():
-        if type(node).__name__ in _READERS:
-            yield from _of_reader(node, nodes, groups.get(id(node), node))
-        elif type(node).__name__ == "HLGExpr":
-            yield from _of_layers(node.operand("dsk"))
+class Plan(NamedTuple):
+    """An optimized plan: all its expressions, and what those that were fused are a part of."""
+
+    nodes: dict[int, Any]
+    groups: dict[int, Any]
 
 
-def nodes_of(expr: Any) -> tuple[dict[int, Any], dict[int, Any]]:
-    """All expressions by id, and for those that were fused what they are a part of now."""
+def plan_of(expr: Any) -> Plan:
+    """The expressions of an optimized one, by id; of very many the first."""
     nodes: dict[int, Any] = {}
     groups: dict[int, Any] = {}
     stack = [(expr, None)]
     while stack and len(nodes) < MOST:
         node, group = stack.pop()
-        if type(node) in (list, tuple):
-            stack.extend((part, group) for part in node)
-        elif _is_expression(node):
-            if group is not None:
-                groups.setdefault(id(node), group)
-            if id(node) not in nodes:
-                nodes[id(node)] = node
-                fused = node if type(node).__name__ == "Fused" else None
-                stack.extend((part, fused) for part in node.operands)
-    return nodes, groups
+        if group is not None:
+            groups.setdefault(id(node), group)
+        if id(node) not in nodes:
+            nodes[id(node)] = node
+            fused = node if type(node).__name__ == "Fused" else None
+            for part in parts_of(node):
+                stack.append((part, fused))  # noqa: PERF401 (each is a call less)
+    return Plan(nodes, groups)
 
 
-def parts_of(node: Any) -> Iterator[Any]:
+def parts_of(node: Any) -> list[Any]:
     """The expressions that one is made of, those in lists too."""
+    found = []
     stack = list(node.operands)
     while stack:
         part = stack.pop()
-        if type(part) in (list, tuple):
+        if hasattr(type(part), "_parameters"):
+            found.append(part)
+        elif type(part) in (list, tuple) and part and _may_hold(part[0]):
             stack.extend(part)
-        elif _is_expression(part):
-            yield part
+    return found
 
 
-def _is_expression(x: object) -> bool:
-    return hasattr(type(x), "_parameters") and hasattr(type(x), "operand")
+def _may_hold(first: object) -> bool:
+    """Whether a list that begins so may be of expressions: there are lists of a million inputs."""
+    return hasattr(type(first), "_parameters") or type(first) in (list, tuple)
+
+
+def unused(plan: Plan) -> Iterator[Unused]:
+    """What a plan reads and does not use."""
+    nodes, groups = plan
+    for node in nodes.values():
+        if type(node).__name__ in _READERS:
+            yield from _of_reader(node, nodes, groups.get(id(node), node))
+        elif type(node).__name__ == "HLGExpr":
+            yield from _of_layers(node.operand("dsk"))
 
 
 def _of_reader(reader: Any, nodes: dict[int, Any], group: Any) -> Iterator[Unused]:

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from stageprof_runtime.plan import MOST, nodes_of, parts_of
+from stageprof_runtime.plan import MOST, Plan, parts_of
 
-#: Parts remembered, of all plans together; what comes later is not compared.
+#: Parts remembered, of all plans together; the oldest are forgotten.
 REMEMBERED: Final = 50_000
 #: Layers above one, each needed by a single other, that it may have been fused into.
 UPWARD: Final = 8
@@ -25,7 +25,9 @@ AMONG_OTHERS: Final = "among others"
 #: An array has one column, which has no name.
 _ARRAY: Final = frozenset({""})
 #: Expressions that hold data: to have them again costs nothing.
-_DATA: Final = frozenset({"FromPandas", "FromPandasDivisions", "FromArray", "FromGraph"})
+_DATA: Final = frozenset(
+    {"FromPandas", "FromPandasDivisions", "FromArray", "FromGraph", "HLGExpr", "HLGFinalizeCompute"}
+)
 #: Expressions as much repeated as what they are made of.
 _THROUGH: Final = frozenset({"Projection", "Fused"})
 #: Functions that cut a chunk out of an array that is there.
@@ -68,19 +70,21 @@ class Repeats:
         self._seen: dict[Identity, _Piece] = {}
         self._told: set[Identity] = set()
 
-    def of(self, t: int, expr: Any) -> Iterator[Part]:
-        """What an optimized expression has again; remembers what it has."""
-        nodes, groups = nodes_of(expr)
+    def of(self, t: int, plan: Plan) -> Iterator[Part]:
+        """What a plan has again; remembers what it has."""
         pieces: dict[Identity, _Piece] = {}
-        again = _Expressions(t, nodes, groups, self._origin_of, self._seen).again(pieces)
-        for node in nodes.values():
-            if type(node).__name__ == "HLGExpr":
+        again = _Expressions(t, plan, self._origin_of, self._seen).again(pieces)
+        for node in plan.nodes.values():
+            if type(node).__name__ == "HLGExpr" and _fuses(node):
                 again += _layers(t, node.operand("dsk"), self._seen, pieces)
         for identity in again[:TOLD]:
             yield from self._rows(identity, pieces[identity])
-        if len(self._seen) < REMEMBERED:
-            for identity, piece in pieces.items():
-                self._seen.setdefault(identity, piece)
+        for identity, piece in pieces.items():
+            self._seen.setdefault(identity, piece)
+        while len(self._seen) > REMEMBERED:
+            oldest = next(iter(self._seen))
+            del self._seen[oldest]
+            self._told.discard(oldest)
 
     def _rows(self, identity: Identity, piece: _Piece) -> Iterator[Part]:
         before = self._seen[identity]
@@ -104,14 +108,12 @@ class _Expressions:
     def __init__(
         self,
         t: int,
-        nodes: Mapping[int, Any],
-        groups: Mapping[int, Any],
+        plan: Plan,
         origin_of: Callable[[str], str],
         seen: Mapping[Identity, _Piece],
     ) -> None:
         self._t = t
-        self._nodes = nodes
-        self._groups = groups
+        self._nodes, self._groups = plan
         self._origin_of = origin_of
         self._seen = seen
         self._counts: Counter[Identity] = Counter()
@@ -168,6 +170,14 @@ def _columns(node: Any) -> frozenset[str]:
 
 
 # -- graphs of layers -------------------------------------------------------------------------
+
+
+def _fuses(node: Any) -> bool:
+    """Whether a graph's own optimizer may fuse its tasks; those of `delayed` calls keep keys."""
+    if "low_level_optimizer" not in type(node)._parameters:
+        return False
+    module = getattr(node.operand("low_level_optimizer"), "__module__", None)
+    return module not in (None, "dask.delayed")
 
 
 def _layers(

@@ -38,7 +38,7 @@ from stageprof_runtime.probes import (
     objects,
     optimization,
     parallel,
-    repeats,
+    plans,
     scheduling,
     serialization,
     shares,
@@ -46,7 +46,6 @@ from stageprof_runtime.probes import (
     stacks,
     tracebacks,
     training,
-    unused,
     waiting,
 )
 from stageprof_runtime.ring import Ring
@@ -59,8 +58,7 @@ PROBES = [
     deadlock.install,
     layers.install,
     optimization.install,
-    unused.install,
-    repeats.install,
+    plans.install,
     serialization.install,
     compression.install,
     shares.install,

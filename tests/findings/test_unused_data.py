@@ -15,7 +15,7 @@ from findings.asking import asked, one, run
 from findings.busy import FILE, Busy
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.unused_data import RULE
-from stageprof_runtime.plan import Unused, unused
+from stageprof_runtime.plan import Unused, plan_of, unused
 
 LAYER = "read-chunk-1a2b"
 
@@ -98,7 +98,7 @@ def test_the_code_reads_the_columns_only() -> None:
     frame = run(one(RULE, program()), read=read, inputs=[1, 2])["frame"]
 
     assert list(frame.columns) == ["a", "b"]
-    assert list(unused(frame[["a", "b"]].expr.optimize())) == []
+    assert list(unused(plan_of(frame[["a", "b"]].expr.optimize()))) == []
 
 
 def test_all_columns_are_printed_whatever_their_number_and_names() -> None:
@@ -146,7 +146,7 @@ def whole(item: int) -> pd.DataFrame:
 
 
 def plan(collection: Any) -> list[Unused]:
-    return list(unused(collection.expr.optimize(fuse=True)))
+    return list(unused(plan_of(collection.expr.optimize(fuse=True))))
 
 
 def test_a_projection_right_above_a_reader_is_seen() -> None:
@@ -204,4 +204,4 @@ def test_chunks_that_are_not_needed_are_not_loaded() -> None:
 def _of_array(array: Any) -> list[Unused]:
     from dask.base import collections_to_expr
 
-    return list(unused(collections_to_expr([array]).optimize()))
+    return list(unused(plan_of(collections_to_expr([array]).optimize())))

@@ -129,7 +129,7 @@ class _Named:
     def _lower(self) -> tuple[str, bool]:
         big = _Named()
         freed = weakref.ref(big)
-        name = _rewritten(sys._getframe())
+        name = _rewritten(sys._getframe(), own=True)
         del big
         return name, freed() is None
 

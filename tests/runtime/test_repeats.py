@@ -19,8 +19,7 @@ from dask.base import collections_to_expr
 from stageprof_runtime import repeats
 from stageprof_runtime.event import PART
 from stageprof_runtime.patch import Undo
-from stageprof_runtime.probes import layers, optimization
-from stageprof_runtime.probes import repeats as probe
+from stageprof_runtime.probes import layers, optimization, plans
 
 FRAME: Final = pd.DataFrame({"k": range(20), "x": 1.0, "y": 2.0, "z": 3.0})
 
@@ -35,7 +34,7 @@ class Told:
 
     def __init__(self) -> None:
         self._emit = Mock()
-        self.undo: list[Undo] = [p.install(self._emit) for p in (layers, optimization, probe)]
+        self.undo: list[Undo] = [p.install(self._emit) for p in (layers, optimization, plans)]
 
     def plan(self, collection: Any) -> list[tuple[Any, ...]]:
         """The rows of PART, without their times, that are told as a collection is optimized."""
@@ -139,6 +138,13 @@ def test_an_array_is_told_with_the_layers_it_may_be_fused_into(told: Told, *, ra
     assert ("var", "among others") in names
 
 
+def test_calls_of_delayed_keep_their_keys(told: Told) -> None:
+    made = dask.delayed(len)([1, 2])
+    told.plan(made + 1)
+
+    assert told.plan(made + 2) == []
+
+
 def test_a_bag_is_told_of_in_the_same_way(told: Told) -> None:
     bag = db.from_sequence(range(8), npartitions=2).map(str)
     told.plan(bag.count())
@@ -154,12 +160,16 @@ def test_a_third_plan_is_told_once(told: Told, frame: Any) -> None:
     assert len(second) == 2 * len(third)
 
 
-def test_plans_beyond_what_is_remembered_are_not_compared(
+def test_the_oldest_plans_are_forgotten(
     told: Told, frame: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repeats, "REMEMBERED", 0)
+    monkeypatch.setattr(repeats, "REMEMBERED", 8)
     told.plan(frame.x.sum())
+    told.plan((da.ones(8, chunks=2) + 1).sum() + 1)
+    array = (da.ones(8, chunks=2) + 2) * 3
+    told.plan(array.sum())
 
+    assert told.plan(array.std())
     assert told.plan(frame.y.sum()) == []
 
 

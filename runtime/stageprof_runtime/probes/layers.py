@@ -142,7 +142,7 @@ def _origin(lines: Lines, name: str, frame: FrameType | None) -> Line:
     before lines were noted.
     """
     nearest, line = "", ("", 0)
-    for other in _rewriting(frame):
+    for other in _rewriting(frame, own=True):
         nearest, line = nearest or other, lines.of(other)
         if line[0]:
             break
@@ -150,12 +150,15 @@ def _origin(lines: Lines, name: str, frame: FrameType | None) -> Line:
     return line
 
 
-def _rewriting(frame: FrameType | None) -> Iterator[str]:
-    """The names of the expressions that are being rewritten, the innermost first."""
+def _rewriting(frame: FrameType | None, *, own: bool) -> Iterator[str]:
+    """The names of the expressions that are being rewritten, the innermost first.
+
+    `own`: by the calling thread.
+    """
     for _ in range(_NEAR):
         if frame is None:
             return
-        if name := _rewritten(frame):
+        if name := _rewritten(frame, own=own):
             yield name
         frame = frame.f_back
 
@@ -168,19 +171,20 @@ def line_of_rewriting(frame: FrameType | None) -> Line:
     lines = known()
     if lines is None:
         return "", 0
-    for name in _rewriting(frame):
+    for name in _rewriting(frame, own=False):
         line = lines.of(name)
         if line[0]:
             return ("", 0) if any(wrapper in name for wrapper in _WRAPPERS) else line
     return "", 0
 
 
-def _rewritten(frame: FrameType) -> str:
+def _rewritten(frame: FrameType, *, own: bool) -> str:
     """The name of the expression that a frame is rewriting; "" if it is none that does.
 
     Reading a frame's locals leaves, before Python 3.13, a copy of them in the frame, which would
     keep them alive; the copy is emptied again. Frames that may use it themselves (those that call
-    `locals`, or are being traced) are passed over.
+    `locals`, or are being traced) are passed over. That of another thread is not emptied: CPython
+    may be calling a profile function there, and takes the thread's variables out of the copy after.
     """
     code = frame.f_code
     if code.co_varnames[:1] not in (("self",), ("expr",)) or not code.co_argcount:
@@ -193,7 +197,7 @@ def _rewritten(frame: FrameType) -> str:
     try:
         return _name_of(copy.get(code.co_varnames[0]))
     finally:
-        if not _WRITES_THROUGH:
+        if own and not _WRITES_THROUGH:
             copy.clear()
 
 

@@ -1,4 +1,4 @@
-"""What a computation does again: its optimized plan is compared with those before it."""
+"""What a computation reads and does not use, and what it does again, by its optimized plan."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
-from stageprof_runtime.event import PART
+from stageprof_runtime.event import PART, UNUSED
 from stageprof_runtime.made import forget, noting
 from stageprof_runtime.patch import Emit, Undo, replace, together
+from stageprof_runtime.plan import plan_of, unused
 from stageprof_runtime.repeats import Repeats
 
 
@@ -23,11 +24,14 @@ def install(emit: Emit) -> Undo:
 
 
 def _optimize(emit: Emit, optimize: Callable[..., Any], repeats: Repeats) -> Callable[..., Any]:
-    def compared(self: Any, *args: Any, **kwargs: Any) -> Any:
-        plan = optimize(self, *args, **kwargs)
+    def seen(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = optimize(self, *args, **kwargs)
         if not inside.optimizing:
-            for part in repeats.of(now_ns(), plan):
+            t, plan = now_ns(), plan_of(result)
+            for row in unused(plan):
+                emit.row("client", (UNUSED, t, *row))
+            for part in repeats.of(t, plan):
                 emit.row("client", (PART, *part))
-        return plan
+        return result
 
-    return compared
+    return seen
