@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from stageprof_runtime.plan import MOST, Plan, parts_of
@@ -69,9 +70,14 @@ class Repeats:
         self._origin_of = origin_of
         self._seen: dict[Identity, _Piece] = {}
         self._told: set[Identity] = set()
+        self._lock = Lock()
 
-    def of(self, t: int, plan: Plan) -> Iterator[Part]:
+    def of(self, t: int, plan: Plan) -> list[Part]:
         """What a plan has again; remembers what it has."""
+        with self._lock:  # several threads may optimize at once
+            return list(self._of(t, plan))
+
+    def _of(self, t: int, plan: Plan) -> Iterator[Part]:
         pieces: dict[Identity, _Piece] = {}
         again = _Expressions(t, plan, self._origin_of, self._seen).again(pieces)
         for node in plan.nodes.values():
@@ -79,12 +85,7 @@ class Repeats:
                 again += _layers(t, node.operand("dsk"), self._seen, pieces)
         for identity in again[:TOLD]:
             yield from self._rows(identity, pieces[identity])
-        for identity, piece in pieces.items():
-            self._seen.setdefault(identity, piece)
-        while len(self._seen) > REMEMBERED:
-            oldest = next(iter(self._seen))
-            del self._seen[oldest]
-            self._told.discard(oldest)
+        self._remember(pieces)
 
     def _rows(self, identity: Identity, piece: _Piece) -> Iterator[Part]:
         before = self._seen[identity]
@@ -94,6 +95,14 @@ class Repeats:
             self._told.add(identity)
             yield from _rows(identity, before, 0)
         yield from _rows(identity, piece, len(before.columns & piece.columns))
+
+    def _remember(self, pieces: Mapping[Identity, _Piece]) -> None:
+        for identity, piece in pieces.items():
+            self._seen.setdefault(identity, piece)
+        while len(self._seen) > REMEMBERED:
+            oldest = next(iter(self._seen))
+            del self._seen[oldest]
+            self._told.discard(oldest)
 
 
 def _rows(identity: Identity, piece: _Piece, common: int) -> Iterator[Part]:
