@@ -73,9 +73,17 @@ class Repeats:
         self._lock = Lock()
 
     def of(self, t: int, plan: Plan) -> list[Part]:
-        """What a plan has again; remembers what it has."""
-        with self._lock:  # several threads may optimize at once
+        """What a plan has again; remembers what it has.
+
+        Of plans of several threads at once one is: nobody waits here, for a process that was
+        forked meanwhile would for ever.
+        """
+        if not self._lock.acquire(blocking=False):
+            return []
+        try:
             return list(self._of(t, plan))
+        finally:
+            self._lock.release()
 
     def _of(self, t: int, plan: Plan) -> Iterator[Part]:
         pieces: dict[Identity, _Piece] = {}
