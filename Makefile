@@ -17,6 +17,8 @@ METADATA := pyproject.toml runtime/stageprof_runtime/version.py
 RELEASE = $(shell sed -n 's/^ *"distributed>=\([0-9.]*\).*/\1/p' pyproject.toml)
 # Tests that measure nothing wait more than they compute; the longest files come first.
 BESIDE := -n 4 --dist loadfile --no-loadscope-reorder
+# The slow ones compute: with as many at once as above what they see is the crowd.
+FEWER := -n 2 --dist loadfile --no-loadscope-reorder
 # Hundreds of processes import the same modules: each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -63,7 +65,7 @@ nightly: export STAGEPROF_TESTS_FRESH = 1
 nightly: $(VENV)/.dev browser ## run the tests that are too slow for make test
 	@failed=; \
 	$(MAKE) -s --no-print-directory others || failed=1; \
-	$(VENV)/bin/python -m pytest -q $(BESIDE) --timeout=3600 -m "nightly and not alone" || failed=1; \
+	$(VENV)/bin/python -m pytest -q $(FEWER) --timeout=3600 -m "nightly and not alone" || failed=1; \
 	echo "== those that measure time or memory, one by one"; \
 	$(VENV)/bin/python -m pytest --timeout=3600 -m "nightly and alone" && test -z "$$failed"
 
