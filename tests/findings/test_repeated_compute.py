@@ -191,6 +191,15 @@ def test_a_plan_that_was_never_computed_had_done_nothing() -> None:
     assert asked(RULE, made.recording(made.t)) == []
 
 
+def test_computes_that_all_failed_did_nothing_again() -> None:
+    made = Planned()
+    for i in (1, 2):
+        made.shares(layer("read-csv", i))
+        made.fails(0, 100 * i, layer("read-csv", i))
+
+    assert asked(RULE, made.recording(200)) == []
+
+
 def test_two_of_one_kind_within_a_compute_are_no_repetition() -> None:
     made = Planned()
     made.compute("other")

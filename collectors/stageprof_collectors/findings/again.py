@@ -101,7 +101,8 @@ class _Plans:
         rows = np.flatnonzero((runs["status"] == _DONE) & np.isin(self._owner, own))
         order = rows[np.argsort(layered.of[rows], kind="stable")]
         layers, starts = np.unique(layered.of[order], return_index=True)
-        self._rows = dict(zip(layers.tolist(), np.split(order, starts[1:]), strict=True))
+        parts = np.split(order, starts)[1:]  # before the first there is nothing
+        self._rows = dict(zip(layers.tolist(), parts, strict=True))
         self._layers: defaultdict[str, list[int]] = defaultdict(list)
         for layer in self._rows:
             self._layers[_token(layered.names[layer])].append(layer)
