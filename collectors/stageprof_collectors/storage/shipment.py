@@ -119,6 +119,8 @@ class _Envelope(Struct, gc=False):
     first: _Int64 = 0
 
 
+#: A map of nothing.
+_EMPTY: Final = b"\x80"
 _ENVELOPE: Final = msgspec.msgpack.Decoder(_Envelope)
 #: A file holds bytes in every column; a shipped batch has lists of keys, which Raw takes as well.
 _PACKED: Final = msgspec.msgpack.Decoder(_tables(bytes))
@@ -165,7 +167,7 @@ def _decode(batch: bytes | memoryview) -> Shipment:
 def _names(raw: Raw) -> bytes:
     """The map if its size is sensible, else an empty one: no reason to lose the rows."""
     data = bytes(raw)
-    return data if 0 <= _map_count(data) <= _MAX_NAMES else b"\x80"
+    return data if data == _EMPTY or 0 <= _map_count(data) <= _MAX_NAMES else _EMPTY
 
 
 def _map_count(data: bytes | memoryview) -> int:
@@ -177,6 +179,8 @@ def _map_count(data: bytes | memoryview) -> int:
 
 
 def _parts(raw: Raw, skipped: dict[str, int]) -> dict[str, Part]:
+    if memoryview(raw)[0] == _EMPTY[0]:  # of a place that has nothing to tell there is a batch now and then
+        return {}
     packed = True
     try:
         tables = _PACKED.decode(raw)

@@ -90,7 +90,7 @@ class Store:
             store = cls(max_memory=frames.max_memory)
             for found in frames:
                 store._take(found)
-                if store.skipped[_BEYOND]:
+                if store.skipped.get(_BEYOND):
                     break
         store._finish(frames)
         return store
@@ -181,7 +181,9 @@ class Store:
         return Layered(self._keys.parts(indices), len(indices))
 
     def _fits(self, s: Shipment, size: int) -> bool:
-        need = size + sum(part.rows * _WIDTH[name] for name, part in s.parts.items())
+        need = size
+        for name, part in s.parts.items():
+            need += part.rows * _WIDTH[name]
         need += _WORD_BYTES * s.string_count
         need += 0 if s.place in self._place_index else _PLACE_BYTES
         if self.bytes + self._words.bytes + need > self._max_memory:
@@ -218,7 +220,7 @@ class Store:
         try:
             for batch in frame.split(raw):
                 self.add(batch)
-                if self.skipped[_BEYOND]:
+                if self.skipped.get(_BEYOND):
                     break
         except ValueError:
             self.skipped[DAMAGED] += 1
