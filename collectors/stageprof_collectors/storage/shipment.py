@@ -179,7 +179,7 @@ def _map_count(data: bytes | memoryview) -> int:
 
 
 def _parts(raw: Raw, skipped: dict[str, int]) -> dict[str, Part]:
-    if memoryview(raw)[0] == _EMPTY[0]:  # of a place that has nothing to tell there is a batch now and then
+    if memoryview(raw)[0] == _EMPTY[0]:  # a place has nothing to tell, but is there
         return {}
     packed = True
     try:
