@@ -35,16 +35,20 @@ class Unused(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """An optimized plan: all its expressions, and what those that were fused are a part of."""
+    """An optimized plan, by the ids of its expressions."""
 
     nodes: dict[int, Any]
+    #: what those that were fused are a part of
     groups: dict[int, Any]
+    #: the expressions that each is made of
+    parts: dict[int, list[Any]]
 
 
 def plan_of(expr: Any) -> Plan:
     """The expressions of an optimized one, by id; of very many the first."""
     nodes: dict[int, Any] = {}
     groups: dict[int, Any] = {}
+    parts: dict[int, list[Any]] = {}
     stack = [(expr, None)]
     while stack and len(nodes) < MOST:
         node, group = stack.pop()
@@ -53,12 +57,13 @@ def plan_of(expr: Any) -> Plan:
         if id(node) not in nodes:
             nodes[id(node)] = node
             fused = node if type(node).__name__ == "Fused" else None
-            for part in parts_of(node):
+            parts[id(node)] = _parts_of(node)
+            for part in parts[id(node)]:
                 stack.append((part, fused))  # noqa: PERF401 (each is a call less)
-    return Plan(nodes, groups)
+    return Plan(nodes, groups, parts)
 
 
-def parts_of(node: Any) -> list[Any]:
+def _parts_of(node: Any) -> list[Any]:
     """The expressions that one is made of, those in lists too."""
     found = []
     stack = list(node.operands)
@@ -78,7 +83,7 @@ def _may_hold(first: object) -> bool:
 
 def unused(plan: Plan) -> Iterator[Unused]:
     """What a plan reads and does not use."""
-    nodes, groups = plan
+    nodes, groups, _ = plan
     for node in nodes.values():
         if type(node).__name__ in _READERS:
             yield from _of_reader(node, nodes, groups.get(id(node), node))

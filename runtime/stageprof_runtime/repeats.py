@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
-from stageprof_runtime.plan import MOST, Plan, parts_of
+from stageprof_runtime.plan import MOST, Plan
 
 #: Parts remembered, of all plans together; the oldest are forgotten.
 REMEMBERED: Final = 50_000
@@ -130,7 +130,7 @@ class _Expressions:
         seen: Mapping[Identity, _Piece],
     ) -> None:
         self._t = t
-        self._nodes, self._groups = plan
+        self._plan = plan
         self._origin_of = origin_of
         self._seen = seen
         self._counts: Counter[Identity] = Counter()
@@ -139,8 +139,8 @@ class _Expressions:
         """The topmost of each group that earlier plans had; adds all to `pieces`."""
         repeated: dict[int, bool] = {}
         top: dict[str, Identity] = {}
-        for node in _upwards(self._nodes):
-            below = all(repeated.get(id(part), True) for part in parts_of(node))
+        for node in _upwards(self._plan):
+            below = all(repeated.get(id(part), True) for part in self._plan.parts[id(node)])
             kind = type(node).__name__
             if kind in _DATA or kind in _THROUGH:
                 repeated[id(node)] = below
@@ -156,24 +156,24 @@ class _Expressions:
         made = self._origin_of(node._name), type(node).__name__
         self._counts[made] += 1
         identity = made[0], f"{made[1]} {self._counts[made]}"
-        group = self._groups.get(id(node))
+        group = self._plan.groups.get(id(node))
         name = node._name if group is None else group._name
         return identity, _Piece(self._t, (name,), group is None, _columns(node))
 
 
-def _upwards(nodes: Mapping[int, Any]) -> Iterator[Any]:
+def _upwards(plan: Plan) -> Iterator[Any]:
     """All expressions, each after what it is made of."""
     done: set[int] = set()
-    for first in nodes.values():
+    for first in plan.nodes.values():
         stack = [(first, False)]
         while stack:
             node, ready = stack.pop()
             if ready:
                 yield node
-            elif id(node) in nodes and id(node) not in done:
+            elif id(node) in plan.nodes and id(node) not in done:
                 done.add(id(node))
                 stack.append((node, True))
-                stack.extend((part, False) for part in parts_of(node))
+                stack.extend((part, False) for part in plan.parts[id(node)])
 
 
 def _columns(node: Any) -> frozenset[str]:
