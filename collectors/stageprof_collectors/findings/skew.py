@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.account.groups import Groups, Row
 from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.storage.rows import Rows
 from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.event import STATUS
 from stageprof_runtime.stage import IMPORT
@@ -142,21 +143,17 @@ class Skews:
     def _worker(self, rows: Ints) -> tuple[str, float]:
         """The worker on which the usual run of a kind takes far longer than elsewhere."""
         worker = self._runs["worker"][rows]
-        slower = {}
-        for one in np.unique(worker).tolist():
-            here, there = self.took[rows[worker == one]], self.took[rows[worker != one]]
-            if len(here) > 1 and len(there) > 1 and np.median(there) > 0:
-                slower[one] = float(np.median(here) / np.median(there))
-        if not slower or max(slower.values()) < self._worker_times:
+        times = slower(self.took[rows], worker)
+        if not times or max(times.values()) < self._worker_times:
             return "", 1.0
-        worst = max(slower, key=lambda one: slower[one])
+        worst = max(times, key=lambda one: times[one])
         # One long task on a worker with few is not a slow worker: its quickest run must be slow.
         quickest = float(self.took[rows[worker == worst]].min())
         if quickest < self._worker_times * float(np.median(self.took[rows[worker != worst]])):
             return "", 1.0
         if self._beside(worst, rows):
             return "", 1.0
-        return self._recording.store.strings[worst], slower[worst]
+        return self._recording.store.strings[worst], times[worst]
 
     def _beside(self, worker: int, rows: Ints) -> bool:
         """Whether a worker's host has other workers that did this too: then it is as quick."""
@@ -164,3 +161,33 @@ class Skews:
         words = self._recording.store.strings
         others = [w for w in np.unique(self._runs["worker"][rows]).tolist() if w != worker]
         return host.get(words[worker]) in {host.get(words[w]) for w in others}
+
+
+def slower(took: Floats, worker: Ints) -> dict[int, float]:
+    """How many times as long as elsewhere the usual run of each worker takes that had several.
+
+    Args:
+        took: seconds of each run.
+        worker: where it was, a small number.
+    """
+    order = np.argsort(took, kind="stable")
+    ordered, of_worker = took[order], Rows(worker[order])
+    times = {}
+    for one in of_worker.numbers:
+        here = of_worker.of(one)
+        there = _median_without(ordered, here) if len(here) < len(ordered) - 1 else 0.0
+        if len(here) > 1 and there > 0:
+            times[one] = float(np.median(ordered[here])) / there
+    return times
+
+
+def _median_without(ordered: Floats, out: Ints) -> float:
+    """The median of ascending numbers but for those at some ascending positions.
+
+    The k-th of the others stands k places from the beginning, and one more for each of those left
+    out before it: nothing is copied, where a thousand workers would each have all the others' runs.
+    """
+    rest = len(ordered) - len(out)
+    middle = np.array([(rest - 1) // 2, rest // 2])
+    before = np.searchsorted(out - np.arange(len(out)), middle, side="right")
+    return float(ordered[middle + before].mean())

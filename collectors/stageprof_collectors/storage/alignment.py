@@ -57,7 +57,8 @@ def align(store: Store, reference: int) -> list[Clock]:
         return []
     rows = Rows(store.table("ping")["place"])
     links = {p: _link(store, rows.of(p)) for p in range(len(store.places))}
-    hub = {p: _hub(store, p, rows.of(p)) for p in links}
+    schedulers = _schedulers(store)
+    hub = {p: _hub(store, p, rows.of(p), schedulers) for p in links}
     home = _to_hub(links, reference, hub[reference])
     return [_compose(store, p, links, hub, home, reference) for p in links]
 
@@ -93,15 +94,22 @@ def _best(sent: Ints, trip: Ints) -> Ints:
     return found
 
 
-def _hub(store: Store, p: int, mine: Ints) -> int:
+def _schedulers(store: Store) -> dict[str, int]:
+    """The schedulers by address, the first of each; in the order of their first batch."""
+    found: dict[str, int] = {}
+    for i, place in enumerate(store.places):
+        if place.role == "scheduler":
+            found.setdefault(place.name, i)
+    return found
+
+
+def _hub(store: Store, p: int, mine: Ints, schedulers: dict[str, int]) -> int:
     """The scheduler that a place's round trips went to: by address, or the only one."""
-    schedulers = [i for i, place in enumerate(store.places) if place.role == "scheduler"]
-    if p in schedulers:
+    if store.places[p].role == "scheduler":
         return p
-    table = store.table("ping")
-    peers = {store.strings[i] for i in np.unique(table["peer"][mine])}
-    named = [i for i in schedulers if store.places[i].name in peers]
-    return (named or schedulers or [-1])[0]
+    peers = (store.strings[i] for i in np.unique(store.table("ping")["peer"][mine]))
+    named = [schedulers[peer] for peer in peers if peer in schedulers]
+    return min(named or schedulers.values(), default=-1)
 
 
 def _to_hub(links: dict[int, _Link | None], p: int, hub: int) -> _Link:
