@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import cProfile
+import pstats
+
 import dask
 import pytest
 
@@ -18,23 +21,29 @@ ROUND = SENT + WAY + WORK + BACK
 
 
 def looped(
-    rounds: int = 8, verdict: str = "apart", workers: int = 2, tasks: int = 1, **lines: int
+    rounds: int = 8,
+    verdict: str = "apart",
+    workers: int = 2,
+    tasks: int = 1,
+    way: float = WAY,
+    **lines: int,
 ) -> Recording:
     """One compute after another, each of some tasks on the same worker."""
+    each = ROUND - WAY + way
     made = Crewed(workers)
     if verdict:
         made.verdict(verdict, 12)
     for i in range(rounds):
-        begin = i * ROUND
+        begin = i * each
         made.span("build", begin, begin + SENT)
-        graph = made.graph(begin + SENT, begin + SENT + WAY, begin + SENT + WAY)
+        graph = made.graph(begin + SENT, begin + SENT + way, begin + SENT + way)
         made.at_line(graph, lines.get(f"line_{i}", 12))
-        start = begin + SENT + WAY
+        start = begin + SENT + way
         key = f"simulated-{i:08x}-0000-4000-8000-000000000000"
         for _ in range(tasks):
             made.run(i % workers, start, start + WORK, cause=-1 - graph, key=key, wanted=True)
-        made.wait_for(begin + SENT, begin + ROUND, key)
-    return made.recording(rounds * ROUND)
+        made.wait_for(begin + SENT, begin + each, key)
+    return made.recording(rounds * each)
 
 
 def test_computes_that_do_not_need_each_other_are_found_with_what_one_would_save() -> None:
@@ -102,3 +111,17 @@ def test_of_a_local_scheduler_no_number_of_threads_is_said(scheduler: str) -> No
 
     assert evidence["computes"] == 4
     assert "threads" not in evidence
+
+
+def steps_of_asking(rounds: int) -> float:
+    """Calls of functions until it is said what a loop costs whose graphs are long on their way."""
+    recording = looped(rounds, way=40.0)
+    recording.stages()
+    with cProfile.Profile() as profile:
+        asked(RULE, recording)
+    return float(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
+
+
+def test_four_times_the_computes_take_four_times_the_steps() -> None:
+    """All that are handed over as one share the way of all: it is not measured for each."""
+    assert steps_of_asking(800) < 5 * steps_of_asking(200)

@@ -264,10 +264,14 @@ class Replay:
 
     def _of_programs(self, change: Change) -> tuple[list[list[int]], list[list[int]]]:
         before, after = [], []
-        for program in self._programs_of(change):
+        programs = self._programs_of(change)
+        # Graphs handed over as one share the way of all of them: it is measured once.
+        ways = {id(op.after): op.after for program in programs for op in program.ops}
+        known = {i: length(way, change.serial) for i, way in ways.items()}
+        for program in programs:
             factor = 1.0 if program.run < 0 else float(one_of(change.compute, program.run))
             before.append([round(length(op.before, change.serial) * factor) for op in program.ops])
-            after.append([length(op.after, change.serial) for op in program.ops])
+            after.append([known[id(op.after)] for op in program.ops])
         return before, after
 
     def _floor(self, change: Change) -> float:

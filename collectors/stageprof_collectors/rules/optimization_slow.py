@@ -42,7 +42,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         return
     label = _label(recording, rewritten=took[_EXPR] >= took[_LOWLEVEL])
     site = Site(recording, recording.crowds.groups, label)
-    saved = recording.replay.saving(_change(site))
+    saved = recording.replay.saving(_change(recording, site))
     place = _place(recording)
     yield Finding(
         rule=RULE.id,
@@ -107,9 +107,10 @@ def _label(recording: Recording, *, rewritten: bool) -> str:
     return max(seconds, key=lambda label: seconds[label], default="")
 
 
-def _change(site: Site) -> Change:
-    """No optimization; and of the layers that the line made, one is left where there were many."""
-    layers, mine = site.layers, site.runs
+def _change(recording: Recording, site: Site) -> Change:
+    """No optimization; and of a graph's layers that the line made one is left of many."""
+    mine = site.runs
+    layers = site.layers / max(1, len(np.unique(recording.replay.owner[mine])))
     left = 1.0 / layers if layers >= CHAIN else 1.0
     parts = np.where(mine, left, 1.0)
     return Change(
