@@ -57,7 +57,7 @@ def three(only: Only, *more: Finding) -> Summary:
         (60, 110, "60-110 s"),
         (100, 240, "1.7-4.0 min"),
         (3600, 9000, "1.0-2.5 h"),
-        (0, 0, "0.0 ms"),
+        (0, 0, "no time"),
         (0, float("nan"), "?"),
     ],
 )

@@ -13,9 +13,13 @@ from distributed import Client, get_worker
 import clusters
 import stageprof
 from findings.workers import Workers
+from stageprof_collectors.findings import leak
+from stageprof_collectors.findings.embedding import Embedded
 from stageprof_collectors.findings.finding import Finding, Severity
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.memory_growth import RULE
+
+FILE = "etl.py"
 
 
 def ask(recording: Recording, **limits: float) -> list[Finding]:
@@ -75,6 +79,23 @@ def test_the_tasks_that_leave_it_are_named() -> None:
     assert found.evidence["left_by"] == prefix
     assert found.evidence["left_each_run_bytes"] == pytest.approx(25e6)
     assert f"`{prefix}` leaves about 25.0 MB on its worker in each of its 12 runs" in found.fix.text
+
+
+@pytest.mark.parametrize(("sent", "keeps"), [(275e6, True), (100e6, False), (900e6, False)])
+def test_what_tasks_were_sent_with_is_told_from_a_leak(
+    monkeypatch: pytest.MonkeyPatch, sent: float, keeps: bool
+) -> None:
+    """A worker keeps an argument while the result is wanted; no list of the user's does."""
+    thing = Embedded(
+        1, "numpy.ndarray", "weights", FILE, 3, "argument 1 of f", FILE, 9, frozenset({"f"}),
+        25_000_000, 12, 12, 0, round(sent), 0.1, 0.1, 0.2,
+    )  # fmt: skip
+    monkeypatch.setattr(leak, "embedded", lambda _: [thing])
+    (found,) = ask(repeated(leaking))
+    assert (found.cause == thing.cause) is keeps
+    assert ("`weights`, which its tasks carry" in found.headline) is keeps
+    assert ("Send it once" in found.fix.text) is keeps
+    assert bool(found.fix.code) is not keeps  # there is no list to bound
 
 
 @pytest.mark.parametrize("left", [0, 5, -20, 80])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.findings.embedding import Embedded, embedded
 from stageprof_collectors.findings.misjudged import LEAST, undisturbed
 from stageprof_collectors.findings.trend import Floats, Trend, trend
 from stageprof_collectors.tables.memory import Taken
@@ -128,3 +129,17 @@ def leaver(recording: Recording, grown: Sequence[Leak]) -> Leaver | None:
     whole = sum(leak.grown for leak in grown)
     explain = [one for one in found if EXPLAINS * whole <= one.left <= EXCEEDS * whole]
     return max(explain, key=lambda one: one.left, default=None)
+
+
+def carried(recording: Recording, grown: Sequence[Leak]) -> Embedded | None:
+    """The object of the user's that these workers keep, if one is as large as what they grew by.
+
+    A worker keeps what a task was sent with for as long as anybody wants the task's result.
+    """
+    whole = sum(leak.grown for leak in grown)
+    explain = [
+        thing
+        for thing in embedded(recording)
+        if EXPLAINS * whole <= thing.sent_bytes <= EXCEEDS * whole
+    ]
+    return max(explain, key=lambda thing: thing.sent_bytes, default=None)

@@ -48,9 +48,11 @@ _UNITS = ((0.9995, 1e-3, "ms"), (119.5, 1.0, "s"), (7170, 60.0, "min"), (math.in
 
 
 def span(low: float, high: float) -> str:
-    """An interval of durations in one unit: `5.4-6.0 s`, `120-340 ms`, `up to 2.1 s`, `6.0 s`."""
+    """An interval of durations in one unit: `5.4-6.0 s`, `up to 2.1 s`, `6.0 s`, `no time`."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return "?"
+    if not high:
+        return "no time"
     unit, name = next((unit, name) for top, unit, name in _UNITS if high <= top)
     digits = 0 if high / unit >= (9.95 if name == "ms" else 99.5) else 1
     least, most = (f"{value / unit:.{digits}f}" for value in (low, high))

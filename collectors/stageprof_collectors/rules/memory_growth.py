@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.findings import shortage
+from stageprof_collectors.findings.embedding import Embedded
 from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where, severity
-from stageprof_collectors.findings.leak import WARM, Leak, Leaver, leaks, leaver
+from stageprof_collectors.findings.leak import WARM, Leak, Leaver, carried, leaks, leaver
 from stageprof_collectors.findings.quantity import count, seconds, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.findings.trend import LEAST
@@ -33,6 +34,11 @@ _LEFT: Final = (
     "{named} leaves about {each} on its worker in each of its {runs} runs, beside its result."
 )
 _NOBODY: Final = "Which tasks leave it cannot be told: look at those that run in all computations."
+_KEPT: Final = (
+    "A worker keeps what a task was sent with for as long as anybody holds its result: that is "
+    "`{name}`, an object of {size} in {tasks:,} tasks. Send it once, apart from the tasks, or let "
+    "go of the results."
+)
 _MANAGED: Final = (
     "Let go of results that you need no more: your program holds futures or persisted collections "
     "of every computation. `del` the variables that hold them, or keep what you need of them as "
@@ -57,19 +63,20 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     cost = shortage.spill_cost(recording) + shortage.pause_cost(recording) if leaked else 0.0
     left, who = _left_s(recording, mine), leaver(recording, mine) if leaked else None
     where = shortage.of_prefix(recording, who.prefix) if who else Where()
+    thing = carried(recording, mine) if leaked and not trouble else None
     # Whoever restarts the workers already has what we would tell them.
     soon = limits["soon_s"] if leaked and not _restarted(recording) else 0.0
     yield Finding(
         rule=RULE.id,
         severity=_severity(severity(saving, wall), left, soon),
-        headline=_headline(mine, _whose(kind, where), left, cost, wall),
+        headline=_headline(mine, _whose(kind, where, thing), left, cost, wall),
         stage=Stage.EXECUTION,
         evidence=_evidence(mine, kind, left, who),
         cost_s=cost,
         saving_s=saving,
-        fix=_fix(recording, mine, kind, _left(who, where)),
+        fix=_kept(thing) if thing else _fix(recording, mine, kind, _left(who, where)),
         where=where,
-        cause=shortage.CAUSE if trouble else f"growth:{kind}",
+        cause=shortage.CAUSE if trouble else thing.cause if thing else f"growth:{kind}",
     )
 
 
@@ -100,12 +107,20 @@ def _left_s(recording: Recording, grown: list[Leak]) -> float:
     return min(found)
 
 
-def _whose(kind: str, where: Where) -> str:
+def _whose(kind: str, where: Where, thing: Embedded | None) -> str:
     """What the workers grew by."""
+    if thing:
+        return f"`{thing.variable or thing.type}`, which its tasks carry"
     if kind == "managed":
         return "results that your program holds"
     named = shortage.named(where) if where.prefix else ""
     return f"what {named} leaves behind" if named else "nothing that Dask holds"
+
+
+def _kept(thing: Embedded) -> Fix:
+    """What to do about an object that tasks carried to the workers."""
+    name = thing.variable or thing.type
+    return Fix(_KEPT.format(name=name, size=size(thing.nbytes), tasks=thing.tasks))
 
 
 def _left(who: Leaver | None, where: Where) -> str:
