@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from stageprof_runtime.holding import LEAST, Held, Walk
 from stageprof_runtime.kinds import CONTAINER, CUSTOM, DATA, STRUCTURE, TEXT, attributes, kind_of
 from stageprof_runtime.kinship import is_numpy
+from stageprof_runtime.parts import OTHER, part_of
 from stageprof_runtime.pickling import Attempt, Dump
 from stageprof_runtime.weight import weigh
 
@@ -115,12 +116,13 @@ def _sure(value: Any, took: Taken) -> Taken:
 
 def _owned(attempt: Attempt, starts: dict[int, int]) -> Iterable[tuple[int, int, int, int]]:
     """(id of value or part of the graph, ns, bytes in band, in buffers) from one to the next."""
-    sizes, owner = attempt.sizes(), 0
+    sizes, owner, values = attempt.sizes(), 0, {*starts.values()}
     t0, w0, b0, _ = attempt.notes[0] if attempt.notes else (0, 0, 0, None)
     for t, w, b, value in attempt.notes:
         mark = starts.get(id(value))
         if mark is None and kind_of(value) == STRUCTURE:
-            mark = id(value)
+            # A value of the user's may hold what is Dask's itself: a class with delayed methods.
+            mark = owner if owner in values and part_of(value) == OTHER else id(value)
         if value is None or (mark is not None and mark != owner):
             yield owner, t - t0, w - w0, sizes[b] - sizes[b0]
             owner, t0, w0, b0 = mark or 0, t, w, b

@@ -14,6 +14,7 @@ import clusters
 import stageprof
 from findings.asking import asked, one, run
 from findings.crowded import Program, calls
+from stageprof_collectors.findings.rule import Rule
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules import embedded_object
 from stageprof_collectors.rules.complex_object import RULE
@@ -51,6 +52,24 @@ def test_object_and_what_its_pickling_takes_are_named() -> None:
     assert found.evidence["bytes_per_s"] == pytest.approx(1e7)
     assert found.cost_s == pytest.approx(0.3 + 6 * 0.299, rel=0.01)
     assert found.saving_s == pytest.approx((found.cost_s, found.cost_s), rel=0.02)
+
+
+@pytest.mark.parametrize("rule", [RULE, embedded_object.RULE])
+def test_what_dask_knows_of_files_is_less_with_fewer_files(rule: Rule) -> None:
+    """Nobody can keep it in arrays, or make it in a task."""
+    made = Program()
+    slow = rule is RULE
+    made.embedded(
+        "read", type="pyarrow.FileSystemDataset", variable="", file="", line=0, tasks=6,
+        how="_dataset_info_cache of read_parquet_fsspec[ds]", used_file="etl.py", used_line=9,
+        nbytes=3_000_000 if slow else 300_000_000, dump=300.0,
+    )  # fmt: skip
+    made.client("serialization/graph.dump", 300.0)
+    made.tasks(calls(6, "read"), work=100.0)
+    found = one(rule, made.recording())
+    assert "travels with each task that reads" in found.fix.text
+    assert "aggregate_files=True" in found.fix.code
+    assert found.where.line == (99 if slow else 0)  # of the call that handed it over
 
 
 @pytest.mark.parametrize(

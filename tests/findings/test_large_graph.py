@@ -169,6 +169,22 @@ def test_files_that_are_read_whole_are_to_be_read_together(tmp_path: Path) -> No
     assert frame.x.compute().tolist() == list(range(30))
 
 
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask's `partition_on`
+@pytest.mark.parametrize("prefix", ["read_parquet-fused", "read-parquet", "readparquetfsspec"])
+def test_files_of_parquet_are_to_be_fewer_or_read_together(tmp_path: Path, prefix: str) -> None:
+    """`from_pandas` of which the code was makes none of their partitions."""
+    made = Program()
+    made.made(prefix, 12)
+    made.tasks(pieces(600, prefix), work=1.0, type_="pandas.DataFrame", nbytes=NBYTES)
+    found = one(RULE, made.recording())
+    assert "`partition_on`" in found.fix.text
+    frame = pd.DataFrame({"day": [n % 10 for n in range(1000)], "x": range(1000)})
+    dd.from_pandas(frame, npartitions=5).to_parquet(tmp_path, partition_on=["day"])
+    read = run(found)["read_larger"](tmp_path, columns=["x"])
+    assert (dd.read_parquet(tmp_path).npartitions, read.npartitions) == (50, 1)
+    assert sorted(read.x.compute()) == list(range(1000))
+
+
 def test_most_tasks_are_of_a_layer_only_if_they_are_most() -> None:
     """Of 1,865 tasks 240 read, and these were called most of them."""
     assert "1,200 tasks on partitions of 320 kB, 400 of `" in one(RULE, reading()).headline

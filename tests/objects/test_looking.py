@@ -15,7 +15,7 @@ import distributed.protocol.pickle as dumping
 import numpy as np
 import pandas as pd
 import pytest
-from dask._task_spec import Task
+from dask._task_spec import Task, TaskRef
 from distributed import Client
 
 import planted
@@ -246,6 +246,20 @@ def test_small_dumps_are_not_suspicious() -> None:
     dump = Dump()
     dump.watching(dumping.dumps)(VALUES["number"], buffer_callback=[].append)
     assert not examination.suspicious(dump)
+
+
+def test_bytes_behind_a_part_of_dasks_in_the_users_class_are_the_objects() -> None:
+    """They were taken for the delayed method's, which nobody is told of."""
+
+    class Model(OfThisModule):  # which no pickler finds by its name: it travels whole
+        score = dask.delayed(planted.ignore)
+
+    model = Model()
+    task = Task("key", programs.first, model, TaskRef("other"))
+    dump = Dump()
+    dump.watching(dumping.dumps)(task, buffer_callback=[].append)
+    took = examination.shares(dump, Walk().graph(task))
+    assert took[id(model)].nbytes >= model.data.nbytes
 
 
 class Failing(pickle.Pickler):

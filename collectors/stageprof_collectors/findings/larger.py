@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from stageprof_collectors.account.groups import Row
+from stageprof_collectors.findings.files import PARQUET, fewer_files
 from stageprof_collectors.findings.finding import Fix
 from stageprof_collectors.findings.phrase import made_at
 from stageprof_collectors.findings.quantity import seconds, size
@@ -65,6 +66,10 @@ def read_together(files, size={k}):
 
 def read_batch(files):  # with what else you tell {call}
     return pd.concat([pd.{call}({file}) for file in files], ignore_index=True)"""
+_FILES: Final = (
+    "Each file of {now} is a partition, and each task costs about {each} whatever its size: about "
+    "{k:,} together make as many times fewer. "
+)
 _CUTS: Final = """\
 chunks = "{plain}"  # for the call that cuts them: rechunk(chunks)"""
 _PARTS: Final = """\
@@ -72,8 +77,12 @@ npartitions = {parts}  # for the call that cuts them: repartition(npartitions=np
 #: Layers that cut as their users say; and those that do nothing else, of whose pieces a size is.
 _CUTTING: Final = re.compile(r"rechunk|repartition")
 _ONLY: Final = re.compile(r"(-?(rechunk|repartition|split|merge|p2p|transfer|barrier))+")
-#: Layers that read text files, of which Dask is told how many bytes become a partition.
-READS: Final = re.compile(r"read[-_]?(csv|table|fwf|json)")
+#: Layers that read text files, of which Dask is told how many bytes become a partition; and all
+#: that read files.
+_TEXTS: Final = re.compile(r"read[-_]?(csv|table|fwf|json)")
+READS: Final = re.compile(f"{_TEXTS.pattern}|{PARQUET.pattern}")
+#: Bytes of files that are worth a task of their own at least.
+_LEAST_BLOCK: Final = 16e6
 
 
 @dataclass(frozen=True)
@@ -153,9 +162,13 @@ def _target(pieces: Pieces, k: int) -> dict[str, Any]:
 
 def _made(each_s: float, pieces: Pieces, k: int, made: Row, block: int | None) -> Fix:
     """What to do where they are made or read."""
-    reads = READS.match(made.prefix)
+    reads = _TEXTS.match(made.prefix)
     if reads and block == 0:
         return _together(each_s, pieces, k, f"read_{reads[1]}")
+    if PARQUET.match(made.prefix):
+        now = size(pieces.nbytes) if pieces.nbytes else "some size"
+        before = _FILES.format(now=now, each=seconds(each_s), k=k)
+        return fewer_files(before, max(_LEAST_BLOCK, pieces.nbytes * k))
     at = made_at(made.file, made.line, ", at ")
     if not pieces.nbytes:
         return Fix(_UNTOLD.format(k=k, each=seconds(each_s), at=at))
@@ -182,7 +195,7 @@ def _together(each_s: float, pieces: Pieces, k: int, call: str) -> Fix:
 def _code(pieces: Pieces, k: int, prefix: str, block: float) -> str:
     if not pieces.frames:
         return _ARRAY.format(plain=_plain(pieces.nbytes * k))
-    reads = READS.match(prefix)
+    reads = _TEXTS.match(prefix)
     if reads:
         return _READ.format(plain=_plain(block), call=f"read_{reads[1]}")
     return _FRAME.format(parts=max(1, pieces.number // k))

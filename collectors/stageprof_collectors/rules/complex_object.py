@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.findings.burden import Burdens
+from stageprof_collectors.findings.crowd import Kind
 from stageprof_collectors.findings.embedding import Embedded, Without, embedded
+from stageprof_collectors.findings.files import fewer_known, known_of_files
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import introduced, made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, seconds, size
@@ -48,6 +50,7 @@ def _finding(recording: Recording, thing: Embedded, burdens: Burdens) -> Finding
     change = Without(recording, thing, burdens).everywhere()
     saved, cost = recording.replay.saving(change), toll(recording, change)
     made = made_at(thing.file, thing.line, " made at ")
+    made = made or made_at(thing.used_file, thing.used_line, " of ")
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
@@ -69,13 +72,26 @@ def _finding(recording: Recording, thing: Embedded, burdens: Burdens) -> Finding
         cost_s=cost,
         saving_s=saved,
         fix=fix(thing),
-        where=Where(thing.file, thing.line, thing.variable, min(thing.layers, default="")),
-        cause=thing.cause,
+        where=Where(
+            thing.file or thing.used_file,
+            thing.line or thing.used_line,
+            thing.variable,
+            min(thing.layers, default=""),
+        ),
+        cause=_cause(recording, thing),
     )
+
+
+def _cause(recording: Recording, thing: Embedded) -> str:
+    """What Dask knows of files is as large as they are many: so are the tasks that read them."""
+    crowd = recording.crowds.of(Kind.CHUNKS) if known_of_files(thing.how) else None
+    return crowd.cause if crowd else thing.cause
 
 
 def fix(thing: Embedded) -> Fix:
     """What to do."""
+    if known_of_files(thing.how):
+        return fewer_known()
     return Fix(_TEXT, _CODE.format(name=word(thing.variable, "things")))
 
 

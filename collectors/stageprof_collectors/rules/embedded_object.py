@@ -14,6 +14,7 @@ from stageprof_collectors.findings.embedding import (
     Without,
     embedded,
 )
+from stageprof_collectors.findings.files import fewer_known, known_of_files
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import at, introduced, made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, size
@@ -185,6 +186,8 @@ def _pieces(thing: Embedded) -> int:
 
 def fix(thing: Embedded, *, futures: bool, dask: str) -> Fix:
     """What to do with that release of Dask; `futures`: it was given to `submit` or `map`."""
+    if known_of_files(thing.how):
+        return fewer_known()
     name, pieces = word(thing.variable, "thing"), _pieces(thing)
     if thing.apart:
         text = _PIECES.format(pieces=count(pieces, "piece")) if pieces > 1 else _TEXT
