@@ -11,7 +11,11 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
+from threading import get_ident
+from types import CodeType
+from typing import Any, Final
 
+from stageprof_runtime.lines import DASK, kind
 from stageprof_runtime.nap import Nap
 from stageprof_runtime.stage import Stage
 
@@ -69,15 +73,32 @@ exchange: ContextVar[tuple[str, str] | None] = ContextVar("stageprof_exchange", 
 lane: ContextVar[tuple[int, object] | None] = ContextVar("stageprof_lane", default=None)
 
 
+#: Threads of regions that are no coroutine's: what the user's coroutines await there blocks them.
+regions: Final[list[int]] = []
+
+
 def lane_number() -> int:
-    """The async region's number if its own task is running here, else 0."""
+    """Whom a coroutine blocks that awaits something here; 0: no region.
+
+    The async region's number if its own task is running; else the thread of a region, if the task
+    is the user's.
+    """
     current = lane.get()
-    if current is None:
+    if current is None and get_ident() not in regions:
         return 0
     try:
-        return current[0] if asyncio.current_task() is current[1] else 0
+        task = asyncio.current_task()
     except RuntimeError:  # no loop runs in this thread
         return 0
+    if current is not None:
+        return current[0] if task is current[1] else 0
+    return get_ident() if task is not None and _is_users(task) else 0
+
+
+def _is_users(task: asyncio.Task[Any]) -> bool:
+    """Whether a task is none of Dask's own, which await futures for clients."""
+    code = getattr(task.get_coro(), "cr_code", None)
+    return type(code) is CodeType and kind(code.co_filename) != DASK
 
 
 class within:  # noqa: N801 (used like a function; a class is a third of a generator's cost)

@@ -29,7 +29,7 @@ from stageprof_runtime.guard import Watch, attempt
 from stageprof_runtime.looker import GOLDEN, for_bytecode
 from stageprof_runtime.probes.stacks import running
 from stageprof_runtime.ring import Ring
-from stageprof_runtime.seen import LOCKED, LOOPS, WAITS, is_dasks, look
+from stageprof_runtime.seen import LOCKED, LOOPS, WAITS, is_dasks, look, loops_of
 from stageprof_runtime.stage import OUTSIDE
 from stageprof_runtime.standstill import uncollected
 from stageprof_runtime.stem import Stem, frames_of
@@ -60,12 +60,14 @@ class Sampler:
     """Looks at one thread and emits the spans of construction, and the stacks, that it sees."""
 
     def __init__(
-        self, ring: Ring, thread: int, task: Any = None, depth: int = 0, stem: Stem | None = None
-    ) -> None:
+        self, ring: Ring, thread: int, task: Any = None, depth: int = 0, stem: Stem | None = None,
+        loops: int = 0,
+    ) -> None:  # fmt: skip
         self._ring = ring
         self._thread = thread
         self._task = task
         self._depth = depth
+        self._loops = loops
         self._stem = stem or Stem([])
         self._clock = clock_of(thread) if thread == get_ident() else 0
         self._used = used_ns(self._clock)
@@ -88,7 +90,7 @@ class Sampler:
         frames = frames_of(sys._getframe())
         inside = any(is_dasks(f.f_code) for f in frames)
         depth = len(frames) if inside else 0
-        sampler = cls(ring, get_ident(), task, depth, Stem(frames))
+        sampler = cls(ring, get_ident(), task, depth, Stem(frames), loops_of(frames))
         sampler._worker.start()
         return sampler
 
@@ -140,7 +142,7 @@ class Sampler:
             return (0, ""), None
         with uncollected():
             frames = frames_of(sys._current_frames().get(self._thread))
-            step, line = look(frames, self._depth)
+            step, line = look(frames, self._depth, self._loops)
             if step == LOOPS:
                 return (LOCKED, ""), None
             if step == WAITS or not frames or self._thread in running:  # others look at tasks

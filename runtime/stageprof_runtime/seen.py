@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio.events
 import threading
 from collections.abc import Sequence
 from types import CodeType, FrameType
@@ -26,7 +27,7 @@ _EXPR = frozenset({"optimize", "optimize_until", "simplify", "lower_completely",
 #: Starting and closing clusters and clients is the user's own affair: `outside`.
 _AFFAIRS = frozenset({"__init__", "__exit__", "close", "restart", "wait_for_workers", "shutdown"})
 
-_NONE, _DASK, _USER, _OUTSIDE, _HANDS_OVER, _WAITS, _SYNCS = 0, -1, -2, -3, -4, -5, -6
+_NONE, _DASK, _USER, _OUTSIDE, _HANDS_OVER, _WAITS, _SYNCS, _RUNS = 0, -1, -2, -3, -4, -5, -6, -7
 
 #: Files and functions of Dask's that say more than the step they are in.
 _NAMED: Final = {
@@ -51,7 +52,7 @@ def _judge(code: CodeType) -> int:  # noqa: C901, PLR0911 (a table of rules, rea
     if whose == USER:
         return _USER
     if whose != DASK:
-        return _NONE
+        return _RUNS if _runs(code) else _NONE
     file, name = code.co_filename.replace("\\", "/"), code.co_name
     if "/distributed/deploy/" in file or (
         file.endswith("distributed/client.py") and name in _AFFAIRS
@@ -75,6 +76,11 @@ def _judge(code: CodeType) -> int:  # noqa: C901, PLR0911 (a table of rules, rea
     if file.endswith("dask/_expr.py") and name in _EXPR:
         return STEP["expr"]
     return STEP["materialize"] if name in _MATERIALIZE else _DASK
+
+
+def _runs(code: CodeType) -> bool:
+    """Whether it is what an event loop runs everything with: coroutines and callbacks."""
+    return code.co_name == "_run" and code.co_filename == asyncio.events.__file__
 
 
 #: A step, or one of the numbers above, for one frame's code.
@@ -109,21 +115,40 @@ def own_step(code: CodeType) -> int:
 
 def is_dasks(code: CodeType) -> bool:
     """Whether a function is Dask's."""
-    return _seen(code) not in (_NONE, _USER)
+    return _seen(code) not in (_NONE, _USER, _RUNS)
 
 
-def look(frames: Sequence[FrameType], depth: int = 0) -> tuple[int, str]:
+def loops_of(frames: Sequence[FrameType]) -> int:
+    """How many event loops run on a thread, one in another."""
+    return sum(_seen(frame.f_code) == _RUNS for frame in frames)
+
+
+def _own(frames: Sequence[FrameType], depth: int, loops: int) -> Sequence[FrameType] | None:
+    """The frames that are the user's doing; None where a loop that runs there does its own."""
+    for i, frame in enumerate(frames):
+        if _seen(frame.f_code) == _RUNS and loops_of(frames[i:]) > loops:
+            asked = i > 0 and _seen(frames[i - 1].f_code) == _USER  # a coroutine of the user's
+            return frames[:i] if asked else None
+    return frames[: len(frames) - depth]
+
+
+def look(frames: Sequence[FrameType], depth: int = 0, loops: int = 0) -> tuple[int, str]:
     """The step that a stack is in and the user's line as "file:line"; (0, "") for `outside`.
 
     A stack that waits is `WAITS`, `LOOPS` or `LOCKED`. Frames are given from the innermost outward.
 
     The innermost frame that names a step decides; Dask's frames without a name are `build`.
-    Of the outermost frames `depth` are not looked at. The line is the one that called Dask; in an
-    optimization the one that made what is being rewritten; "" where a whole graph is handed over.
+    Of the outermost frames `depth` are not looked at, and of event loops the outermost `loops` are
+    not the program's. What the others do is their own, and the thread waits, but for coroutines of
+    the user's. The line is the one that called Dask; in an optimization the one that made what is
+    being rewritten; "" where a whole graph is handed over.
     """
     step, outermost, line = 0, "", ""
     optimizing = handing_over = False
-    for here in frames[: len(frames) - depth]:
+    own = _own(frames, depth, loops)
+    if own is None:
+        return WAITS, ""
+    for here in own:
         seen = _seen(here.f_code)
         if seen in _ENDS:
             return _ENDS[seen], ""
@@ -131,7 +156,7 @@ def look(frames: Sequence[FrameType], depth: int = 0) -> tuple[int, str]:
             # A user's function called by Dask (meta inference) is not the line that called Dask.
             if outermost:
                 line = line or f"{here.f_code.co_filename}:{here.f_lineno}"
-        elif seen != _NONE:
+        elif seen not in (_NONE, _RUNS):
             outermost, line = here.f_code.co_name, ""
             step = step or max(seen, 0)
             optimizing |= seen == STEP["expr"]

@@ -15,7 +15,7 @@ from typing import Any
 
 from stageprof_runtime import cells, computation, looker, process, rounds
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.context import lane
+from stageprof_runtime.context import lane, regions
 from stageprof_runtime.ending import RAISED, raised
 from stageprof_runtime.event import MARK, Place
 from stageprof_runtime.guard import Watches, attempt
@@ -237,6 +237,8 @@ class Session:
         self._region = -next(_numbers) if task is not None else get_ident()
         if task is not None:
             self._lane = lane.set((self._region, task))
+        else:
+            regions.append(self._region)
         self._sampler = Sampler.here(self.ring, task)
         label = f"{self._region} {get_ident()}"
         self.ring.emit((MARK, now_ns(), "region start", label))
@@ -251,6 +253,8 @@ class Session:
         sampler.stop()
         self.watches["sampler"] = sampler.watch
         self._shipper.cost["sampler"] = [sampler.looks, sampler.cost_ns]
+        if self._region in regions:
+            regions.remove(self._region)
         if self._lane is not None:
             token, self._lane = self._lane, None
             lane.reset(token)  # which fails where the region ends in another context

@@ -1,0 +1,116 @@
+"""A region that is no coroutine's, and a program in it that is: `asyncio.run(main())`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import dask.base
+import pytest
+from distributed import Client, LocalCluster
+
+import stageprof
+from stageprof_runtime.seen import WAITS, look, loops_of
+from stageprof_runtime.stage import STEP
+from stageprof_runtime.stem import frames_of
+
+ROUNDS, WORK = 4, 0.25
+
+
+def work(i: int) -> int:
+    time.sleep(WORK)
+    return i
+
+
+async def one_by_one(client: Any) -> None:
+    for i in range(ROUNDS):
+        await client.gather(client.submit(work, i, pure=False))
+
+
+async def both_at_once(client: Any) -> None:
+    async def half() -> None:
+        for i in range(ROUNDS):
+            await client.submit(work, i, pure=False)
+
+    await asyncio.gather(half(), half())
+
+
+async def as_they_come(client: Any) -> None:
+    from distributed import as_completed
+
+    futures = [client.submit(work, i, pure=False) for i in range(2 * ROUNDS)]
+    async for future in as_completed(futures):
+        await future
+
+
+@pytest.mark.parametrize("program", [one_by_one, both_at_once, as_they_come])
+def test_what_coroutines_await_is_accounted_for_as_what_blocks(
+    program: Callable[[Any], Awaitable[None]],
+) -> None:
+    """All of it was construction and `outside`: the loop's own work was taken for the caller's."""
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as cluster:
+
+        async def ran() -> None:
+            async with Client(cluster.scheduler_address, asynchronous=True) as client:
+                await program(client)
+
+        with Client(cluster), stageprof.profile() as prof:
+            asyncio.run(ran())
+    walls = prof.recording.stages()["wall_s"]
+    assert walls["execution"] >= 0.9 * ROUNDS * WORK
+    assert walls["construction"] < 0.2 * ROUNDS * WORK
+    assert sum(walls) == pytest.approx(prof.recording.wall)
+
+
+class Seen:
+    """Notes what its thread's stack says while Dask makes a name for it."""
+
+    def __init__(self, loops: int = 0) -> None:
+        self.loops = loops
+        self.state = (0, "")
+
+    def __dask_tokenize__(self) -> str:
+        frames = frames_of(sys._getframe())
+        self.state = look(frames, 0, self.loops)
+        self.count = loops_of(frames)
+        return "seen"
+
+
+def test_what_a_loop_runs_for_dask_is_no_construction() -> None:
+    seen = Seen()
+
+    async def main() -> None:
+        asyncio.get_running_loop().call_soon(dask.base.tokenize, seen)
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert seen.state == (WAITS, "")
+    assert seen.count == 1
+
+
+def test_what_a_coroutine_of_the_users_asks_of_dask_is() -> None:
+    seen = Seen()
+
+    async def main() -> None:
+        dask.base.tokenize(seen)
+
+    asyncio.run(main())
+    assert seen.state[0] == STEP["tokenize"]
+    assert seen.state[1].startswith(__file__)
+
+
+def test_a_loop_around_the_region_is_not_the_programs() -> None:
+    """A notebook's kernel runs cells in a callback of its own loop."""
+    seen = Seen(loops=1)
+
+    async def main() -> None:
+        asyncio.get_running_loop().call_soon(dask.base.tokenize, seen)
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert seen.state[0] == STEP["tokenize"]
