@@ -9,7 +9,7 @@ from typing import Any
 import dask
 import psutil
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, wait
 
 import clusters
 import stageprof
@@ -74,9 +74,10 @@ def fill(megabytes: int) -> bytearray:
 @pytest.mark.cluster
 def test_the_growth_around_a_large_result_is_its_size() -> None:
     """C14: what Dask takes a result for can be held against what the process took."""
+    runs = 12  # of some 40 ms each: ten a second are measured at most
     with clusters.separate(1) as client, stageprof.profile() as prof:
-        futures = [client.submit(fill, 60, pure=False) for _ in range(3)]
-        assert [len(b) for b in client.gather(futures)] == [60_000_000] * 3
+        futures = [client.submit(fill, 60, pure=False) for _ in range(runs)]
+        wait(futures)
     around = prof.recording.memory.around
     assert len(around["row"]) >= 3
     grown = (around["after"] - around["before"])[-2:]
