@@ -25,6 +25,7 @@ def travelling(
     nbytes: int = 200_000,
     dump: float = 400.0,
     told: float = 0.0,
+    told_bytes: int = 200_000,
 ) -> Recording:
     """Five results, each fetched by another worker in half a second, of which most is its dump."""
     made = HandMade(2)
@@ -41,7 +42,15 @@ def travelling(
         dumped = (SPAN, STEP["data.dump"], ns(begun), ns(begun + dump), 3, receiver.name, nbytes)
         made.rows_of(sender).append(dumped)
         if told:
-            row = (SHARE, ns(begun + dump), STEP["data.dump"], name, 1, round(told * 1e6), nbytes)
+            row = (
+                SHARE,
+                ns(begun + dump),
+                STEP["data.dump"],
+                name,
+                1,
+                round(told * 1e6),
+                told_bytes,
+            )
             made.rows_of(sender).append(row)
         fetched = (SPAN, STEP["data.transfer"], ns(begun), ns(now), 3, sender.name, nbytes)
         made.rows_of(receiver).append(fetched)
@@ -89,6 +98,18 @@ def test_of_what_took_long_only_what_was_for_the_results_counts() -> None:
     found = one(RULE, travelling(told=200.0))
     assert found.cost_s == pytest.approx(1.0, abs=0.02)
     assert found.saving_s == pytest.approx((1.0, 1.0), abs=0.2)
+
+
+def test_headers_of_the_items_count_with_them() -> None:
+    """Of 200 kB 80 are items, which took half of the time: the rest is a header for each."""
+    found = one(RULE, travelling(told=200.0, told_bytes=80_000))
+    assert found.cost_s == pytest.approx(2.0, abs=0.02)
+
+
+def test_other_results_in_the_same_messages_are_no_headers() -> None:
+    """A message of 200 kB that took long has no 199 kB of headers for 500 bytes of items."""
+    found = asked(RULE, travelling(told=20.0, told_bytes=500))
+    assert sum(each.cost_s for each in found) < 0.5
 
 
 def test_it_is_shown_instead_of_what_says_only_that_results_travel() -> None:
