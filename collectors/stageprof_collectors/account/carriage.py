@@ -6,6 +6,7 @@ Fusing renames layers: one that is not found by its name is found by the user's 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -71,6 +72,18 @@ class Layers:
         """Runs of a layer; where fusing has renamed it, of the layers made at its line."""
         known = self._runs.get(layer) or self._prefixes.get(layer)
         return known or sum(self._runs[name] for name in self._alike(layer, self._runs))
+
+    def carrier(self, nbytes: int, known: Mapping[str, int]) -> str:
+        """The layer in whose tasks' messages an object of so many bytes is; "" if in none.
+
+        It is that with the least room for it, beside `known` bytes of other objects.
+        """
+        rooms = [
+            (took["task.dump"].nbytes / took["task.dump"].number - known.get(name, 0), name)
+            for name, took in self._took.items()
+            if name in self._runs and "task.dump" in took
+        ]
+        return min((room for room in rooms if room[0] >= nbytes), default=(0.0, ""))[1]
 
     def took(self, layer: str, step: str) -> Took:
         """Seconds and bytes of a step for a layer, found in the same way."""

@@ -22,6 +22,7 @@ from stageprof_collectors.findings.burden import WAY_BYTES_S, Burdens, Floats
 from stageprof_collectors.findings.crowd import Bools
 from stageprof_collectors.replay.change import Change, Factor
 from stageprof_collectors.replay.relief import Covered, relief, run_windows
+from stageprof_collectors.tables.thing import OUTSIDE, is_cut
 from stageprof_runtime.holding import DATUM
 from stageprof_runtime.stage import STEP
 
@@ -41,9 +42,6 @@ _QUICK: Final = 25
 #: What is left of a message without its objects where no others tell it, ns: a scheduler whose
 #: processor others want, too, takes so long for a small one.
 _SMALL_NS: Final = 5e6
-#: How a call is given an object, and how a function has one from outside: whole.
-_GIVEN: Final = ("argument", "keyword")
-_OUTSIDE: Final = ("closure of", "default argument", "function of", "global", "self of")
 #: What is in pieces is sent with no more than this much of itself: keys and indices are beside it.
 _PIECES: Final = 1.5
 
@@ -95,7 +93,7 @@ class Embedded:
     @property
     def outside(self) -> bool:
         """Whether a function has it from outside."""
-        return self.how.startswith(_OUTSIDE)
+        return self.how.startswith(OUTSIDE)
 
     @property
     def once(self) -> bool:
@@ -117,11 +115,6 @@ class Embedded:
     def each_bytes(self) -> float:
         """Bytes of it in one task."""
         return self.sent_bytes / max(self.tasks, 1)
-
-
-def is_cut(how: str) -> bool:
-    """Whether what is held so is cut: each task of a layer gets a piece of it."""
-    return how != DATUM and not how.startswith((*_GIVEN, *_OUTSIDE))
 
 
 def embedded(recording: Recording) -> Iterator[Embedded]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Final
 
-from stageprof_collectors.findings.embedding import is_cut
 from stageprof_collectors.preflight.census import Census
 from stageprof_collectors.preflight.plan import Plan, Watch
+from stageprof_collectors.tables.thing import is_cut
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import FIELDS, OBJECT
 from stageprof_runtime.examination import Taken

@@ -9,7 +9,7 @@ more bytes than there was room for in the messages of the tasks that hold it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ import pandas as pd
 from stageprof_collectors.account.carriage import HOPS, Layers
 from stageprof_collectors.account.timeline import LOCAL
 from stageprof_collectors.tables.lines import UNKNOWN, Line, Lines
-from stageprof_collectors.tables.thing import COPIED, Held, Thing
+from stageprof_collectors.tables.thing import COPIED, Held, Thing, is_cut
 from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:
@@ -167,10 +167,12 @@ def _spans(recording: Recording, step: str) -> defaultdict[int, list[_Span]]:
 def _tasks(recording: Recording, found: list[Thing]) -> None:
     """How many tasks of each layer held each object, and what their dumps and loads took."""
     layers = Layers(recording)
+    _find_carriers(layers, found)
     inside: defaultdict[str, list[tuple[Thing, Held]]] = defaultdict(list)
+    graphs = Counter((thing.number, held.layer) for thing in found for held in thing.held)
     for thing in found:
         for held in thing.held:
-            held.tasks = held.seen or layers.runs(held.layer)
+            held.tasks = held.seen or layers.runs(held.layer) // graphs[thing.number, held.layer]
             each = thing.nbytes * max(1, thing.copies) // thing.pieces
             held.sent = each * held.tasks
             inside[held.layer].append((thing, held))
@@ -178,6 +180,27 @@ def _tasks(recording: Recording, found: list[Thing]) -> None:
         _share(layers, layer, pairs)
     for thing in found:
         thing.settle()
+
+
+def _find_carriers(layers: Layers, found: list[Thing]) -> None:
+    """Layers that held an object and were fused with others are those whose messages are as large.
+
+    Fusing may leave nothing of their names, and the line may be another.
+    """
+    known: Counter[str] = Counter()
+    lost: dict[tuple[int, str], list[Held]] = {}
+    sizes = {thing.number: thing.nbytes for thing in found}
+    for thing in found:
+        for held in thing.held:
+            if held.seen or is_cut(held.how) or layers.runs(held.layer) or not held.layer:
+                known[held.layer] += thing.nbytes
+            else:  # each compute of a collection tells of it anew
+                lost.setdefault((thing.number, held.layer), []).append(held)
+    for (number, layer), some in sorted(lost.items(), key=lambda item: -sizes[item[0][0]]):
+        carrier = layers.carrier(sizes[number], known) or layer
+        known[carrier] += sizes[number]
+        for held in some:
+            held.layer = carrier
 
 
 def _share(layers: Layers, layer: str, pairs: list[tuple[Thing, Held]]) -> None:

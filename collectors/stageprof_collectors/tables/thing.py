@@ -12,6 +12,14 @@ from stageprof_runtime.holding import DATUM
 #: Bytes that are copied in a second where their dump or load copies them. What a dump hands out
 #: as buffers takes no time there, but is copied later on; this weighs it against slow pickling.
 COPIED: Final = 1e9
+#: How a call is given an object, and how a function has one from outside: whole.
+_GIVEN: Final = ("argument", "keyword")
+OUTSIDE: Final = ("closure of", "default argument", "function of", "global", "self of")
+
+
+def is_cut(how: str) -> bool:
+    """Whether what is held so is cut: each task of a layer gets a piece of it."""
+    return how != DATUM and not how.startswith((*_GIVEN, *OUTSIDE))
 
 
 @dataclass
