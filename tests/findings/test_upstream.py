@@ -28,6 +28,14 @@ def cut() -> da.Array:
     return total
 
 
+def cut_further() -> da.Array:
+    """120 pieces, of which 1,200 are made, as a `groupby` over time does."""
+    x = da.random.default_rng(1).random((1200, 8), chunks=(10, 8))  # small ones
+    small: da.Array = x.rechunk((1, 8))  # cut further
+    total: da.Array = (small - small.mean()).sum()
+    return total
+
+
 def fused() -> da.Array:
     """As many, which are not kept."""
     x = da.random.default_rng(1).random((200, 64), chunks=(40, 64))
@@ -102,6 +110,16 @@ def test_where_the_user_cuts_a_larger_size_is_what_to_choose() -> None:
     printed: dict[str, Any] = {}
     exec(found.fix.code, printed)
     assert da.ones((200, 64), chunks=(1, 64)).rechunk(printed["chunks"]).npartitions < 60
+
+
+@pytest.mark.usefixtures("client")
+def test_of_many_pieces_that_are_cut_further_the_line_that_made_them_is_named_too() -> None:
+    """What cuts them may go by their size, and nothing at its line says how large they are."""
+    found = one(RULE, recorded(cut_further), tasks=150)
+
+    assert f"are cut at test_upstream.py:{line_of(cut_further, 'cut further')}" in found.fix.text
+    at = f"read or made, at test_upstream.py:{line_of(cut_further, 'small ones')}"
+    assert at in found.fix.text
 
 
 @pytest.mark.usefixtures("client")

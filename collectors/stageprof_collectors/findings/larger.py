@@ -34,8 +34,9 @@ _CUT: Final = (
 _CHOSEN: Final = (
     "Use larger {pieces}: {sized}, so that there are about {k:,} times fewer tasks. Each task "
     "costs about {each} whatever its size. They are cut{at}: choose the size there, or, if nothing "
-    "there says how large they are, give what is combined there the same chunks."
+    "there says how large they are, give what is combined there the same chunks{opened}."
 )
+_OPENED: Final = ", or make larger ones where the data are read or made{at}"
 _SIZED: Final = "about {target} each instead of {now}"
 _TIMES: Final = "about {k:,} times as large"
 _UNSIZED: Final = (
@@ -107,16 +108,24 @@ class Pieces:
 
 
 def larger(
-    each_s: float, pieces: Pieces, k: int, made: Upstream, *, block: int | None = None
+    each_s: float,
+    pieces: Pieces,
+    k: int,
+    made: Upstream,
+    *,
+    block: int | None = None,
+    opened: Row | None = None,
 ) -> Fix:
     """What to do where a task costs `each_s` beside its work: pieces `k` times as large.
 
     They come from the layer `made`, of `block` bytes of a file each (0: whole files; None: not
-    known).
+    known); what is cut there from the layer `opened`, if another line made that.
     """
     if not made.cut:
         return _made(each_s, pieces, k, made.row, block)
-    return _chosen(each_s, pieces, k, made.row) if chosen(made) else _cut(each_s, pieces, k, made)
+    if chosen(made):
+        return _chosen(each_s, pieces, k, made.row, opened)
+    return _cut(each_s, pieces, k, made)
 
 
 def chosen(made: Upstream) -> bool:
@@ -140,8 +149,10 @@ def _cut(each_s: float, pieces: Pieces, k: int, made: Upstream) -> Fix:
     )
 
 
-def _chosen(each_s: float, pieces: Pieces, k: int, made: Row) -> Fix:
-    """What to do where the user does."""
+def _chosen(each_s: float, pieces: Pieces, k: int, made: Row, opened: Row | None) -> Fix:
+    """What to do where the user does, or what they call (xarray's `groupby` does)."""
+    elsewhere = opened is not None and (opened.file, opened.line) != (made.file, made.line)
+    at = made_at(opened.file, opened.line, ", at ") if opened and elsewhere else ""
     told = bool(pieces.nbytes) and _ONLY.fullmatch(made.prefix) is not None
     sized = _SIZED if told else _TIMES if pieces.nbytes else _UNSIZED
     text = _CHOSEN.format(
@@ -150,6 +161,7 @@ def _chosen(each_s: float, pieces: Pieces, k: int, made: Row) -> Fix:
         k=k,
         each=seconds(each_s),
         at=made_at(made.file, made.line),
+        opened=_OPENED.format(at=at) if at else "",
     )
     if pieces.frames:
         return Fix(text, _PARTS.format(parts=max(1, pieces.number // k)))

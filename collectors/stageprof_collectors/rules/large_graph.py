@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 #: Pieces of unknown size should grow no more: their tasks need several times as much memory.
 _BLIND: Final = 10
+#: Where so many pieces are cut up these are small themselves, and what cuts them (xarray's `groupby`
+#: does) may cut larger ones into fewer.
+_CUT: Final = 100
 #: Blocks with a margin of their neighbours' (`map_overlap`), fused with others or not; and how
 #: margins are cut: so many slices of each block, however large it is.
 _OVERLAP: Final = re.compile(r"(.*-)?overlap(-.*)?")
@@ -127,7 +130,14 @@ def _finding(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=larger(overhead.each_s, pieces, k, made, block=_block(recording)),
+        fix=larger(
+            overhead.each_s,
+            pieces,
+            k,
+            made,
+            block=_block(recording),
+            opened=source(recording, made.row) if made.cut >= _CUT else None,
+        ),
         where=Where(main.file, main.line, "", main.layer, main.prefix),
         cause=crowd.cause,
     )
