@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 #: Pieces of unknown size should grow no more: their tasks need several times as much memory.
 _BLIND: Final = 10
-#: Where so many pieces are cut up these are small themselves, and what cuts them (xarray's `groupby`
-#: does) may cut larger ones into fewer.
+#: So many pieces that are cut up are small themselves, and what cuts them (xarray's `groupby` does)
+#: may cut larger ones into fewer.
 _CUT: Final = 100
 #: Blocks with a margin of their neighbours' (`map_overlap`), fused with others or not; and how
 #: margins are cut: so many slices of each block, however large it is.
