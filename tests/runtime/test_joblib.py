@@ -25,9 +25,10 @@ def failing(number: int) -> int:
     raise ValueError(f"{number} is too many")
 
 
-def parallel(function: Any = slow, number: int = 8) -> Any:
+def parallel(function: Any = slow, number: int = 8, ahead: str | int = "2 * n_jobs") -> Any:
     with joblib.parallel_config(backend="dask"):
-        return joblib.Parallel()(joblib.delayed(function)(i) for i in range(number))
+        calls = joblib.Parallel(pre_dispatch=ahead)
+        return calls(joblib.delayed(function)(i) for i in range(number))
 
 
 def test_its_wait_is_that_of_its_tasks_and_they_have_its_line(client: Client) -> None:
@@ -42,9 +43,18 @@ def test_its_wait_is_that_of_its_tasks_and_they_have_its_line(client: Client) ->
 
     layer = recording.layers().iloc[0]
     assert (layer["layer"], layer["tasks"]) == ("batch_of_slow_1_calls", 8)
-    assert (layer["file"], layer["line"]) == (__file__, parallel.__code__.co_firstlineno + 2)
+    assert (layer["file"], layer["line"]) == (__file__, parallel.__code__.co_firstlineno + 3)
     assert not calls
     assert inherited.get() == ("", 0)
+
+
+@pytest.mark.usefixtures("client")
+def test_tasks_that_are_handed_over_as_others_end_are_waited_for_too() -> None:
+    """By a callback on another thread: all but the last were `result.gather`."""
+    with stageprof.profile(gil=False) as region:
+        parallel(ahead=1)
+    wall = region.recording.stages()["wall_s"]
+    assert wall["execution"] > 0.6 * region.recording.wall
 
 
 @pytest.mark.usefixtures("client")

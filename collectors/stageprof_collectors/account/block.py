@@ -23,6 +23,8 @@ from stageprof_runtime.event import LOCK
 OUTSIDE = frozenset({"attached", "under way"})
 #: A lock may have been waited for so much longer than was seen, ns: looks are as far apart.
 LATE_NS: Final = 100_000_000
+#: Keys that came and that no run made, one after another, at most.
+_SCATTERED: Final = 100
 #: `awaited` of a call that went on when the recording ended.
 STILL: Final = -1
 
@@ -167,6 +169,22 @@ class Blocks:
         if i < 0 or times[i] < block.start:
             return 0, ""
         return int(times[i]), self._t.store.keys(keys[i : i + 1])[0]
+
+    def came_before(self, block: Block, before: int) -> tuple[int, int]:
+        """When the last key came to the caller's place while it waited, and the run of that.
+
+        Of keys that no run made (scattered data) others are looked at. (0, -1): none came.
+        """
+        times, keys = self._arrivals.get(block.place, (_NONE, _NONE))
+        i = int(np.searchsorted(times, before)) - 1
+        for j in range(i, max(-1, i - _SCATTERED), -1):
+            t = int(times[j])
+            if t <= block.start:
+                break
+            run = self._producer(self._t.store.keys(keys[j : j + 1])[0], t)
+            if run >= 0:
+                return t, run
+        return 0, -1
 
     @cached_property
     def _arrivals(self) -> dict[int, tuple[Ints, Ints]]:

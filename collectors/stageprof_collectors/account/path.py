@@ -111,7 +111,21 @@ class Walk:
             ended = max(start, min(now, self._at("stop", run)))
             now = self._window(out, ended, now, self._hop("reporting", run), run)
             now, run = self._work(out, run, start, now, depth)
+            if run < 0:
+                now, run = self._called_back(out, block, start, now)
         return now
+
+    def _called_back(self, out: list[Step], block: Block, start: int, now: int) -> tuple[int, int]:
+        """A graph was handed over while the caller waited: by what is called as a key arrives.
+
+        joblib hands over the next batch as one has ended.
+        """
+        came, run = self._blocks.came_before(block, now) if now > start else (0, -1)
+        if run < 0 or self._at("finished", run) > now:
+            return now, -1
+        now = self._window(out, max(start, came), now, self._hops.waking(block.place))
+        ended = max(start, min(now, self._at("finished", run)))
+        return self._window(out, ended, now, self._notified(block, run), run), run
 
     def _work(self, out: list[Step], run: int, start: int, now: int, depth: int) -> tuple[int, int]:
         """Function, thread, dependencies, message, decision; returns where, and the next run."""
