@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import dask
@@ -13,8 +14,10 @@ from dask.utils import parse_bytes
 
 from findings.asking import asked, one, run
 from findings.crowded import FILE, Program, pieces
+from findings.workers import Workers
 from stageprof_collectors.findings.batch import rounded
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules import large_graph
 from stageprof_collectors.rules.large_graph import RULE
 
 NBYTES = 320_000
@@ -73,6 +76,24 @@ def test_nor_is_the_way_of_its_bytes_in_their_messages() -> None:
     made.tasks(pieces(20, "scored"), work=1.0, lead=21.0, type_="numpy.ndarray", nbytes=NBYTES)
     made.tasks(pieces(980), work=1.0, type_="numpy.ndarray", nbytes=NBYTES)
     assert one(RULE, made.recording()).cost_s == pytest.approx(1.0, rel=0.02)
+
+
+def test_where_memory_is_short_pieces_grow_no_further_than_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A run that spilled was told to use chunks of 64 MB and not of 32."""
+    made = Workers(1, 1000)
+    last = made.run(0, 10, 500, cause=-1 - made.graph(0, 0, 0), wanted=True)
+    made.spilled(0, 100, 200)
+    made.wait(0, 510, last, 505)
+    short = made.recording(510)
+    assert large_graph._room(short) == pytest.approx(50e6)  # of 1 GB for a thread
+    assert large_graph._room(program()) == math.inf
+
+    monkeypatch.setattr(large_graph, "_room", lambda _: 3.0 * NBYTES)
+    assert one(RULE, program()).evidence["times_fewer"] == 2  # as people write 3
+    monkeypatch.setattr(large_graph, "_room", lambda _: 1.5 * NBYTES)
+    assert asked(RULE, program()) == []
 
 
 def test_few_large_inputs_do_not_hide_the_small_pieces_made_of_them() -> None:

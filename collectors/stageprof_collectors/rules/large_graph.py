@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from stageprof_collectors.account.exchange import squared
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.findings import shortage
 from stageprof_collectors.findings.batch import batch, rounded
 from stageprof_collectors.findings.crowd import MANY, Crowd, Crowds, Kind, is_piece
 from stageprof_collectors.findings.finding import Finding, Where, severity
@@ -22,6 +24,7 @@ from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.findings.upstream import FEW, Upstream, source, upstream
+from stageprof_collectors.tables.crew import Crew
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -31,6 +34,9 @@ _BLIND: Final = 10
 #: So many pieces that are cut up are small themselves, and what cuts them (xarray's `groupby` does)
 #: may cut larger ones into fewer.
 _CUT: Final = 100
+#: Of a thread's memory, where there is too little: what is made of a piece takes several times as
+#: much, and results stay.
+_ROOM: Final = 0.05
 #: Blocks with a margin of their neighbours' (`map_overlap`), fused with others or not; and how
 #: margins are cut: so many slices of each block, however large it is.
 _OVERLAP: Final = re.compile(r"(.*-)?overlap(-.*)?")
@@ -53,10 +59,20 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if overhead.seconds < limits["share"] * recording.wall:
         return
     pieces, layer = _pieces(recording, crowds, crowd)
-    most = limits["piece_bytes"] / pieces.largest if pieces.nbytes else _BLIND
+    largest = min(limits["piece_bytes"], _room(recording))
+    most = largest / pieces.largest if pieces.nbytes else _BLIND
     k = rounded(batch(overhead, pieces.number, most))
     if k > 1:
         yield _finding(recording, crowd, overhead, pieces, k, _made(recording, crowd, layer))
+
+
+def _room(recording: Recording) -> float:
+    """Bytes that a piece may have: where memory was short a part of what a thread has."""
+    sizes = [each.limit for each in recording.memory.limits.values() if each.limit]
+    crew = Crew(recording)
+    if not sizes or not crew.threads or not shortage.both(recording):
+        return math.inf
+    return _ROOM * min(sizes) * len(crew.fullest) / crew.threads
 
 
 def _pieces(recording: Recording, crowds: Crowds, crowd: Crowd) -> tuple[Pieces, Row]:
