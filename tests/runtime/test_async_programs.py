@@ -10,8 +10,9 @@ from typing import Any
 
 import dask.base
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
+import clusters
 import stageprof
 from stageprof_runtime.seen import WAITS, look, loops_of
 from stageprof_runtime.stage import STEP
@@ -46,21 +47,19 @@ async def as_they_come(client: Any) -> None:
         await future
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("program", [one_by_one, both_at_once, as_they_come])
 def test_what_coroutines_await_is_accounted_for_as_what_blocks(
     program: Callable[[Any], Awaitable[None]],
 ) -> None:
     """All of it was construction and `outside`: the loop's own work was taken for the caller's."""
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
-    ) as cluster:
 
-        async def ran() -> None:
-            async with Client(cluster.scheduler_address, asynchronous=True) as client:
-                await program(client)
+    async def main(address: Any) -> None:
+        async with Client(address, asynchronous=True) as client:
+            await program(client)
 
-        with Client(cluster), stageprof.profile() as prof:
-            asyncio.run(ran())
+    with clusters.separate(2) as client, stageprof.profile() as prof:
+        asyncio.run(main(client.scheduler.address))
     walls = prof.recording.stages()["wall_s"]
     assert walls["execution"] >= 0.9 * ROUNDS * WORK
     assert walls["construction"] < 0.2 * ROUNDS * WORK
