@@ -26,6 +26,10 @@ def work(i: int) -> int:
     return i
 
 
+def address_of(client: Any) -> str:
+    return str(client.scheduler.address)
+
+
 async def one_by_one(client: Any) -> None:
     for i in range(ROUNDS):
         await client.gather(client.submit(work, i, pure=False))
@@ -54,12 +58,12 @@ def test_what_coroutines_await_is_accounted_for_as_what_blocks(
 ) -> None:
     """All of it was construction and `outside`: the loop's own work was taken for the caller's."""
 
-    async def main(address: Any) -> None:
+    async def main(address: str) -> None:
         async with Client(address, asynchronous=True) as client:
             await program(client)
 
     with clusters.separate(2) as client, stageprof.profile() as prof:
-        asyncio.run(main(client.scheduler.address))
+        asyncio.run(main(address_of(client)))
     walls = prof.recording.stages()["wall_s"]
     assert walls["execution"] >= 0.9 * ROUNDS * WORK
     assert walls["construction"] < 0.2 * ROUNDS * WORK
