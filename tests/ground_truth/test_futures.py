@@ -158,6 +158,9 @@ def test_computations_of_other_threads_are_listed_but_not_accounted(
     stages = recording.stages()["wall_s"]
     assert stages["outside"] > 0.95 * recording.wall
     assert recording.stages()["busy_s"]["execution"] == pytest.approx(0.5, rel=0.1, abs=0.05)
+    (told,) = (f for f in recording.findings() if f.rule == "nothing-to-fix")
+    assert told.headline.startswith("Not in this account: 1 computation of other threads")
+    assert "with stageprof.profile():" in told.fix.text
 
 
 def test_an_async_client(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from stageprof_collectors.findings.innocence import (
     nothing_ran,
     unexplained,
 )
-from stageprof_collectors.findings.quantity import seconds, share
+from stageprof_collectors.findings.quantity import count, seconds, share
 from stageprof_collectors.findings.rule import Limits, Rule
 from stageprof_runtime.stage import SIX, Stage
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 #: A bound above this share of the wall time is no acquittal: something is there, unknown to the
 #: rules. Below, even a perfect fix would be "moderate" at most.
 _ACQUITTED = 0.1
+
+#: With this share outside nothing is known of what other threads wait for.
+_ELSEWHERE = 0.9
 
 #: From this share on it is the tasks themselves that the run consists of.
 _MOSTLY = 0.5
@@ -37,6 +40,13 @@ _NOT_MEANWHILE = "No Dask computation was seen here: none ran on this cluster me
 _LATER = (
     "Begin to watch before the program computes, and check that the address is that of the "
     "scheduler which the program uses."
+)
+
+_OTHERS = "Not in this account: {graphs} of other threads; record those"
+_LOOK_THERE = (
+    "The account is that of the thread in which the recording began. Begin it in what the others "
+    "run, `with stageprof.profile():` around the compute there, or have one of them done in this "
+    "thread. What ran meanwhile is in computations() and tasks()."
 )
 
 _NOT_BY_THEN = "It ended early: no Dask computation had been seen by then"
@@ -59,8 +69,34 @@ _AROUND_IT = (
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: ARG001 (it has none)
     """The one finding; it is asked for only if there is no other above a note."""
     shares = {str(s): float(part) for s, part in recording.stages()["share"].items()}
-    unseen = nothing_ran(recording)
-    yield _unseen(recording, shares) if unseen else _bound(recording, shares)
+    if nothing_ran(recording):
+        yield _unseen(recording, shares)
+    elif shares[Stage.OUTSIDE] > _ELSEWHERE and _mostly_by_others(recording):
+        yield _of_others(recording, shares)
+    else:
+        yield _bound(recording, shares)
+
+
+def _mostly_by_others(recording: Recording) -> bool:
+    """Whether most graphs of the program were handed over by threads that are not the region's."""
+    region = recording.timeline.region
+    submits = [graph.submit for graph in recording.timeline.graphs if graph.submit]
+    theirs = [s for s in submits if s.place == region.place and s.thread != region.thread]
+    return not region.attached and 2 * len(theirs) > len(submits)
+
+
+def _of_others(recording: Recording, shares: dict[str, float]) -> Finding:
+    graphs = count(len(recording.timeline.graphs), "computation")
+    return Finding(
+        rule=RULE.id,
+        severity=Severity.NOTE,
+        headline=_OTHERS.format(graphs=graphs),
+        stage=None,
+        evidence={f"{s}_share": shares[s] for s in SIX},
+        cost_s=0.0,
+        saving_s=(0.0, 0.0),
+        fix=Fix(_LOOK_THERE),
+    )
 
 
 def _unseen(recording: Recording, shares: dict[str, float]) -> Finding:
