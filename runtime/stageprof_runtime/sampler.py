@@ -60,9 +60,14 @@ class Sampler:
     """Looks at one thread and emits the spans of construction, and the stacks, that it sees."""
 
     def __init__(
-        self, ring: Ring, thread: int, task: Any = None, depth: int = 0, stem: Stem | None = None,
+        self,
+        ring: Ring,
+        thread: int,
+        task: Any = None,
+        depth: int = 0,
+        stem: Stem | None = None,
         loops: int = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._ring = ring
         self._thread = thread
         self._task = task

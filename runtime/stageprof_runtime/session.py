@@ -237,9 +237,9 @@ class Session:
         self._region = -next(_numbers) if task is not None else get_ident()
         if task is not None:
             self._lane = lane.set((self._region, task))
-        else:
-            regions.append(self._region)
         self._sampler = Sampler.here(self.ring, task)
+        if task is None:
+            regions.append(self._region)
         label = f"{self._region} {get_ident()}"
         self.ring.emit((MARK, now_ns(), "region start", label))
 
@@ -247,14 +247,14 @@ class Session:
         sampler, self._sampler = self._sampler, None
         if sampler is None:
             return
+        if self._region in regions:
+            regions.remove(self._region)
         attempt(self.watches["stop"], self._tell_cells)
         stop = (MARK, now_ns(), "region stop", str(self._region))
         attempt(self.watches["stop"], self.ring.emit, stop)
         sampler.stop()
         self.watches["sampler"] = sampler.watch
         self._shipper.cost["sampler"] = [sampler.looks, sampler.cost_ns]
-        if self._region in regions:
-            regions.remove(self._region)
         if self._lane is not None:
             token, self._lane = self._lane, None
             lane.reset(token)  # which fails where the region ends in another context

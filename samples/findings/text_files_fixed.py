@@ -1,4 +1,4 @@
-"""Finding: text-files.
+"""Finding: text-files, after the fix.
 
 What weather stations measured, as Parquet: it was converted once, as the finding says.
 """

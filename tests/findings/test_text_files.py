@@ -29,11 +29,10 @@ class Parsing(Crewed):
     def __init__(self, prefix: str = "read-csv") -> None:
         super().__init__(1)
         self._prefix = prefix
-        graph, cause = self.graph(0, 0, 0), -1
+        cause = -1 - self.graph(0, 0, 0)
         for i in range(4):
             cause = self.run(0, i * 250, i * 250 + 250, cause=cause, key=(f"{prefix}-{0:032x}", i))
         self.wait_for(0, 1000, (f"{prefix}-{0:032x}", 3))
-        del graph
 
     def seen(self, file: str, looks: int, *, inner: str = "") -> None:
         """Looks saw a function of this file; `inner`: with one of that file within."""

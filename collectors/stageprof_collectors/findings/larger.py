@@ -151,8 +151,9 @@ def _cut(each_s: float, pieces: Pieces, k: int, made: Upstream) -> Fix:
 
 def _chosen(each_s: float, pieces: Pieces, k: int, made: Row, opened: Row | None) -> Fix:
     """What to do where the user does, or what they call (xarray's `groupby` does)."""
-    elsewhere = opened is not None and (opened.file, opened.line) != (made.file, made.line)
-    at = made_at(opened.file, opened.line, ", at ") if opened and elsewhere else ""
+    at = ""
+    if opened and (opened.file, opened.line) != (made.file, made.line):
+        at = made_at(opened.file, opened.line, ", at ")
     told = bool(pieces.nbytes) and _ONLY.fullmatch(made.prefix) is not None
     sized = _SIZED if told else _TIMES if pieces.nbytes else _UNSIZED
     text = _CHOSEN.format(

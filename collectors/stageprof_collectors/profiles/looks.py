@@ -68,6 +68,12 @@ class Share:
     high: float
 
 
+def share_of(part: float, looks: int) -> Share:
+    """A part of so many looks, and by how much it may be off by chance."""
+    off = ERRORS * sqrt(max(part * (1 - part), 0.25 / looks) / looks)
+    return Share(max(0.0, part - off), part, min(1.0, part + off))
+
+
 class Looks:
     """All looks of a recording."""
 
@@ -96,9 +102,7 @@ class Looks:
 
     def _share(self, prefix: str, seconds: float) -> Share:
         count, whole = self._by_prefix[prefix]
-        part = min(1.0, seconds / whole) if whole > 0 else 0.0
-        off = ERRORS * sqrt(max(part * (1 - part), 0.25 / count) / count)
-        return Share(max(0.0, part - off), part, min(1.0, part + off))
+        return share_of(min(1.0, seconds / whole) if whole > 0 else 0.0, count)
 
     def interpreted(self, looks: Iterable[Look]) -> dict[str, Share]:
         """As `shares`, of work that is bytecode: no more than the tasks had of the GIL."""

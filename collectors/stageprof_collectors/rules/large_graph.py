@@ -59,8 +59,9 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if overhead.seconds < limits["share"] * recording.wall:
         return
     pieces, layer = _pieces(recording, crowds, crowd)
-    largest = min(limits["piece_bytes"], _room(recording))
-    most = largest / pieces.largest if pieces.nbytes else _BLIND
+    most: float = _BLIND
+    if pieces.nbytes:
+        most = min(limits["piece_bytes"], _room(recording)) / pieces.largest
     k = rounded(batch(overhead, pieces.number, most))
     if k > 1:
         yield _finding(recording, crowd, overhead, pieces, k, _made(recording, crowd, layer))

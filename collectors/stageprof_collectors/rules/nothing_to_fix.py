@@ -69,46 +69,39 @@ _AROUND_IT = (
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: ARG001 (it has none)
     """The one finding; it is asked for only if there is no other above a note."""
     shares = {str(s): float(part) for s, part in recording.stages()["share"].items()}
+    others = _by_others(recording) if shares[Stage.OUTSIDE] > _ELSEWHERE else 0
     if nothing_ran(recording):
         yield _unseen(recording, shares)
-    elif shares[Stage.OUTSIDE] > _ELSEWHERE and _mostly_by_others(recording):
-        yield _of_others(recording, shares)
+    elif others:
+        headline = _OTHERS.format(graphs=count(others, "computation"))
+        yield _no_verdict(headline, _LOOK_THERE, shares)
     else:
         yield _bound(recording, shares)
 
 
-def _mostly_by_others(recording: Recording) -> bool:
-    """Whether most graphs of the program were handed over by threads that are not the region's."""
+def _by_others(recording: Recording) -> int:
+    """Graphs that threads of the program's other than the region's handed over, if most are."""
     region = recording.timeline.region
     submits = [graph.submit for graph in recording.timeline.graphs if graph.submit]
-    theirs = [s for s in submits if s.place == region.place and s.thread != region.thread]
-    return not region.attached and 2 * len(theirs) > len(submits)
-
-
-def _of_others(recording: Recording, shares: dict[str, float]) -> Finding:
-    graphs = count(len(recording.timeline.graphs), "computation")
-    return Finding(
-        rule=RULE.id,
-        severity=Severity.NOTE,
-        headline=_OTHERS.format(graphs=graphs),
-        stage=None,
-        evidence={f"{s}_share": shares[s] for s in SIX},
-        cost_s=0.0,
-        saving_s=(0.0, 0.0),
-        fix=Fix(_LOOK_THERE),
-    )
+    theirs = sum(s.place == region.place and s.thread != region.thread for s in submits)
+    return theirs if not region.attached and 2 * theirs > len(submits) else 0
 
 
 def _unseen(recording: Recording, shares: dict[str, float]) -> Finding:
     attached, early = recording.timeline.region.attached, ended_early(recording)
     headline = _NOT_BY_THEN if early else _NOT_MEANWHILE if attached else _UNSEEN
     advice = _TO_THE_END if early else _LATER if attached else _LOOK_ELSEWHERE
+    return _no_verdict(headline, advice, shares, tasks=0)
+
+
+def _no_verdict(headline: str, advice: str, shares: dict[str, float], **known: int) -> Finding:
+    """What the account says nothing of, and what to do about that."""
     return Finding(
         rule=RULE.id,
         severity=Severity.NOTE,
         headline=headline,
         stage=None,
-        evidence={"tasks": 0, **{f"{s}_share": shares[s] for s in SIX}},
+        evidence={**known, **{f"{s}_share": shares[s] for s in SIX}},
         cost_s=0.0,
         saving_s=(0.0, 0.0),
         fix=Fix(advice),

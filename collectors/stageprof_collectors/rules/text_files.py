@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import sqrt
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from stageprof_collectors.account.groups import Row
+from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings.finding import (
     Finding,
     Fix,
@@ -20,7 +20,7 @@ from stageprof_collectors.findings.finding import (
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import share
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.profiles.looks import ERRORS, Looks, Share
+from stageprof_collectors.profiles.looks import Looks, Share, share_of
 from stageprof_collectors.profiles.nodes import Frame, Nodes
 from stageprof_runtime.stage import STEP, Stage
 
@@ -117,17 +117,11 @@ def _shares(recording: Recording, least: int) -> dict[str, dict[str, Share]]:
             seen = at[mine] == number
             if count[seen].sum() >= least:
                 part = total[seen].sum() / max(1, total.sum())
-                found.setdefault(kind, {})[strings[prefix]] = _share(part, int(count.sum()))
+                found.setdefault(kind, {})[strings[prefix]] = share_of(part, int(count.sum()))
     return found
 
 
-def _share(part: float, looks: int) -> Share:
-    """A part of so many looks, and by how much it may be off by chance."""
-    off = ERRORS * sqrt(max(part * (1 - part), 0.25 / looks) / looks)
-    return Share(max(0.0, part - off), part, min(1.0, part + off))
-
-
-def _parsing(nodes: Nodes) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _parsing(nodes: Nodes) -> Ints:
     """Of each node of the tree of stacks which kind of file is parsed there; -1: none."""
     found = np.full(len(nodes), -1, np.int64)
     for node, (frame, around) in enumerate(zip(nodes.frames, nodes.parent.tolist(), strict=True)):
