@@ -133,6 +133,13 @@ def run_id(worker: Any, key: object) -> int:
     return -1 if task is None else task.run_id
 
 
+def ran_ns(worker: Any, key: object) -> int:
+    """How long a worker says the run of a key took that has just ended; 0 if it does not."""
+    parts = getattr(worker.state.tasks.get(key), "startstops", ())
+    took = [part["stop"] - part["start"] for part in parts if part["action"] == "compute"]
+    return round(took[-1] * 1e9) if took else 0
+
+
 def heartbeat_s(worker: Any) -> float:
     """Seconds between a worker's heartbeats, which its scheduler makes longer the more there are.
 

@@ -1,6 +1,6 @@
 """The plugin on each worker: probes, a ring, and a shipper to the scheduler.
 
-`setup` is synchronous and quick, as a joining worker must not wait for it. Its hook notes three
+`setup` is synchronous and quick, as a joining worker must not wait for it. Its hook notes two
 instants of a task in a dict and returns; the task's row is emitted by the thread that ran it.
 """
 
@@ -17,7 +17,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 from stageprof_runtime import inheritance, locked, looker, process
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import address, batched_stream, forgettable, heartbeat_s, tick
+from stageprof_runtime.compat import address, batched_stream, forgettable, heartbeat_s, ran_ns, tick
 from stageprof_runtime.coroutines import Coroutines
 from stageprof_runtime.event import MARK, SAMPLE, Place
 from stageprof_runtime.guard import TIMED, Watches, attempt, guard, hook, quietly
@@ -78,9 +78,11 @@ SURE = 3
 #: worker however little it does (a batch, samples, round trips) comes as rarely, but never more
 #: rarely than the second. With a thousand workers the scheduler's loop would do nothing else.
 MANY_S, RAREST_S = 2.0, 5.0
-#: States that a task enters, or leaves, on its way to its run; the others are not looked at.
-_BEGINS = frozenset({"waiting", "ready", "constrained", "executing"})
-_ENDS = frozenset({*_BEGINS, "long-running", "cancelled"})
+#: States that a task enters on its way to its run of which the instant is noted: when it came, and
+#: when its dependencies were there.
+_COMES = frozenset({"waiting", "ready", "constrained"})
+#: States that it leaves with its run, or without one; the others are not looked at.
+_ENDS = frozenset({*_COMES, "executing", "long-running", "cancelled"})
 _RUNNING = frozenset({"executing", "long-running"})
 #: Where a running task goes whose function goes on: it left its thread to others, or its result is
 #: not wanted any more.
@@ -179,32 +181,27 @@ class WorkerProbe(WorkerPlugin):
         batched_stream(self._worker).send({"op": self._op, "reason": reason})
 
     def transition(self, key: Any, start: Any, finish: Any, **kwargs: Any) -> None:
-        """When a task came, had its dependencies, and was given a thread."""
-        if finish in _BEGINS or (start in _ENDS and key in self._times):
-            watch = self._transition
-            calls = watch.calls + 1
-            if calls % TIMED and not watch.disabled and not watch.sampled:
-                watch.calls = calls  # as `_hook` does, in one call less
-                try:
-                    self._note(key, start, finish)
-                except BaseException as error:
-                    watch.failed(error)
-            else:
-                self._hook(key, start, finish)
+        """When a task came and had its dependencies, and the end of one that no probe saw run."""
+        if finish not in _COMES and (
+            start not in _ENDS or finish == "executing" or key not in self._times
+        ):
+            return
+        watch = self._transition
+        calls = watch.calls + 1
+        if calls % TIMED and not watch.disabled and not watch.sampled:
+            watch.calls = calls  # as `_hook` does, in one call less
+            try:
+                self._note(key, start, finish)
+            except BaseException as error:
+                watch.failed(error)
+        else:
+            self._hook(key, start, finish)
 
     def _note(self, key: Any, start: str, finish: str) -> None:
-        if finish == "waiting":
+        if finish in _COMES:
             t = now_ns()
-            self._times[key] = [t, t, t]
-        elif finish in _BEGINS:
-            times = self._times.get(key)
-            t = now_ns()
-            if times is None:
-                self._times[key] = [t, t, t]
-            elif finish == "executing":
-                times[2] = t
-            else:
-                times[1] = t
+            came = self._times.get(key) if finish != "waiting" else None
+            self._times[key] = (came[0], t) if came else (t, t)
         elif start in _RUNNING:
             if finish not in _GOES_ON:
                 self._ended(key)
@@ -212,10 +209,12 @@ class WorkerProbe(WorkerPlugin):
             self._times.pop(key, None)  # stolen or cancelled before it ran
 
     def _ended(self, key: Any) -> None:
-        """A run that no probe saw (an executor of its own): from the hook's own stamps."""
+        """A run that no probe saw (an executor of its own): it took what Dask says, and is over."""
         times = self._times.get(key)  # the task's own thread may have taken it just now
         if times is not None:
-            execution.finished(EMIT, self._worker, key, times[2], now_ns(), 0, 0)
+            t, ran = now_ns(), ran_ns(self._worker, key)
+            start = t - ran if ran else times[1]
+            execution.finished(EMIT, self._worker, key, start, t, 0, 0)
 
     def _hello(self, worker: Any) -> None:
         facts = {

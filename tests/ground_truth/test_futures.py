@@ -161,6 +161,7 @@ def test_computations_of_other_threads_are_listed_but_not_accounted(
     (told,) = (f for f in recording.findings() if f.rule == "nothing-to-fix")
     assert told.headline.startswith("Not in this account: 1 computation of other threads")
     assert "with stageprof.profile():" in told.fix.text
+    assert not recording.innocence(), "nobody is acquitted of a time that the account does not have"
 
 
 def test_an_async_client(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from stageprof_collectors.findings.finding import Finding, Severity
+from stageprof_collectors.findings.other_threads import by_other_threads
 from stageprof_collectors.findings.phrase import made_at
 from stageprof_collectors.findings.quantity import count, seconds, share
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
@@ -47,7 +48,7 @@ _Suspect = tuple[str, float]
 def innocents(recording: Recording, settings: Settings = DEFAULTS) -> list[str]:
     """A sentence for each suspect that costs less than what begins a moderate finding."""
     wall = recording.wall
-    if nothing_ran(recording):
+    if nothing_ran(recording) or by_other_threads(recording):
         return []
     bounds = [(who, cost + unexplained(recording)) for who, cost in _suspects(recording)]
     small = [(who, cost) for who, cost in bounds if wall > 0 and cost < settings.moderate * wall]

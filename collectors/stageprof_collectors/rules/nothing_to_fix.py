@@ -13,6 +13,7 @@ from stageprof_collectors.findings.innocence import (
     nothing_ran,
     unexplained,
 )
+from stageprof_collectors.findings.other_threads import by_other_threads
 from stageprof_collectors.findings.quantity import count, seconds, share
 from stageprof_collectors.findings.rule import Limits, Rule
 from stageprof_runtime.stage import SIX, Stage
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 #: A bound above this share of the wall time is no acquittal: something is there, unknown to the
 #: rules. Below, even a perfect fix would be "moderate" at most.
 _ACQUITTED = 0.1
-
-#: With this share outside nothing is known of what other threads wait for.
-_ELSEWHERE = 0.9
 
 #: From this share on it is the tasks themselves that the run consists of.
 _MOSTLY = 0.5
@@ -69,7 +67,7 @@ _AROUND_IT = (
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: ARG001 (it has none)
     """The one finding; it is asked for only if there is no other above a note."""
     shares = {str(s): float(part) for s, part in recording.stages()["share"].items()}
-    others = _by_others(recording) if shares[Stage.OUTSIDE] > _ELSEWHERE else 0
+    others = by_other_threads(recording)
     if nothing_ran(recording):
         yield _unseen(recording, shares)
     elif others:
@@ -77,14 +75,6 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: AR
         yield _no_verdict(headline, _LOOK_THERE, shares)
     else:
         yield _bound(recording, shares)
-
-
-def _by_others(recording: Recording) -> int:
-    """Graphs that threads of the program's other than the region's handed over, if most are."""
-    region = recording.timeline.region
-    submits = [graph.submit for graph in recording.timeline.graphs if graph.submit]
-    theirs = sum(s.place == region.place and s.thread != region.thread for s in submits)
-    return theirs if not region.attached and 2 * theirs > len(submits) else 0
 
 
 def _unseen(recording: Recording, shares: dict[str, float]) -> Finding:

@@ -1,7 +1,7 @@
 """Step `compute`: a task's function running on a worker's thread.
 
-The worker plugin notes when a task came, when its dependencies were there and when a thread was
-found; here the function itself is timed, on its thread and by the worker's own clock.
+The worker plugin notes when a task came and when its dependencies were there; here the function
+itself is timed, on its thread and by the worker's own clock.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from stageprof_runtime.probes import failure, frames, stacks
 from stageprof_runtime.stage import STEP, Stage
 
 _EXECUTING: Final = ("worker", Stage.EXECUTION)
-#: key -> [received, ready, executing] of the tasks on the workers of this process
-pending: dict[Any, list[int]] = {}
+#: key -> when it came and when it was ready, of the tasks on the workers of this process. Tuples of
+#: numbers are nothing to the garbage collector; there may be many.
+pending: dict[Any, tuple[int, int]] = {}
 
 
 def install(emit: Emit) -> Undo:
@@ -44,8 +45,7 @@ def finished(
     emit: Emit, worker: Any, key: object, start: int, stop: int, thread: int, cpu: int
 ) -> None:
     """Emit the row of a run; the worker must still know the key."""
-    times = pending.pop(key, None)
-    received, ready, _ = times or (start, start, start)
+    received, ready = pending.pop(key, None) or (start, start)
     run = run_id(worker, key)
     if run >= 0:
         address = worker.contact_address
@@ -79,7 +79,8 @@ def _run(emit: Emit, run_task: Callable[..., Any], watch: Watch) -> Callable[...
                 if type(message) is dict:
                     if type(result := message.get("result")).__name__ == "DataFrame":
                         frames.made(emit, key, result)
-                    _raised(emit, execution_state["worker"], key, message)
+                    elif "actual_exception" in message:
+                        _raised(emit, execution_state["worker"], key, message)
                 if entered:
                     watch.took(start - entered + now_ns() - stop, SELDOM)
             except BaseException as error:
