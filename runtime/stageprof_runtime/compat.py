@@ -133,6 +133,11 @@ def run_id(worker: Any, key: object) -> int:
     return -1 if task is None else task.run_id
 
 
+def resources(worker: Any, key: object) -> str:
+    """What a task needs of its worker's resources: their names, "" if none."""
+    return " ".join(sorted(map(str, worker.state.tasks[key].resource_restrictions)))
+
+
 def ran_ns(worker: Any, key: object) -> int:
     """How long a worker says the run of a key took that has just ended; 0 if it does not."""
     parts = getattr(worker.state.tasks.get(key), "startstops", ())

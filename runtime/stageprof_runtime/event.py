@@ -47,6 +47,7 @@ RESULT: Final = 28
 NATIVE: Final = 29
 OWNER: Final = 30
 PART: Final = 31
+RESOURCE: Final = 32
 
 #: What the worker of a run is called that a process of a local scheduler's pool has made: so, and
 #: the process's number.
@@ -168,6 +169,8 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # may have: of rows of a plan with the same label and variable the first that ran counts.
     # `count` of its `total` columns the first of these plans has as well; 0, 0 if not known.
     PART: ("t", "name", "label", "variable", "how", "count", "total"),
+    # Run `run` could not begin before its worker had what it needs of its resources `name` ("GPU").
+    RESOURCE: ("run", "name"),
 }  # fmt: skip
 
 #: Fields that hold text; each becomes an index into the batch's strings.
@@ -215,6 +218,7 @@ TABLES: Final[dict[int, str]] = {
     NATIVE: "native",
     OWNER: "owner",
     PART: "part",
+    RESOURCE: "resource",
 }
 
 #: How a run ended, by status code.

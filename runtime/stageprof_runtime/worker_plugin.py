@@ -1,7 +1,7 @@
 """The plugin on each worker: probes, a ring, and a shipper to the scheduler.
 
-`setup` is synchronous and quick, as a joining worker must not wait for it. Its hook notes two
-instants of a task in a dict and returns; the task's row is emitted by the thread that ran it.
+`setup` is synchronous and quick, as a joining worker must not wait for it. The hook that is called
+for every task is in `states`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from typing import Any
 
 import psutil
 from dask.system import cpu_count
-from distributed.diagnostics.plugin import WorkerPlugin
 
 from stageprof_runtime import inheritance, locked, looker, process
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import address, batched_stream, forgettable, heartbeat_s, ran_ns, tick
+from stageprof_runtime.compat import address, batched_stream, forgettable, heartbeat_s, tick
 from stageprof_runtime.coroutines import Coroutines
 from stageprof_runtime.event import MARK, SAMPLE, Place
-from stageprof_runtime.guard import TIMED, Watches, attempt, guard, hook, quietly
+from stageprof_runtime.guard import attempt, hook, quietly
 from stageprof_runtime.inbox import sinks
 from stageprof_runtime.outbox import Outbox
 from stageprof_runtime.patch import Install, Undo, together
@@ -44,9 +43,9 @@ from stageprof_runtime.probes import (
     tracebacks,
     waiting,
 )
-from stageprof_runtime.process import EMIT
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import PERIOD_S, ROUNDS, Shipper, sometimes
+from stageprof_runtime.states import States
 from stageprof_runtime.system import memory_limits, monitored, sample, sample_host, worker_memory
 from stageprof_runtime.tail import Tail
 from stageprof_runtime.tick import Ticks
@@ -78,18 +77,9 @@ SURE = 3
 #: worker however little it does (a batch, samples, round trips) comes as rarely, but never more
 #: rarely than the second. With a thousand workers the scheduler's loop would do nothing else.
 MANY_S, RAREST_S = 2.0, 5.0
-#: States that a task enters on its way to its run of which the instant is noted: when it came, and
-#: when its dependencies were there.
-_COMES = frozenset({"waiting", "ready", "constrained"})
-#: States that it leaves with its run, or without one; the others are not looked at.
-_ENDS = frozenset({*_COMES, "executing", "long-running", "cancelled"})
-_RUNNING = frozenset({"executing", "long-running"})
-#: Where a running task goes whose function goes on: it left its thread to others, or its result is
-#: not wanted any more.
-_GOES_ON = frozenset({"long-running", "released"})
 
 
-class WorkerProbe(WorkerPlugin):
+class WorkerProbe(States):
     """Observes one worker for one session."""
 
     def __init__(
@@ -98,16 +88,13 @@ class WorkerProbe(WorkerPlugin):
         watch_gil: bool = True,  # noqa: FBT001, FBT002
         native: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
+        super().__init__()
         self.name = session
         self._watch_gil = watch_gil
         self._native = native
         self._session = session
         self._op = f"{session}-batch"
         self._undo: Undo = lambda: None
-        self._times = execution.pending
-        self.watches = Watches("worker")
-        self._transition = self.watches["transition"]
-        self._hook = guard(self._note, self._transition)
         #: whether the scheduler wants none for now
         self._stalled = False
         #: how often in a row it knew nothing of the session
@@ -179,42 +166,6 @@ class WorkerProbe(WorkerPlugin):
     def _say(self, reason: str) -> None:
         """Tell the scheduler why this worker cannot be observed."""
         batched_stream(self._worker).send({"op": self._op, "reason": reason})
-
-    def transition(self, key: Any, start: Any, finish: Any, **kwargs: Any) -> None:
-        """When a task came and had its dependencies, and the end of one that no probe saw run."""
-        if finish not in _COMES and (
-            start not in _ENDS or finish == "executing" or key not in self._times
-        ):
-            return
-        watch = self._transition
-        calls = watch.calls + 1
-        if calls % TIMED and not watch.disabled and not watch.sampled:
-            watch.calls = calls  # as `_hook` does, in one call less
-            try:
-                self._note(key, start, finish)
-            except BaseException as error:
-                watch.failed(error)
-        else:
-            self._hook(key, start, finish)
-
-    def _note(self, key: Any, start: str, finish: str) -> None:
-        if finish in _COMES:
-            t = now_ns()
-            came = self._times.get(key) if finish != "waiting" else None
-            self._times[key] = (came[0], t) if came else (t, t)
-        elif start in _RUNNING:
-            if finish not in _GOES_ON:
-                self._ended(key)
-        elif finish == "released" or finish == "forgotten":
-            self._times.pop(key, None)  # stolen or cancelled before it ran
-
-    def _ended(self, key: Any) -> None:
-        """A run that no probe saw (an executor of its own): it took what Dask says, and is over."""
-        times = self._times.get(key)  # the task's own thread may have taken it just now
-        if times is not None:
-            t, ran = now_ns(), ran_ns(self._worker, key)
-            start = t - ran if ran else times[1]
-            execution.finished(EMIT, self._worker, key, start, t, 0, 0)
 
     def _hello(self, worker: Any) -> None:
         facts = {

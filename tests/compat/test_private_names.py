@@ -50,9 +50,9 @@ READERS = sorted(
     for name, value in inspect.getmembers(compat, inspect.isfunction)
     if value.__module__ == compat.__name__ and name not in NO_READERS and not name.startswith("_")
 )
-#: Only where a cluster is asked something before a run, or it or its tasks are in processes of their
-#: own: not in these programs.
-ELSEWHERE = {"asked_of", "is_open", "ran_ns", "saturation", "wanted", "written"}
+#: Only where a cluster is asked something before a run, where it or its tasks are in processes of
+#: their own, or where these need resources: not in these programs.
+ELSEWHERE = {"asked_of", "is_open", "ran_ns", "resources", "saturation", "wanted", "written"}
 
 
 def inc(x: int) -> int:

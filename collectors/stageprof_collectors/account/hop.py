@@ -15,6 +15,7 @@ from stageprof_collectors.account.block import Block
 from stageprof_collectors.account.intervals import innermost
 from stageprof_collectors.account.lane import Lane, Lanes, What
 from stageprof_collectors.account.timeline import Timeline
+from stageprof_runtime.coordination import WAITS
 from stageprof_runtime.event import LOCK
 from stageprof_runtime.stage import OUTSIDE, STEP, STEPS, UNEXPLAINED
 
@@ -86,6 +87,8 @@ class Hops:
             return [self._keyless], What(UNEXPLAINED, block.place)
         if block.call == LOCK:  # what the other threads do beside it is the user's own
             return [], What(OUTSIDE, block.place)
+        if block.call.startswith(WAITS):
+            return [], What(STEP["wait.resource"], block.place)
         step = UNEXPLAINED if block.call in UNSEEN else STEP["result.gather"]
         return [], What(step, block.place)
 
@@ -126,6 +129,11 @@ class Hops:
     def starting(self, worker: int, _scheduler: int) -> Hop:
         """The task is ready; a thread takes it."""
         return [self._lanes.loop(worker)], What(STEP["wait.thread"], worker)
+
+    @_once
+    def allotting(self, worker: int, _scheduler: int) -> Hop:
+        """The task is ready but for a resource of its worker that others have."""
+        return [self._lanes.loop(worker)], What(STEP["wait.resource"], worker)
 
     @_once
     def fetching(self, worker: int, _scheduler: int, name: int) -> Hop:

@@ -19,6 +19,7 @@ from stageprof_collectors.account.hop import Hop, Hops
 from stageprof_collectors.account.intervals import clip, paint
 from stageprof_collectors.account.lane import Lanes, What
 from stageprof_collectors.account.timeline import LOCAL, Columns, Ints, Timeline
+from stageprof_runtime.coordination import WAITS
 from stageprof_runtime.event import LOCK, NO_CAUSE
 from stageprof_runtime.stage import STEP
 
@@ -69,7 +70,7 @@ class Walk:
             now = self._window(out, start, now, self._hops.acting(block.place))
         elif run >= 0:
             now = self._from_run(out, block, run, start, now, depth)
-        else:
+        elif not block.call.startswith(WAITS):
             now = self._from_any_graph(out, block, start, now)
         self._window(out, start, now, self._hops.otherwise(block))
         return sorted(out)
@@ -264,6 +265,8 @@ class Walk:
             return (self._hops.running if goes_on else self._hops.local)(scheduler)
         if name == "reporting" and not self._at("finished", run):
             name = "running"
+        elif name == "starting" and run in self._t.constrained:
+            name = "allotting"
         more = (self._at("worker", run),) if name == "fetching" else ()
         hop: Hop = getattr(self._hops, name)(worker, scheduler, *more)
         return hop

@@ -174,6 +174,13 @@ class Timeline:
         at, found = lookup(self.runs["run"], self.runs["place"], numbers, places)
         return np.where(found, at, -1)
 
+    @cached_property
+    def constrained(self) -> frozenset[int]:
+        """Indices of the runs that could not begin before a resource of their worker was free."""
+        table = self.store.table("resource")
+        at, found = lookup(self.runs["run"], self.runs["wplace"], table["run"], table["place"])
+        return frozenset(at[found].tolist())
+
     def run_of(self, number: int, place: int) -> int:
         """The same for one run."""
         if place not in self._numbered:

@@ -16,6 +16,7 @@ from stageprof_runtime.event import SAMPLED
 from stageprof_runtime.stage import STEP
 
 _COMPUTE = STEP["compute"]
+_RESOURCE = STEP["wait.resource"]
 _DUMP, _LOAD = STEP["graph.dump"], STEP["graph.load"]
 
 
@@ -41,7 +42,11 @@ def _spans(account: Account, timeline: Timeline, lanes: Lanes) -> None:
     for place in range(len(roles)):
         for thread in lanes.threads(place):
             for start, stop, what in lanes.exact(place, thread):
-                account.entries[what.step, roles[place]].busy += stop - start
+                entry = account.entries[what.step, roles[place]]
+                if what.step == _RESOURCE:
+                    entry.waited += stop - start
+                else:
+                    entry.busy += stop - start
     blocks = timeline.store.table("block")
     local = np.isin(
         blocks["call"], [i for i, s in enumerate(timeline.store.strings) if s == "local"]
@@ -185,13 +190,15 @@ def shown(timeline: Timeline, lanes: Lanes, path: list[Step]) -> list[Step]:
 
 
 def _waits(account: Account, timeline: Timeline) -> None:
-    """What tasks waited: for the message that brings them, and for a thread."""
+    """What tasks waited: for the message that brings them, for a thread or a resource."""
     runs = timeline.runs
     cluster = (runs["run"] < LOCAL) & (runs["seen"] == 1)
     send = (runs["received"] - runs["assigned"])[cluster]
-    thread = (runs["start"] - runs["ready"])[cluster]
+    begin = runs["start"] - runs["ready"]
+    constrained = np.isin(np.arange(len(begin)), list(timeline.constrained))
     account.entries[STEP["task.send"], "scheduler"].waited += int(send.sum())
-    account.entries[STEP["wait.thread"], "worker"].waited += int(thread.sum())
+    for step, mine in ((STEP["wait.thread"], ~constrained), (_RESOURCE, constrained)):
+        account.entries[step, "worker"].waited += int(begin[cluster & mine].sum())
     fetch = (runs["ready"] - runs["received"])[cluster]
     account.entries[STEP["data.transfer"], "worker"].waited += int(fetch.sum())
 

@@ -114,7 +114,8 @@ class Skews:
         of_run = self.groups.of_run[usable]
         order = np.argsort(of_run, kind="stable")
         groups, first = np.unique(of_run[order], return_index=True)
-        for group, rows in zip(groups.tolist(), np.split(usable[order], first[1:]), strict=True):
+        parts = np.split(usable[order], first)[1:]  # before the first there is nothing
+        for group, rows in zip(groups.tolist(), parts, strict=True):
             if len(rows) >= self._least:
                 found += self._skew(group, rows)
         return found

@@ -45,7 +45,7 @@ def finished(
     emit: Emit, worker: Any, key: object, start: int, stop: int, thread: int, cpu: int
 ) -> None:
     """Emit the row of a run; the worker must still know the key."""
-    received, ready = pending.pop(key, None) or (start, start)
+    received, ready = pending.pop(key, (start, start))
     run = run_id(worker, key)
     if run >= 0:
         address = worker.contact_address
