@@ -76,7 +76,8 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     PING: ("sent", "peer_clock", "received", "peer"),
     # A thread (or async task) of the user's waited inside Dask; `gather` to `gathered` is the
     # part that fetched results (0, 0 if none); `awaited` is when the last key it needed arrived.
-    # With LOCK as `call` it waited for other threads of its process, as the sampler saw it.
+    # With LOCK as `call` it waited for other threads of its process, as the sampler saw it; with
+    # "wait for Event name" for what that stands for.
     BLOCK: ("start", "stop", "thread", "call", "awaited", "gather", "gathered", "key"),
     # The scheduler (or a local scheduler) took a graph: number, arrived, state ready, tasks in
     # it (futures that it needs are none), keys wanted, who sent it, and the run of the task that

@@ -96,7 +96,7 @@ def _spans(tallies: Tallies, recording: Recording, blame: Blame) -> None:
     for place in range(len(recording.store.places)):
         for thread in lanes.threads(place):
             lane = lanes.exact(place, thread)
-            runs = _runs_around(recording.timeline, place, thread, lane)
+            runs = lanes.around(place, thread, lane)
             for (start, stop, what), run in zip(lane, runs, strict=True):
                 if what.step not in blame.told:
                     _give(tallies, blame, (start, stop, what), run)
@@ -107,21 +107,6 @@ def _spans(tallies: Tallies, recording: Recording, blame: Blame) -> None:
 def _give(tallies: Tallies, blame: Blame, segment: Segment[What], run: int) -> None:
     start, stop, (step, place, label) = segment
     blame.give(tallies[step], Piece(step, place, start, stop, label, run))
-
-
-def _runs_around(timeline: Timeline, place: int, thread: int, lane: Lane) -> list[int]:
-    """For each segment of a thread the run that it is inside of, or -1."""
-    runs = timeline.runs
-    mine = timeline.at.of(place)
-    mine = mine[runs["thread"][mine] == thread]
-    if not len(mine) or not lane:
-        return [-1] * len(lane)
-    mine = mine[np.argsort(runs["start"][mine], kind="stable")]
-    begin = np.array([segment[0] for segment in lane], np.int64)
-    at = np.searchsorted(runs["start"][mine], begin, side="right") - 1
-    which = mine[np.maximum(at, 0)]
-    found: list[int] = np.where((at >= 0) & (begin < runs["stop"][which]), which, -1).tolist()
-    return found
 
 
 def _runs(tallies: Tallies, recording: Recording, blame: Blame) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from stageprof_collectors.account.intervals import Segment, innermost
@@ -71,6 +72,21 @@ class Lanes:
     def sampled(self, place: int, thread: int) -> Lane:
         """What the sampler saw of one thread."""
         return innermost(self._raw["sampled"].get((place, thread), ()))
+
+    def around(self, place: int, thread: int, lane: Lane) -> list[int]:
+        """For each segment of a thread the index of the run that it is inside of, or -1."""
+        runs = self._timeline.runs
+        mine = self._timeline.at.of(place)
+        mine = mine[runs["thread"][mine] == thread]
+        if not len(mine) or not lane:
+            return [-1] * len(lane)
+        mine = mine[np.argsort(runs["start"][mine], kind="stable")]
+        begin = np.array([segment[0] for segment in lane], np.int64)
+        at = np.searchsorted(runs["start"][mine], begin, side="right") - 1
+        which = mine[np.maximum(at, 0)]
+        within = (at >= 0) & (begin < runs["stop"][which])
+        found: list[int] = np.where(within, which, -1).tolist()
+        return found
 
     def threads(self, place: int) -> list[int]:
         """Threads of a place that have exact spans."""

@@ -175,11 +175,11 @@ class Timeline:
         return np.where(found, at, -1)
 
     @cached_property
-    def constrained(self) -> frozenset[int]:
-        """Indices of the runs that could not begin before a resource of their worker was free."""
+    def constrained(self) -> dict[int, int]:
+        """By run, an index: which resource of its worker it could not begin without, as a text."""
         table = self.store.table("resource")
         at, found = lookup(self.runs["run"], self.runs["wplace"], table["run"], table["place"])
-        return frozenset(at[found].tolist())
+        return dict(zip(at[found].tolist(), table["name"][found].tolist(), strict=True))
 
     def run_of(self, number: int, place: int) -> int:
         """The same for one run."""

@@ -1,0 +1,143 @@
+"""Tasks that hold their threads, or cannot begin, because others have what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from stageprof_collectors.account.groups import Row
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.holdup import Holdup, holdups, without
+from stageprof_collectors.findings.phrase import made_at, of_wall
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.replay import Change
+from stageprof_runtime.stage import Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_LOCK: Final = (
+    "One task at a time has it, and the others hold their threads and wait. Only what no two tasks "
+    "may do at once belongs inside it: do the rest before or after. If it guards a file, let each "
+    "task write one of its own and put them together at the end; if it guards a service that can "
+    "serve several at once, let so many in (the code below)."
+)
+_SEMAPHORE: Final = (
+    "As many tasks have it as it has leases, and the others hold their threads and wait. Give it "
+    "more if what it guards can serve more, and do inside it only what has to be limited."
+)
+_OTHERS: Final = (
+    "They hold their threads while they wait. Let Dask wait in their place: give what they wait "
+    "for as an argument (a future, a delayed object), so that they begin when it is there. If that "
+    "cannot be, let them leave their threads to other tasks meanwhile (the code below)."
+)
+_RESOURCE: Final = (
+    "Others have what there is of it on their workers, while threads wait. Ask for it only in "
+    "tasks that need it, for no more than they need and for no longer: what comes before and after "
+    "can be a task without it. If workers have more of it than they were told, start them with "
+    "that (the code below)."
+)
+_LEASES: Final = """\
+from distributed import Semaphore
+
+# as many as what it guards can serve at once; a lock of that name would be one for one
+several = Semaphore(max_leases=4, name={name!r})
+# in the task, in place of the lock: with several: ..."""
+_SECEDE: Final = """\
+from distributed import rejoin, secede
+
+def wait(waits):  # in the task: wait(event.wait), or wait(queue.get)
+    secede()  # its thread's place goes to another task
+    try:
+        return waits()
+    finally:
+        rejoin()"""
+_STARTED: Final = """\
+from distributed import LocalCluster
+
+# on the command line: dask worker ... --resources {told!r}
+cluster = LocalCluster(resources={{{name!r}: 2}})"""
+#: What has turns, and what several may have.
+_TURNS: Final = {"Lock": _LOCK, "MultiLock": _LOCK, "Semaphore": _SEMAPHORE}
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One for each lock (or event, queue, ...) at a line, and for each resource of workers."""
+    least = limits["share"] * recording.wall
+    for holdup in holdups(recording):
+        if holdup.cost / 1e9 >= least:
+            finding = _finding(recording, holdup)
+            if finding.saving_s[1] >= least:
+                yield finding
+
+
+def _finding(recording: Recording, holdup: Holdup) -> Finding:
+    left = without(recording, holdup)
+    change = Change(compute=left) if holdup.kind else Change(begin=left)
+    saved = 0.0, recording.replay.saving(change)[1]
+    row, waited = _row(recording, holdup), sum(holdup.waited.values())
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"{len(holdup.waited):,} tasks, most of `{row.prefix}`, wait for {_what(holdup)}: "
+            f"{of_wall(holdup.cost / 1e9, recording)}"
+        ),
+        stage=Stage.EXECUTION,
+        evidence={
+            "what": holdup.kind or "resource",
+            "name": holdup.name,
+            "tasks": len(holdup.waited),
+            "waits": holdup.times,
+            "waited_s": waited / 1e9,
+            "waiting_at_once": waited / max(holdup.cost, 1),
+        },
+        cost_s=holdup.cost / 1e9,
+        saving_s=saved,
+        fix=_fix(holdup),
+        where=_where(holdup, row),
+        cause=f"resource:{holdup.file}:{holdup.line}:{holdup.name}",
+    )
+
+
+def _what(holdup: Holdup) -> str:
+    if not holdup.kind:
+        return f"resource {holdup.what} of their workers"
+    return f"{holdup.what}{made_at(holdup.file, holdup.line)}"
+
+
+def _where(holdup: Holdup, row: Row) -> Where:
+    at = (holdup.file, holdup.line) if holdup.file else (row.file, row.line)
+    return Where(*at, "", row.layer, row.prefix)
+
+
+def _row(recording: Recording, holdup: Holdup) -> Row:
+    """The layer of most of the time that was waited."""
+    groups = recording.groups
+    took: dict[int, int] = {}
+    for run, ns in holdup.waited.items():
+        layer = int(groups.of_run[run])
+        took[layer] = took.get(layer, 0) + ns
+    return groups.rows[max(took, key=lambda layer: took[layer])]
+
+
+def _fix(holdup: Holdup) -> Fix:
+    if not holdup.kind:
+        told = f"{holdup.name}=2"
+        return Fix(_RESOURCE, _STARTED.format(name=holdup.name, told=told))
+    text = _TURNS.get(holdup.kind, _OTHERS)
+    if text is _OTHERS:
+        return Fix(text, _SECEDE)
+    return Fix(text, _LEASES.format(name=f"several-{holdup.name}") if text is _LOCK else "")
+
+
+RULE = Rule(
+    id="resource-contention",
+    stage=Stage.EXECUTION,
+    summary="Tasks wait for a lock, a semaphore, an event, a queue or a resource that others have.",
+    find=find,
+    ground=Ground.SPREAD,
+    limits={
+        "share": Limit(0.05, "of the wall time: with less, no other way of sharing is worth it"),
+    },
+)

@@ -1,0 +1,129 @@
+"""Tasks, and the user's own thread, that wait for what others have: the step wait.resource."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from distributed import Client, Event, LocalCluster, Lock, Queue, Semaphore, Variable
+
+import planted
+import stageprof
+from stageprof_collectors.recording import Recording
+from truth import adds_up, read_back, record, step_seconds
+
+#: Seconds that somebody has what the others wait for.
+HELD = 0.2
+
+
+def locked(log: str, delay: float) -> None:
+    with Lock("ground-truth"):
+        planted.timed_sleep(log, "held", delay)
+
+
+def limited(log: str, delay: float) -> None:
+    with Semaphore(max_leases=1, name="ground-truth-leases"):
+        planted.timed_sleep(log, "held", delay)
+
+
+@pytest.mark.parametrize("task", [locked, limited])
+def test_tasks_that_take_turns_wait_for_a_resource(
+    cluster: Client, task: Callable[[str, float], None], tmp_path: Path
+) -> None:
+    """Four tasks on two threads: the path is one that waits, and has it, and the next behind it."""
+
+    def program(log: str, delay: float) -> None:
+        cluster.gather(cluster.map(task, [log] * 4, [delay] * 4, pure=False))
+
+    reading = read_back(program, HELD, tmp_path)
+    recording = reading.recording
+    adds_up(recording)
+    wall = recording.stages()["wall_s"]
+    assert wall["execution"] == pytest.approx(reading.seconds("held"), rel=0.1, abs=0.05)
+    assert step_seconds(recording, "wait.resource") > HELD
+    sums = recording.steps().groupby("step")[["busy_s", "waited_s"]].sum()
+    # While one of two threads has it the other waits: all the time but the last.
+    assert sums["waited_s"]["wait.resource"] == pytest.approx(3 * HELD, rel=0.15, abs=0.1)
+    assert sums["busy_s"]["wait.resource"] == 0
+    assert sums["busy_s"]["compute"] == pytest.approx(4 * HELD, rel=0.1, abs=0.1)
+
+
+def test_tasks_that_need_a_workers_resource_wait_for_it(tmp_path: Path) -> None:
+    """Four threads, and a resource for one task at a time."""
+
+    def program(log: str, delay: float) -> None:
+        needs = {"resources": {"GPU": 1}}
+        client = Client.current()
+        client.gather(client.map(planted.work, [log] * 4, [delay] * 4, pure=False, **needs))
+
+    beside = LocalCluster(
+        n_workers=1,
+        threads_per_worker=4,
+        processes=False,
+        dashboard_address=":0",
+        resources={"GPU": 1},
+    )
+    with beside as made, Client(made):
+        reading = read_back(program, HELD, tmp_path)
+    recording = reading.recording
+    adds_up(recording)
+    waited = recording.steps().groupby("step")["waited_s"].sum()
+    assert waited["wait.resource"] == pytest.approx((1 + 2 + 3) * HELD, rel=0.1, abs=0.1)
+    assert waited.get("wait.thread", 0.0) < 0.1
+    wall = recording.stages()["wall_s"]
+    assert wall["execution"] == pytest.approx(reading.seconds("work"), rel=0.1, abs=0.05)
+
+
+def by_event(client: Client, log: str) -> None:
+    def sets() -> None:
+        planted.timed_sleep(log, "other", 0.5)
+        Event("ground-truth").set()
+
+    future = client.submit(sets, pure=False)
+    Event("ground-truth").wait()
+    future.result()
+    Event("ground-truth").clear()
+
+
+def by_queue(client: Client, log: str) -> None:
+    def puts() -> None:
+        planted.timed_sleep(log, "other", 0.5)
+        Queue("ground-truth").put(1)
+
+    queue = Queue("ground-truth")
+    future = client.submit(puts, pure=False)
+    assert queue.get() == 1
+    future.result()
+
+
+def by_variable(client: Client, log: str) -> None:
+    def sets() -> None:
+        planted.timed_sleep(log, "other", 0.5)
+        Variable("ground-truth").set(1)
+
+    future = client.submit(sets, pure=False)
+    assert Variable("ground-truth").get() == 1
+    future.result()
+    Variable("ground-truth").delete()
+
+
+@pytest.mark.parametrize("program", [by_event, by_queue, by_variable])
+def test_who_waits_for_a_task_to_say_something_waits_for_its_execution(
+    cluster: Client, program: Callable[[Client, str], None], tmp_path: Path
+) -> None:
+    """It was `scheduling`, or messages, since no key was waited for."""
+    recording = record(lambda: program(cluster, str(tmp_path / "log")))
+    adds_up(recording)
+    wall = recording.stages()["wall_s"]
+    assert wall["execution"] == pytest.approx(0.5, rel=0.1, abs=0.05)
+    assert wall["scheduling"] + wall["communication"] < 0.1
+
+
+def test_who_has_a_lock_waits_for_nobody(cluster: Client) -> None:
+    """The round trip of asking for it is short; what is done with it is the user's own."""
+    with stageprof.profile(gil=False) as region, Lock("ground-truth-free"):
+        time.sleep(HELD)
+    recording: Recording = region.recording
+    assert recording.stages()["wall_s"]["outside"] == pytest.approx(HELD, rel=0.1, abs=0.05)
