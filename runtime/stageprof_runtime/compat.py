@@ -83,6 +83,7 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "expr.hlg_sequence": ("dask._expr", "_HLGExprSequence", "_optimized_dsk"),
     "expr.hlg_keys": ("dask._expr", "HLGExpr", "__dask_keys__"),
     "graph.new": ("dask.highlevelgraph", "HighLevelGraph", "from_collections"),
+    "graph.init": ("dask.highlevelgraph", "HighLevelGraph", "__init__"),
     # worker
     "worker.run": ("distributed.worker", "", "_run_task"),
     "worker.run_async": ("distributed.worker", "", "_run_task_async"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -25,6 +26,11 @@ from stageprof_runtime.patch import Emit, Undo, observe, together
 #: Keys looked at, from either end of a layer, for names beside the layer's own; a layer of one
 #: key (each `delayed` call makes one) is named after it.
 LOOK, LOOK_FROM = 1000, 2
+
+#: Modules that make several layers at once, of graphs that they were given and new ones.
+_AT_ONCE = frozenset({"dask.array.core", "dask.array.linalg", "xarray.core.parallel"})
+#: What such layers have in common, and no other.
+_TOKEN = re.compile("[0-9a-f]{32}")
 
 #: Methods by which an expression takes part in being rewritten; a user's own class has them too.
 _REWRITES = frozenset(
@@ -49,6 +55,7 @@ def install(emit: Emit) -> Undo:
             [
                 forget,
                 observe(*place("graph.new"), functools.partial(_graph, lines)),
+                observe(*place("graph.init"), functools.partial(_init, lines)),
                 observe(*place("expr.new"), functools.partial(_expr, lines)),
             ]
         )
@@ -75,6 +82,34 @@ def _graph(lines: Lines, raw: Any, watch: Watch) -> Any:
         return from_collections(cls, name, *args, **kwargs)
 
     return classmethod(noted)
+
+
+def _init(lines: Lines, init: Callable[..., None], watch: Watch) -> Callable[..., None]:
+    """`HighLevelGraph` itself, where several layers are made at once: `from_zarr`, `linalg.qr`."""
+
+    @functools.wraps(init)
+    def noted(self: Any, layers: Any, *args: Any, **kwargs: Any) -> None:
+        frame = sys._getframe(1)
+        if frame.f_globals.get("__name__") in _AT_ONCE and not watch.disabled:
+            watch.calls += 1
+            try:
+                if not inside.optimizing and type(layers) is dict:
+                    _made_at_once(lines, layers, user_line(frame))
+            except BaseException as error:
+                caught(error, watch)
+        init(self, layers, *args, **kwargs)
+
+    return noted
+
+
+def _made_at_once(lines: Lines, layers: dict[Any, Any], line: tuple[str, int]) -> None:
+    """The last layers, as far as they have a token in common, are new; the others were taken over."""
+    token = ""
+    for name in itertools.islice(reversed(layers), LOOK):
+        found = _TOKEN.search(name) if type(name) is str else None
+        if found is None or found[0] != (token := token or found[0]):
+            return
+        lines.made(name, line)
 
 
 def _made(lines: Lines, name: object, layer: object, frame: FrameType) -> None:
