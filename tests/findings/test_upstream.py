@@ -8,6 +8,7 @@ from typing import Any
 
 import dask
 import dask.array as da
+import numpy as np
 import pytest
 
 import stageprof
@@ -59,6 +60,29 @@ def overlapping() -> da.Array:
     return total
 
 
+def paired() -> da.Array:
+    """64 pieces, of which each of four rows is multiplied with each of 16 of them: 1,024."""
+    x = da.random.default_rng(1).random((64, 64), chunks=(16, 4))  # the factors
+    total: da.Array = (x.T @ x).sum()  # the product
+    return total
+
+
+class Stored:
+    """What Dask reads piece by piece, as it does from Zarr, HDF5 and netCDF."""
+
+    shape, dtype, ndim = (200, 64), np.dtype("f8"), 2
+
+    def __getitem__(self, index: Any) -> Any:
+        return np.ones(self.shape)[index]
+
+
+def stored() -> da.Array:
+    """200 pieces of one store, which is no piece."""
+    x = da.from_array(Stored(), chunks=(1, 64))  # opened here
+    total: da.Array = (x - x.mean()).sum()
+    return total
+
+
 def made() -> da.Array:
     """As many pieces from the beginning."""
     x = da.random.default_rng(1).random((200, 64), chunks=(1, 64))  # made here
@@ -97,6 +121,31 @@ def test_margins_of_overlapping_chunks_are_fewer_if_the_chunks_are_larger() -> N
     assert at in found.fix.text
     assert found.evidence["piece_bytes"] == 40 * 40 * 8
     assert found.saving_s[0] > 0.5 * found.saving_s[1]
+
+
+@pytest.mark.filterwarnings("ignore:Increasing number of chunks")  # which is what it is about
+@pytest.mark.usefixtures("client")
+def test_pieces_of_a_product_are_fewer_if_those_of_its_factors_are_larger() -> None:
+    """It said that larger ones before it do not help."""
+    found = one(RULE, recorded(paired), tasks=150)
+
+    at = f"read or made, at test_upstream.py:{line_of(paired, 'the factors')}"
+    assert at in found.fix.text
+    assert f"at test_upstream.py:{line_of(paired, 'the product')} makes one of" in found.fix.text
+    assert "in place of 512 B" in found.fix.text
+
+
+@pytest.mark.usefixtures("client")
+def test_pieces_that_are_read_from_a_store_are_cut_where_it_is_opened() -> None:
+    """The store was taken for the one piece that is cut."""
+    found = one(RULE, recorded(stored), tasks=150)
+
+    at = f"read or made, at test_upstream.py:{line_of(stored, 'opened here')}"
+    assert at in found.fix.text
+    printed: dict[str, Any] = {}
+    with dask.config.set({}):
+        exec(found.fix.code, printed)
+        assert da.from_array(Stored(), chunks=printed["chunks"]).npartitions < 60
 
 
 @pytest.mark.usefixtures("client")
@@ -145,6 +194,6 @@ def test_pieces_that_are_made_are_named_with_the_line_that_makes_them() -> None:
     recording = recorded(made)
     crowd = recording.crowds.of(Kind.CHUNKS)
     assert crowd is not None
-    row, before = upstream(recording, crowd.main)
+    row, before, *_ = upstream(recording, crowd.main)
 
     assert (row.line, before) == (line_of(made, "made here"), 0)

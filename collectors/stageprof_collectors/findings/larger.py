@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any, Final
@@ -36,6 +37,11 @@ _CHOSEN: Final = (
     "costs about {each} whatever its size. They are cut{at}: choose the size there, or, if nothing "
     "there says how large they are, give what is combined there the same chunks{opened}."
 )
+_PAIRS: Final = (
+    "Use larger {pieces} where the data are read or made{at}: `{prefix}`{by} makes one of each "
+    "pair of them, {number:,} here, so that {pieces} {factor} times as large{sized} make about "
+    "{k:,} times fewer tasks. Each task costs about {each} whatever its size."
+)
 _OPENED: Final = ", or make larger ones where the data are read or made{at}"
 _SIZED: Final = "about {target} each instead of {now}"
 _TIMES: Final = "about {k:,} times as large"
@@ -47,6 +53,11 @@ _ARRAY: Final = """\
 import dask
 
 dask.config.set({{"array.chunk-size": "{plain}"}})  # what chunks="auto" aims at"""
+_STORED: Final = """\
+import dask
+
+dask.config.set({{"array.chunk-size": "{plain}"}})  # what chunks="auto" aims at
+chunks = "auto"  # for the call that opens them: from_zarr(..., chunks=chunks), or from_array"""
 _FRAME: Final = """\
 npartitions = {parts}  # for the call that makes them: from_pandas(..., npartitions=npartitions)"""
 _READ: Final = """\
@@ -121,8 +132,10 @@ def larger(
     They come from the layer `made`, of `block` bytes of a file each (0: whole files; None: not
     known); what is cut there from the layer `opened`, if another line made that.
     """
+    if made.pairs:
+        return _paired(each_s, pieces, k, made, made.pairs)
     if not made.cut:
-        return _made(each_s, pieces, k, made.row, block)
+        return _made(each_s, pieces, k, made, block)
     if chosen(made):
         return _chosen(each_s, pieces, k, made.row, opened)
     return _cut(each_s, pieces, k, made)
@@ -149,6 +162,24 @@ def _cut(each_s: float, pieces: Pieces, k: int, made: Upstream) -> Fix:
     )
 
 
+def _paired(each_s: float, pieces: Pieces, k: int, made: Upstream, by: Row) -> Fix:
+    """What to do where they are made of pairs: twice as large makes a quarter as many."""
+    factor = max(2, round(math.sqrt(k)))
+    grown = f" ({size(made.nbytes * factor)} in place of {size(made.nbytes)})"
+    text = _PAIRS.format(
+        pieces=pieces.word,
+        at=made_at(made.row.file, made.row.line, ", at "),
+        prefix=by.prefix,
+        by=made_at(by.file, by.line),
+        number=pieces.number,
+        factor=factor,
+        sized=grown if made.nbytes else "",
+        k=k,
+        each=seconds(each_s),
+    )
+    return Fix(text, _ARRAY.format(plain=_plain(made.nbytes * factor)) if made.nbytes else "")
+
+
 def _chosen(each_s: float, pieces: Pieces, k: int, made: Row, opened: Row | None) -> Fix:
     """What to do where the user does, or what they call (xarray's `groupby` does)."""
     at = ""
@@ -173,16 +204,16 @@ def _target(pieces: Pieces, k: int) -> dict[str, Any]:
     return {"target": size(pieces.nbytes * k), "now": size(pieces.nbytes), "k": k}
 
 
-def _made(each_s: float, pieces: Pieces, k: int, made: Row, block: int | None) -> Fix:
+def _made(each_s: float, pieces: Pieces, k: int, made: Upstream, block: int | None) -> Fix:
     """What to do where they are made or read."""
-    reads = _TEXTS.match(made.prefix)
+    reads = _TEXTS.match(made.row.prefix)
     if reads and block == 0:
         return _together(each_s, pieces, k, f"read_{reads[1]}")
-    if PARQUET.match(made.prefix):
+    if PARQUET.match(made.row.prefix):
         now = size(pieces.nbytes) if pieces.nbytes else "some size"
         before = _FILES.format(now=now, each=seconds(each_s), k=k)
         return fewer_files(before, max(_LEAST_BLOCK, pieces.nbytes * k))
-    at = made_at(made.file, made.line, ", at ")
+    at = made_at(made.row.file, made.row.line, ", at ")
     if not pieces.nbytes:
         return Fix(_UNTOLD.format(k=k, each=seconds(each_s), at=at))
     target = pieces.nbytes * k
@@ -194,7 +225,7 @@ def _made(each_s: float, pieces: Pieces, k: int, made: Row, block: int | None) -
         each=seconds(each_s),
         at=at,
     )
-    return Fix(text, _code(pieces, k, made.prefix, (block or pieces.nbytes) * k))
+    return Fix(text, _code(pieces, k, made, (block or pieces.nbytes) * k))
 
 
 def _together(each_s: float, pieces: Pieces, k: int, call: str) -> Fix:
@@ -205,10 +236,10 @@ def _together(each_s: float, pieces: Pieces, k: int, call: str) -> Fix:
     return Fix(text, _TOGETHER.format(k=k, call=call, file=file))
 
 
-def _code(pieces: Pieces, k: int, prefix: str, block: float) -> str:
+def _code(pieces: Pieces, k: int, made: Upstream, block: float) -> str:
     if not pieces.frames:
-        return _ARRAY.format(plain=_plain(pieces.nbytes * k))
-    reads = _TEXTS.match(prefix)
+        return (_STORED if made.stored else _ARRAY).format(plain=_plain(pieces.nbytes * k))
+    reads = _TEXTS.match(made.row.prefix)
     if reads:
         return _READ.format(plain=_plain(block), call=f"read_{reads[1]}")
     return _FRAME.format(parts=max(1, pieces.number // k))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from stageprof_collectors.account.groups import Row
+from stageprof_collectors.findings.crowd import is_piece
 
 if TYPE_CHECKING:
     from stageprof_collectors.account.timeline import Ints
@@ -14,38 +15,61 @@ if TYPE_CHECKING:
 
 #: A layer with so many times fewer pieces than those made of them is cut up there.
 FEW: Final = 8
+#: Where a piece is made of so many of them on average, pieces are paired, not cut.
+_PAIRED: Final = 1.5
 
 
 class Upstream(NamedTuple):
     """The layer that makes the pieces, and how many pieces it cuts for that (0: none)."""
 
     row: Row
-    cut: int
+    cut: int = 0
+    #: whether it reads them from something that is opened as a whole (Zarr, HDF5, netCDF)
+    stored: bool = False
+    #: the layer that makes the many of pairs of its pieces, and what one of these is, bytes
+    pairs: Row | None = None
+    nbytes: float = 0.0
 
 
 def upstream(recording: Recording, row: Row) -> Upstream:
     """Go up from a layer, the way of most bytes, as long as those before have about as many pieces.
 
-    Layers of one prefix and line are one here: a slice in a loop makes a layer each time.
+    Layers of one prefix and line are one here: a slice in a loop makes a layer each time. Pieces
+    that are made of pairs (in a matrix product) are as many as there are pairs: up to what is
+    paired it goes on.
     """
-    groups, needs = recording.groups, recording.timeline.depends
+    groups, needs, runs = recording.groups, recording.timeline.depends, recording.timeline.runs
     alike, first = _alike(groups.rows)
     of_run: Ints = alike[groups.of_run]
     tasks = np.bincount(of_run, minlength=len(first))
     of, before = of_run[needs.user], of_run[needs.on]
-    at, seen = int(alike[groups.rows.index(row)]), set[int]()
+    at, seen, pairs = int(alike[groups.rows.index(row)]), set[int](), None
     while at not in seen:
         seen.add(at)
-        needed = np.unique(needs.on[(of == at) & (before != at)])
+        mine = (of == at) & (before != at)
+        needed = np.unique(needs.on[mine])
         if not len(needed):
             break
         pieces = np.bincount(of_run[needed])
-        nbytes = np.bincount(of_run[needed], recording.timeline.runs["nbytes"][needed])
+        nbytes = np.bincount(of_run[needed], runs["nbytes"][needed])
+        many = pieces * FEW > tasks[at]
+        pieces, nbytes = (pieces * many, nbytes * many) if many.any() else (pieces, nbytes)
         most = int(np.argmax(nbytes if nbytes.any() else pieces))
-        if pieces[most] * FEW <= tasks[at]:
-            return Upstream(first[at], int(pieces[most]))
+        if not many.any():
+            if not _pieces(recording, needed[of_run[needed] == most]):
+                return Upstream(first[at], stored=True)
+            if mine.sum() < _PAIRED * tasks[at]:
+                return Upstream(first[at], int(pieces[most]))
+            pairs = first[at]
         at = most
-    return Upstream(first[at], 0)
+    usual = float(np.median(runs["nbytes"][of_run == at])) if pairs else 0.0
+    return Upstream(first[at], pairs=pairs, nbytes=usual)
+
+
+def _pieces(recording: Recording, runs: Ints) -> bool:
+    """Whether what runs made are pieces of collections, as far as it is known."""
+    kinds = {recording.store.strings[kind] for kind in recording.timeline.runs["type"][runs]}
+    return any(not kind or is_piece(kind) for kind in kinds)
 
 
 def source(recording: Recording, row: Row) -> Row:

@@ -128,7 +128,7 @@ def _fix(plan: Plan, kind: Collection, main: Layer, k: int) -> Fix:
         frames = kind == Collection.FRAME
         pieces = Pieces(main.tasks, main.piece_bytes, frames)
         made = Row(main.name, main.prefix, main.file, main.line)
-        return larger(each, pieces, k, Upstream(made, 0))
+        return larger(each, pieces, k, Upstream(made))
     text = _TEXT.format(k=k, each=seconds(each))
     if kind == Collection.FRAME:
         return Fix(text, _FRAME.format(parts=max(1, main.tasks // k)))

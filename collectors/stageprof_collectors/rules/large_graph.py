@@ -187,7 +187,7 @@ def _made(recording: Recording, crowd: Crowd, layer: Row) -> Upstream:
     reads = next((row for row in rows if READS.match(row.prefix)), None)
     if reads is None and _overlapping(recording.prefixes[crowd.rows]):
         reads = source(recording, layer)
-    return upstream(recording, layer) if reads is None else Upstream(reads, 0)
+    return upstream(recording, layer) if reads is None else Upstream(reads)
 
 
 def _block(recording: Recording) -> int | None:

@@ -103,7 +103,7 @@ def _init(lines: Lines, init: Callable[..., None], watch: Watch) -> Callable[...
 
 
 def _made_at_once(lines: Lines, layers: dict[Any, Any], line: tuple[str, int]) -> None:
-    """The last layers, as far as they have a token in common, are new; the others were taken over."""
+    """The last layers, as far as they have a token in common, are new; others were taken over."""
     token = ""
     for name in itertools.islice(reversed(layers), LOOK):
         found = _TOKEN.search(name) if type(name) is str else None
