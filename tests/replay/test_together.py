@@ -6,6 +6,7 @@ import pytest
 
 from replay.handmade import HandMade
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.replay.common import own_parts
 from stageprof_collectors.replay.replay import Change
 
 
@@ -46,6 +47,37 @@ def test_what_a_way_takes_for_what_it_carries_is_not_saved() -> None:
     low, high = saved(rounds(2, workers=1, way=200), Change(together=((0, 1),), workers=1))
 
     assert (low, high) == pytest.approx((30, 30))
+
+
+def slices(name: str) -> Recording:
+    """Three graphs that the scheduler takes in for 200 ms each: a piece of a layer, and a sum."""
+    made, now = HandMade(1), 0.0
+    for i in range(3):
+        graph = made.graph(now, now + 10, now + 210)
+        piece = made.run(0, now + 210, now + 260, cause=-1 - graph, key=(name.format(i), i))
+        key = (f"sum-{i:032x}", 0)
+        run = made.run(0, now + 260, now + 310, cause=piece, needs=[piece], key=key, wanted=True)
+        made.wait(now, now + 310, run, now + 310)
+        now += 310
+    return made.recording(now)
+
+
+def test_what_a_scheduler_does_for_tasks_that_all_graphs_have_is_done_once() -> None:
+    """Of the three pieces each graph brings all; one task of four is its own: 2 x 200 ms less."""
+    recording = slices("array")
+    own = own_parts(recording, [(0, 1, 2)])
+    assert own == {1: 0.25, 2: 0.25}
+    change = Change(together=((0, 1, 2),), workers=1)
+    # Of ways of 210 ms two become 10 + 50 ms, 20 of which are a message's; as before beside it.
+    low, high = saved(recording, change)
+    assert (low, high) == pytest.approx((2 * (150 + 20), 2 * (150 + 20)), abs=25)
+
+
+def test_graphs_without_common_layers_are_taken_in_one_by_one() -> None:
+    recording = slices("array-{}")
+    assert own_parts(recording, [(0, 1, 2)]) == {}
+    low, high = saved(recording, Change(together=((0, 1, 2),), workers=1))
+    assert (low, high) == pytest.approx((40, 40), abs=25)
 
 
 def test_a_single_graph_changes_nothing() -> None:

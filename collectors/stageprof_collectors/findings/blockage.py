@@ -9,6 +9,7 @@ import numpy as np
 from stageprof_collectors.account.intervals import clip, innermost, length
 from stageprof_collectors.findings.standing import Standing, seconds_of, series, shared, stood
 from stageprof_collectors.replay.relief import Interval
+from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -21,6 +22,9 @@ SHARE: Final = 0.05
 HELD: Final = 0.5
 #: A stall of which more than this part is the loop's own work was not a stall by others.
 OWN: Final = 0.5
+#: What a thread of the scheduler's does with a graph, while the loop waits for the GIL: that has
+#: steps of its own.
+_TAKING_IN: Final = tuple(STEP[s] for s in ("graph.load", "materialize", "lowlevel", "order"))
 #: A loop that is only short of a processor gets one sooner than this, ns.
 LONG_NS: Final = 100_000_000
 #: How much of such a stall a task is there, and the part of its time that it had a processor.
@@ -52,12 +56,12 @@ def blocked(
 def _by_others(
     recording: Recording, place: int, spans: list[Interval], pauses: Standing, held: float
 ) -> list[Interval]:
-    own = recording.lanes.loop(place)
+    own, graphs = recording.lanes.loop(place), recording.lanes.step([place], *_TAKING_IN)
     collected = innermost((a, b, None) for a, b in pauses.get(place, ()))
     for_gil = _waiting if place in recording.timeline.gil.loops else _taken
     kept = []
     for start, stop in spans:
-        if length(clip(own, start, stop)) > OWN * (stop - start):
+        if max(length(clip(lane, start, stop)) for lane in (own, graphs)) > OWN * (stop - start):
             continue
         gc = length(clip(collected, start, stop)) / (stop - start)
         if max(gc, for_gil(recording, place, start, stop)) >= held:

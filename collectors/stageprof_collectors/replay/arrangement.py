@@ -12,32 +12,41 @@ from typing import Final
 
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.program import Kind, Op, Program
+from stageprof_collectors.replay.common import Own
+from stageprof_runtime.stage import STEP
 
+#: What a scheduler does for all tasks of a graph, whatever they carry.
+_FOR_TASKS: Final = frozenset(
+    STEP[step] for step in ("materialize", "lowlevel", "order", "state", "place")
+)
 #: What a message to the scheduler or the fetching of a result takes however little is in it, at
 #: most, ns: several hops between event loops. What is longer is so for what it carries.
 ONCE: Final = 20_000_000
 
 
-def together(programs: Iterable[Program], groups: Iterable[Iterable[int]]) -> list[Program]:
+def together(
+    programs: Iterable[Program], groups: Iterable[Iterable[int]], own: Own
+) -> list[Program]:
     """The programs with the graphs of each group handed over as one.
 
     Args:
         programs: of the region and of tasks.
         groups: indices of graphs that one thread handed over one after another; graphs of that
             thread between them go along.
+        own: of those that have tasks in common with others, what part is their own.
     """
     wanted = [frozenset(group) for group in groups]
-    return [_arranged(program, wanted) for program in programs]
+    return [_arranged(program, wanted, own) for program in programs]
 
 
-def _arranged(program: Program, groups: list[frozenset[int]]) -> Program:
+def _arranged(program: Program, groups: list[frozenset[int]], own: Own) -> Program:
     ops = program.ops
     for group in groups:
-        ops = _joined(ops, group)
+        ops = _joined(ops, group, own)
     return Program(program.run, ops)
 
 
-def _joined(ops: list[Op], group: frozenset[int]) -> list[Op]:
+def _joined(ops: list[Op], group: frozenset[int], own: Own) -> list[Op]:
     mine = [i for i, op in enumerate(ops) if op.kind == Kind.GRAPH and op.on[0] in group]
     if len(mine) < 2:
         return ops
@@ -47,14 +56,14 @@ def _joined(ops: list[Op], group: frozenset[int]) -> list[Op]:
     stretch = ops[first:end]
     if any(op.kind not in (Kind.GRAPH, Kind.WAIT) for op in stretch):
         return ops
-    return [*ops[:first], *_one(stretch), *ops[end:]]
+    return [*ops[:first], *_one(stretch, own), *ops[end:]]
 
 
-def _one(stretch: list[Op]) -> list[Op]:
+def _one(stretch: list[Op], own: Own) -> list[Op]:
     """All graphs of a stretch at the instant of its first, and one wait at that of its last."""
     graphs = [op for op in stretch if op.kind == Kind.GRAPH]
     waits = [op for op in stretch if op.kind == Kind.WAIT]
-    way = _shared([op.after for op in graphs])
+    way = _shared([_part(op.after, own.get(op.on[0], 1.0)) for op in graphs])
     made = [step for op in graphs for step in op.before]
     # None of them queues behind another any more, but all behind what the first did.
     found = [replace(graphs[0], before=made, after=way)]
@@ -64,6 +73,18 @@ def _one(stretch: list[Op]) -> list[Op]:
         before = [step for op in waits for step in op.before]
         found.append(Op(Kind.WAIT, waits[-1].at, on, before, _shared([op.after for op in waits])))
     return found
+
+
+def _part(way: list[Step], own: float) -> list[Step]:
+    """A graph's way with what the scheduler does for this part of its tasks."""
+    if own >= 1:
+        return way
+    return [
+        step._replace(stop=step.start + round((step.stop - step.start) * own))
+        if step.what.step in _FOR_TASKS
+        else step
+        for step in way
+    ]
 
 
 def _shared(ways: list[list[Step]]) -> list[Step]:
