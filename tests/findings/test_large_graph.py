@@ -16,8 +16,9 @@ from findings.asking import asked, one, run
 from findings.crowded import FILE, Program, pieces
 from findings.workers import Workers
 from stageprof_collectors.findings.batch import rounded
+from stageprof_collectors.findings.chunking import Chunking
+from stageprof_collectors.findings.crowd import Kind
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.rules import large_graph
 from stageprof_collectors.rules.large_graph import RULE
 
 NBYTES = 320_000
@@ -78,6 +79,12 @@ def test_nor_is_the_way_of_its_bytes_in_their_messages() -> None:
     assert one(RULE, made.recording()).cost_s == pytest.approx(1.0, rel=0.02)
 
 
+def room(recording: Recording) -> float:
+    crowd = recording.crowds.of(Kind.CHUNKS) or recording.crowds.of(Kind.CALLS)
+    assert crowd is not None
+    return Chunking(recording, crowd)._room
+
+
 def test_where_memory_is_short_pieces_grow_no_further_than_there_is_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -87,12 +94,12 @@ def test_where_memory_is_short_pieces_grow_no_further_than_there_is_room(
     made.spilled(0, 100, 200)
     made.wait(0, 510, last, 505)
     short = made.recording(510)
-    assert large_graph._room(short) == pytest.approx(50e6)  # of 1 GB for a thread
-    assert large_graph._room(program()) == math.inf
+    assert room(short) == pytest.approx(50e6)  # of 1 GB for a thread
+    assert room(program()) == math.inf
 
-    monkeypatch.setattr(large_graph, "_room", lambda _: 3.0 * NBYTES)
+    monkeypatch.setattr(Chunking, "_room", 3.0 * NBYTES)
     assert one(RULE, program()).evidence["times_fewer"] == 2  # as people write 3
-    monkeypatch.setattr(large_graph, "_room", lambda _: 1.5 * NBYTES)
+    monkeypatch.setattr(Chunking, "_room", 1.5 * NBYTES)
     assert asked(RULE, program()) == []
 
 

@@ -83,6 +83,29 @@ def stored() -> da.Array:
     return total
 
 
+def image(number: int) -> Any:
+    return np.full((8, 8), float(number))
+
+
+read = dask.delayed(image)
+
+
+def called() -> da.Array:
+    """200 images, each of which a call of its own reads."""
+    images = [da.from_delayed(read(i), (8, 8), float) for i in range(200)]  # read here
+    stack = da.stack(images)
+    total: da.Array = (stack - stack.mean()).sum()
+    return total
+
+
+def filtered() -> da.Array:
+    """The same with margins, whose tasks are many more."""
+    images = [da.from_delayed(read(i), (8, 8), float) for i in range(200)]  # of each one
+    smooth = da.stack(images).map_overlap(lambda x: x, depth={1: 1, 2: 1}, boundary="reflect")
+    total: da.Array = smooth.sum()
+    return total
+
+
 def made() -> da.Array:
     """As many pieces from the beginning."""
     x = da.random.default_rng(1).random((200, 64), chunks=(1, 64))  # made here
@@ -121,6 +144,22 @@ def test_margins_of_overlapping_chunks_are_fewer_if_the_chunks_are_larger() -> N
     assert at in found.fix.text
     assert found.evidence["piece_bytes"] == 40 * 40 * 8
     assert found.saving_s[0] > 0.5 * found.saving_s[1]
+
+
+@pytest.mark.parametrize(("program", "comment"), [(called, "read here"), (filtered, "of each one")])
+@pytest.mark.usefixtures("client")
+def test_pieces_that_a_call_gives_are_fewer_if_a_call_gives_several(
+    program: Callable[[], da.Array], comment: str
+) -> None:
+    """It advised a size of chunks, which nothing there has."""
+    found = one(RULE, recorded(program), tasks=150)
+
+    at = f"`image` at test_upstream.py:{line_of(program, comment)} makes one of 512 B each time"
+    assert at in found.fix.text
+    printed: dict[str, Any] = {"inputs": list(range(20)), "image": lambda i: np.full((2, 2), i)}
+    exec(found.fix.code, printed)
+    parts = dask.compute(*printed["parts"], scheduler="sync")
+    assert np.concatenate(parts)[:, 0, 0].tolist() == list(range(20))
 
 
 @pytest.mark.filterwarnings("ignore:Increasing number of chunks")  # which is what it is about

@@ -10,7 +10,7 @@ from typing import Any, Final
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.findings.files import PARQUET, fewer_files
 from stageprof_collectors.findings.finding import Fix
-from stageprof_collectors.findings.phrase import made_at
+from stageprof_collectors.findings.phrase import made_at, word
 from stageprof_collectors.findings.quantity import seconds, size
 from stageprof_collectors.findings.upstream import Upstream
 
@@ -42,6 +42,11 @@ _PAIRS: Final = (
     "pair of them, {number:,} here, so that {pieces} {factor} times as large{sized} make about "
     "{k:,} times fewer tasks. Each task costs about {each} whatever its size."
 )
+_CALLED: Final = (
+    "Make several of them in one call: `{name}`{at} makes one{now} each time. About {k:,} together "
+    "(the code below) make as many times fewer tasks, and each task costs about {each} whatever "
+    "its size."
+)
 _OPENED: Final = ", or make larger ones where the data are read or made{at}"
 _SIZED: Final = "about {target} each instead of {now}"
 _TIMES: Final = "about {k:,} times as large"
@@ -58,6 +63,18 @@ import dask
 
 dask.config.set({{"array.chunk-size": "{plain}"}})  # what chunks="auto" aims at
 chunks = "auto"  # for the call that opens them: from_zarr(..., chunks=chunks), or from_array"""
+_BATCH: Final = """\
+import dask
+{imported}
+
+def {name}_batch(inputs):  # {name}: the plain function
+    return {joined}([{name}(x) for x in inputs])
+
+batches = [inputs[i : i + {k}] for i in range(0, len(inputs), {k})]
+parts = [dask.delayed({name}_batch)(batch) for batch in batches]
+# of these {call}"""
+_ARRAYS: Final = {"imported": "import numpy as np", "joined": "np.stack"}
+_FRAMES: Final = {"imported": "import pandas as pd", "joined": "pd.concat"}
 _FRAME: Final = """\
 npartitions = {parts}  # for the call that makes them: from_pandas(..., npartitions=npartitions)"""
 _READ: Final = """\
@@ -132,6 +149,8 @@ def larger(
     They come from the layer `made`, of `block` bytes of a file each (0: whole files; None: not
     known); what is cut there from the layer `opened`, if another line made that.
     """
+    if made.called:
+        return _called(each_s, pieces, k, made.row)
     if made.pairs:
         return _paired(each_s, pieces, k, made, made.pairs)
     if not made.cut:
@@ -160,6 +179,17 @@ def _cut(each_s: float, pieces: Pieces, k: int, made: Upstream) -> Fix:
             each=seconds(each_s),
         )
     )
+
+
+def _called(each_s: float, pieces: Pieces, k: int, made: Row) -> Fix:
+    """What to do where each is what a function of the user's gives."""
+    name = made.prefix.removesuffix("-from-value")
+    now = f" of {size(pieces.nbytes)}" if pieces.nbytes else ""
+    at = made_at(made.file, made.line)
+    text = _CALLED.format(name=name, at=at, now=now, k=k, each=seconds(each_s))
+    how = _FRAMES if pieces.frames else _ARRAYS
+    call = "dd.from_delayed" if pieces.frames else "da.from_delayed each, and da.concatenate"
+    return Fix(text, _BATCH.format(name=word(name, "make"), k=k, call=call, **how))
 
 
 def _paired(each_s: float, pieces: Pieces, k: int, made: Upstream, by: Row) -> Fix:

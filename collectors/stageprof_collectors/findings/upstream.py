@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 FEW: Final = 8
 #: Where a piece is made of so many of them on average, pieces are paired, not cut.
 _PAIRED: Final = 1.5
+#: What `da.from_delayed` calls the array of one call, after what was called.
+_OF_CALL: Final = "-from-value"
 
 
 class Upstream(NamedTuple):
@@ -26,6 +28,8 @@ class Upstream(NamedTuple):
     cut: int = 0
     #: whether it reads them from something that is opened as a whole (Zarr, HDF5, netCDF)
     stored: bool = False
+    #: whether each is what a call of a function of the user's gives (`delayed`)
+    called: bool = False
     #: the layer that makes the many of pairs of its pieces, and what one of these is, bytes
     pairs: Row | None = None
     nbytes: float = 0.0
@@ -62,8 +66,20 @@ def upstream(recording: Recording, row: Row) -> Upstream:
                 return Upstream(first[at], int(pieces[most]))
             pairs = first[at]
         at = most
-    usual = float(np.median(runs["nbytes"][of_run == at])) if pairs else 0.0
-    return Upstream(first[at], pairs=pairs, nbytes=usual)
+    if not pairs:
+        return Upstream(first[at], called=is_called(recording, first[at]))
+    return Upstream(first[at], pairs=pairs, nbytes=float(np.median(runs["nbytes"][of_run == at])))
+
+
+def is_called(recording: Recording, row: Row) -> bool:
+    """Whether a layer's tasks are calls of a function, and not numbered pieces of a collection.
+
+    Of those that an array is made of (`da.from_delayed`) each is the only piece of one.
+    """
+    if row.prefix.endswith(_OF_CALL):
+        return True
+    mine = recording.groups.of_run == recording.groups.rows.index(row)
+    return bool(mine.any()) and not recording.layered.chunked[mine].any()
 
 
 def _pieces(recording: Recording, runs: Ints) -> bool:

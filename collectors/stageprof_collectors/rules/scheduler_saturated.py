@@ -10,6 +10,7 @@ import numpy as np
 from stageprof_collectors.account.timeline import LOCAL
 from stageprof_collectors.findings.advice import in_batches
 from stageprof_collectors.findings.batch import batch, rounded
+from stageprof_collectors.findings.chunking import Chunking
 from stageprof_collectors.findings.crowd import Crowd, Kind
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.overhead import Overhead
@@ -24,14 +25,9 @@ if TYPE_CHECKING:
 
 _TEXT: Final = (
     "The scheduler needs {each} for a task, and a task takes {work}: it keeps about {most} busy, "
-    "and there are {threads}. More workers would not help. Give it fewer and larger tasks: about "
-    "{k:,} pieces of work in each instead of one."
+    "and there are {threads}. More workers would not help. "
 )
-_PIECES: Final = """\
-import dask
-
-# for arrays; of a data frame: ddf.repartition(npartitions=ddf.npartitions // {k}), where it is read
-dask.config.set({{"array.chunk-size": "128MB"}})  # what chunks="auto" aims at"""
+_FEWER: Final = "Give it fewer and larger tasks: about {k:,} pieces of work in each instead of one."
 
 
 class Load(NamedTuple):
@@ -66,9 +62,10 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     found = [crowd for kind in Kind if (crowd := crowds.of(kind)) is not None]
     crowd = max(found, key=lambda crowd: len(crowd.rows))
     overhead = Overhead(recording, crowd)
-    k = rounded(batch(overhead, len(crowd.rows)))
+    chunking = Chunking(recording, crowd) if crowd.kind == Kind.CHUNKS else None
+    k = chunking.fewer(overhead) if chunking else rounded(batch(overhead, len(crowd.rows)))
     if k > 1:
-        yield _finding(recording, crowd, overhead, load, k)
+        yield _finding(recording, crowd, overhead, load, k, chunking)
 
 
 def _load(recording: Recording) -> Load | None:
@@ -112,7 +109,14 @@ def _used(
     return float(last - first)
 
 
-def _finding(recording: Recording, crowd: Crowd, overhead: Overhead, load: Load, k: int) -> Finding:
+def _finding(
+    recording: Recording,
+    crowd: Crowd,
+    overhead: Overhead,
+    load: Load,
+    k: int,
+    chunking: Chunking | None,
+) -> Finding:
     saved = recording.replay.saving(overhead.merged(k))
     main, cost = crowd.main, overhead.seconds
     return Finding(
@@ -138,23 +142,23 @@ def _finding(recording: Recording, crowd: Crowd, overhead: Overhead, load: Load,
         },
         cost_s=cost,
         saving_s=saved,
-        fix=_fix(crowd, load, k),
+        fix=_fix(crowd, load, k, chunking),
         where=Where(main.file, main.line, "", main.layer, main.prefix),
         cause=crowd.cause,
     )
 
 
-def _fix(crowd: Crowd, load: Load, k: int) -> Fix:
+def _fix(crowd: Crowd, load: Load, k: int, chunking: Chunking | None) -> Fix:
     text = _TEXT.format(
         each=seconds(load.each_s),
         work=seconds(load.work_s),
         most=count(max(1, round(load.most)), "thread"),
         threads=load.threads,
-        k=k,
     )
-    if crowd.kind == Kind.CHUNKS:
-        return Fix(text, _PIECES.format(k=k))
-    return Fix(text, in_batches(word(crowd.main.prefix, "work"), k))
+    if chunking:
+        fix = chunking.larger(load.each_s, k)
+        return Fix(text + fix.text, fix.code)
+    return Fix(text + _FEWER.format(k=k), in_batches(word(crowd.main.prefix, "work"), k))
 
 
 RULE = Rule(

@@ -1,0 +1,148 @@
+"""Into how many pieces a collection is cut, where, and how to have fewer of them."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from stageprof_collectors.account.groups import Row
+from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.findings import shortage
+from stageprof_collectors.findings.batch import batch, rounded
+from stageprof_collectors.findings.crowd import Crowd, is_piece
+from stageprof_collectors.findings.finding import Fix
+from stageprof_collectors.findings.larger import READS, Pieces, larger
+from stageprof_collectors.findings.overhead import Overhead
+from stageprof_collectors.findings.upstream import FEW, Upstream, is_called, source, upstream
+from stageprof_collectors.tables.crew import Crew
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: A piece may have so many bytes: larger ones leave no room for copies in common workers.
+LARGEST: Final = 128e6
+#: Pieces of unknown size should grow no more: their tasks need several times as much memory.
+_BLIND: Final = 10
+#: So many pieces that are cut up are small themselves, and what cuts them (xarray's `groupby` does)
+#: may cut larger ones into fewer.
+_CUT: Final = 100
+#: Of a thread's memory, where there is too little: what is made of a piece takes several times as
+#: much, and results stay.
+_ROOM: Final = 0.05
+#: Blocks with a margin of their neighbours' (`map_overlap`), fused with others or not; and what
+#: cuts margins and puts them together: so many for each block, however large it is.
+_OVERLAP: Final = re.compile(r"(.*-)?overlap(-.*)?")
+_MARGINS: Final = ("getitem", "concatenate", "concatenate-getitem")
+#: The name of a block of a text file, by where it begins.
+_BLOCK: Final = re.compile(r"read-block-(\d{1,15})")
+
+
+class Chunking:
+    """The pieces of a crowd of chunked collections that matter: those of the layer with most."""
+
+    def __init__(self, recording: Recording, crowd: Crowd) -> None:
+        self._recording = recording
+        self._crowd = crowd
+        self._runs = recording.timeline.runs
+
+    def fewer(self, overhead: Overhead, largest: float = LARGEST) -> int:
+        """How many pieces should become one, of at most so many bytes; 1: nothing is to gain."""
+        most: float = _BLIND
+        if self.pieces.nbytes:
+            most = min(largest, self._room) / self.pieces.largest
+        return rounded(batch(overhead, self.pieces.number, most))
+
+    def larger(self, each_s: float, k: int) -> Fix:
+        """What to do where a task costs `each_s` beside its work: pieces `k` times as large."""
+        made = self.made
+        opened = source(self._recording, made.row) if made.cut >= _CUT else None
+        return larger(each_s, self.pieces, k, made, block=self._block, opened=opened)
+
+    @property
+    def _room(self) -> float:
+        """Bytes that a piece may have: where memory was short a part of what a thread has."""
+        recording = self._recording
+        sizes = [each.limit for each in recording.memory.limits.values() if each.limit]
+        crew = Crew(recording)
+        if not sizes or not crew.threads or not shortage.both(recording):
+            return math.inf
+        return _ROOM * min(sizes) * len(crew.fullest) / crew.threads
+
+    # -- the pieces ---------------------------------------------------------------------------
+
+    @cached_property
+    def _rows(self) -> Ints:
+        """Runs that made pieces, but for margins of overlapping blocks."""
+        types = np.array([is_piece(name) for name in self._recording.store.strings])
+        crowd = self._crowd.rows
+        rows: Ints = crowd[types[self._runs["type"][crowd]]]
+        rows = rows if len(rows) else crowd
+        blocks = rows[~np.isin(self._recording.prefixes[rows], _MARGINS)]
+        return blocks if len(blocks) and self._overlapping else rows
+
+    @cached_property
+    def _overlapping(self) -> bool:
+        prefixes: NDArray[np.object_] = self._recording.prefixes[self._crowd.rows]
+        return any(map(_OVERLAP.fullmatch, set(prefixes.tolist())))
+
+    @cached_property
+    def _of_layer(self) -> Ints:
+        layers: Ints = self._recording.crowds.groups.of_run[self._rows]
+        return layers
+
+    @cached_property
+    def _layer(self) -> int:
+        """The layer with most bytes; with most pieces where nobody told how large they are."""
+        layers, nbytes = self._of_layer, self._runs["nbytes"][self._rows]
+        sums, number = np.bincount(layers, weights=nbytes), np.bincount(layers)
+        sums[number * 2 < number.max()] = 0  # few large pieces that are cut up are not the problem
+        return int(np.argmax(sums if sums.any() else number))
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """How many, and of what size."""
+        rows = self._rows[self._of_layer == self._layer]
+        kind = self._recording.store.strings[int(self._runs["type"][rows[0]])]
+        frames = "ndarray" not in kind if kind else None
+        usual = float(np.median(self._runs["nbytes"][rows]))
+        graphs = self._recording.timeline.graph_rows[rows]
+        number = int(np.bincount(graphs + 1).max())
+        return Pieces(number, usual, frames, max(usual, self._largest(len(rows))))
+
+    def _largest(self, number: int) -> float:
+        """The usual size in the layer with the largest pieces that grow with `number` others.
+
+        What is left of a reduction is tiny, and larger only if what was reduced is larger too.
+        """
+        nbytes = pd.Series(self._runs["nbytes"][self._rows])
+        usual = nbytes.groupby(self._of_layer).agg(["size", "median"])
+        return float(usual["median"][usual["size"] * FEW >= number].max())
+
+    # -- where they are made ------------------------------------------------------------------
+
+    @cached_property
+    def made(self) -> Upstream:
+        """The layer that sets the number of the pieces: one that reads, if there is one."""
+        recording, groups = self._recording, self._recording.groups
+        layer = groups.rows[self._layer]
+        of_run, number = np.unique(groups.of_run[self._crowd.rows], return_counts=True)
+        rows = [groups.rows[i] for i in of_run[np.argsort(-number, kind="stable")].tolist()]
+        reads: Row | None = next((row for row in rows if READS.match(row.prefix)), None)
+        if reads is None and self._overlapping:
+            reads = source(recording, layer)
+        if reads is None:
+            return upstream(recording, layer)
+        return Upstream(reads, called=is_called(recording, reads))
+
+    @property
+    def _block(self) -> int | None:
+        """Bytes of a file that are read at once now; 0 if files are read whole, None: not known."""
+        names = (_BLOCK.fullmatch(name) for name in self._recording.store.strings)
+        starts = {int(found[1]) for found in names if found}
+        return min(starts - {0}, default=0) if starts else None
