@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
@@ -29,3 +31,21 @@ def cost_of(
         if (steps is None or step.what.step in steps) and (wanted is None or step.run in wanted)
     )
     return total / 1e9
+
+
+def cost_of_graphs(recording: Recording, graphs: Collection[int]) -> float:
+    """Seconds of the blocking account from each graph's call to its last task."""
+    owner, known = recording.replay.owner, recording.timeline.graphs
+    stop = np.zeros(len(known), np.int64)
+    np.maximum.at(stop, owner[owner >= 0], recording.timeline.runs["finished"][owner >= 0])
+    spans = sorted((known[g].begun, max(int(stop[g]), known[g].taken)) for g in graphs)
+    total, at = 0, 0
+    steps = recording.path_steps
+    for begin, end in spans:
+        while at < len(steps) and steps[at].stop <= begin:
+            at += 1
+        i = at
+        while i < len(steps) and steps[i].start < end:
+            total += max(0, min(end, steps[i].stop) - max(begin, steps[i].start))
+            i += 1
+    return min(total / 1e9, cost_of(recording))

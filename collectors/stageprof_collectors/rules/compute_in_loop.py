@@ -13,7 +13,7 @@ from stageprof_collectors.account.timeline import LOCAL, Ints
 from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.replay.cost import cost_of_graphs
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.rounds import CARRIED, UNKNOWN
@@ -60,7 +60,7 @@ def _finding(recording: Recording, calls: Calls, streaks: list[Streak]) -> Findi
     unsure = streaks[0].verdict == UNKNOWN
     saved = recording.replay.saving(_together(recording, streaks, rows))
     saved = (0.0, saved[1]) if unsure else saved
-    cost = _cost(recording, graphs)
+    cost = cost_of_graphs(recording, graphs)
     row, tasks = _main(recording, rows), len(rows)
     file, line = streaks[0].file, streaks[0].line
     # How many a local scheduler may use was not recorded.
@@ -95,24 +95,6 @@ def _together(recording: Recording, streaks: list[Streak], rows: Ints) -> Change
 
 def _local(recording: Recording, rows: Ints) -> bool:
     return bool(len(rows)) and bool((recording.timeline.runs["run"][rows] >= LOCAL).all())
-
-
-def _cost(recording: Recording, graphs: tuple[int, ...]) -> float:
-    """Seconds of the blocking account from each graph's call to its last task."""
-    owner, known = recording.replay.owner, recording.timeline.graphs
-    stop = np.zeros(len(known), np.int64)
-    np.maximum.at(stop, owner[owner >= 0], recording.timeline.runs["finished"][owner >= 0])
-    spans = sorted((known[g].begun, max(int(stop[g]), known[g].taken)) for g in graphs)
-    total, at = 0, 0
-    steps = recording.path_steps
-    for begin, end in spans:
-        while at < len(steps) and steps[at].stop <= begin:
-            at += 1
-        i = at
-        while i < len(steps) and steps[i].start < end:
-            total += max(0, min(end, steps[i].stop) - max(begin, steps[i].start))
-            i += 1
-    return min(total / 1e9, cost_of(recording))
 
 
 def _main(recording: Recording, rows: Ints) -> Row:

@@ -17,7 +17,7 @@ from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import at, made_at, of_wall
 from stageprof_collectors.findings.quantity import count, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.replay.cost import cost_of, cost_of_graphs
 from stageprof_collectors.replay.gone import without, worked_s
 from stageprof_collectors.tables.crew import Crew
 from stageprof_collectors.tables.lines import Lines
@@ -122,6 +122,8 @@ def _saving(recording: Recording, calls: Calls, again: Again) -> tuple[float, fl
     at_once = replace(gone, together=(tuple(asked),), workers=_workers(recording, rows))
     low = recording.replay.saving(without(recording, rows, again.low))[0]
     high = max(recording.replay.saving(change)[1] for change in (gone, at_once))
+    each = [cost_of_graphs(recording, [g]) for g in asked]
+    high = min(high, sum(each) - max(each, default=0.0))  # the longest is still to be done
     return min(low, high), high
 
 
