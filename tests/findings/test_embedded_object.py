@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import dask
+import dask.bag as db
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -237,6 +238,24 @@ def test_printed_future_is_taken_by_submit(client: Client) -> None:
     found = one(RULE, made.recording())
     weights = run(found, weights=np.arange(10))["weights"]
     assert client.submit(np.sum, weights).result() == 45
+
+
+def test_with_the_processes_scheduler_nothing_is_to_be_wrapped() -> None:
+    """It pickles each task with all that it is given: a `delayed` travelled as often."""
+    weights = np.random.default_rng(1).random(2_000_000)
+
+    def scored(number: int) -> float:
+        return float(weights[number])
+
+    bag = db.from_sequence(range(8), npartitions=8).map(scored)
+    with stageprof.profile(gil=False) as region:
+        bag.sum().compute(scheduler="processes", num_workers=2)
+    found = one(RULE, region.recording)
+    assert found.where.variable == "weights"
+    assert "Make or read it in the process that needs it" in found.fix.text
+    assert "delayed(" not in found.fix.code
+    made = run(found, function_that_makes_it=lambda: [1, 2, 3])["weights"]
+    assert made() is made()
 
 
 @pytest.mark.cluster

@@ -12,7 +12,7 @@ import stageprof
 from findings.asking import asked, one, run
 from findings.crowded import CLIENT, LANE, ns
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.rules.local_scheduler_choice import LIGHT_S, RULE, START_S
+from stageprof_collectors.rules.local_scheduler_choice import LIGHT_S, RULE, START_S, TURN_S
 from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import (
@@ -36,7 +36,7 @@ FIRST = 2**40
 def local(
     *, threads: int = 2, cpu: float = 0.5, contention: float = 0.5, processes: bool = False,
     copying: float = 0.0, tasks: int = 8, starting: float = 0.0, shared: int = 0,
-    spans: int = 10**9, kept: float = 0.0, layers: int = 1,
+    spans: int = 10**9, kept: float = 0.0, layers: int = 1, between: float = 0.0,
 ) -> Recording:  # fmt: skip
     """Tasks of a second each on a local scheduler's threads, or processes.
 
@@ -45,9 +45,10 @@ def local(
     rows: list[tuple[object, ...]] = [(MARK, ns(0), "region start", f"{LANE} {LANE}")]
     rows.append((SUBMIT, FIRST, ns(0), 1, 0, LANE, "/home/u/etl.py", 9))
     rows.append((GRAPH, FIRST, ns(0), ns(0), tasks, 1, "local", -1))
-    end = starting + tasks / threads * 1000.0 + copying
+    each = 1000.0 + between
+    end = starting + tasks / threads * each + copying
     for i in range(tasks):
-        start = starting + i // threads * 1000.0
+        start = starting + i // threads * each + between
         times = tuple(ns(t) for t in (start, start, start, start + 1000))
         where = f"process {50 + i % threads}" if processes else "local"
         thread = (50 if processes else 100) + i % threads
@@ -135,6 +136,15 @@ def test_processes_that_copy_get_threads_from_a_tenth_of_the_run(
     copying: float, fires: bool
 ) -> None:
     assert bool(asked(RULE, local(processes=True, copying=copying))) == fires
+
+
+def test_what_goes_through_pipes_between_tasks_may_be_saved_too() -> None:
+    """400 ms before four tasks of each process, 16 of which eight tasks take in any case."""
+    found = one(RULE, local(processes=True, copying=1000, between=400.0, cpu=1.0))
+    assert found.evidence["starting_processes_s"] == pytest.approx(0.4)
+    assert found.evidence["through_pipes_s"] == pytest.approx(3 * 0.4 - 8 * TURN_S, abs=0.01)
+    assert found.cost_s == pytest.approx(1.0 + 4 * 0.4 - 8 * TURN_S, abs=0.02)
+    assert found.saving_s[1] == pytest.approx(found.cost_s, abs=0.02)
 
 
 def test_what_is_copied_is_told_and_may_all_be_saved() -> None:

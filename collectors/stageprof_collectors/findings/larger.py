@@ -76,7 +76,7 @@ parts = [dask.delayed({name}_batch)(batch) for batch in batches]
 _ARRAYS: Final = {"imported": "import numpy as np", "joined": "np.stack"}
 _FRAMES: Final = {"imported": "import pandas as pd", "joined": "pd.concat"}
 _FRAME: Final = """\
-npartitions = {parts}  # for the call that makes them: from_pandas(..., npartitions=npartitions)"""
+npartitions = {parts}  # for the call that makes them: {call}(..., npartitions=npartitions)"""
 _READ: Final = """\
 blocksize = "{plain}"  # for the call that reads: {call}(..., blocksize=blocksize)"""
 _WHOLE: Final = (
@@ -110,6 +110,8 @@ _ONLY: Final = re.compile(r"(-?(rechunk|repartition|split|merge|p2p|transfer|bar
 #: that read files.
 _TEXTS: Final = re.compile(r"read[-_]?(csv|table|fwf|json)")
 READS: Final = re.compile(f"{_TEXTS.pattern}|{PARQUET.pattern}")
+#: What `read_sql_table` calls for each partition, in a `delayed` of Dask's own.
+_SQL: Final = "read_sql_chunk"
 #: Bytes of files that are worth a task of their own at least.
 _LEAST_BLOCK: Final = 16e6
 
@@ -149,7 +151,7 @@ def larger(
     They come from the layer `made`, of `block` bytes of a file each (0: whole files; None: not
     known); what is cut there from the layer `opened`, if another line made that.
     """
-    if made.called:
+    if made.called and not made.row.prefix.startswith(_SQL):
         return _called(each_s, pieces, k, made.row)
     if made.pairs:
         return _paired(each_s, pieces, k, made, made.pairs)
@@ -272,7 +274,8 @@ def _code(pieces: Pieces, k: int, made: Upstream, block: float) -> str:
     reads = _TEXTS.match(made.row.prefix)
     if reads:
         return _READ.format(plain=_plain(block), call=f"read_{reads[1]}")
-    return _FRAME.format(parts=max(1, pieces.number // k))
+    call = "read_sql_table" if made.row.prefix.startswith(_SQL) else "from_pandas"
+    return _FRAME.format(parts=max(1, pieces.number // k), call=call)
 
 
 def _plain(nbytes: float) -> str:

@@ -17,6 +17,7 @@ from stageprof_collectors.findings.embedding import (
 from stageprof_collectors.findings.files import fewer_known, known_of_files
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import at, introduced, made_at, of_wall, word
+from stageprof_collectors.findings.pool import in_pool
 from stageprof_collectors.findings.quantity import count, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.replay.change import Change
@@ -49,6 +50,12 @@ _WRAP_ONCE: Final = (
     " If it must be made here, wrap it in `delayed` once, before the loop: each time that it is "
     "wrapped it is one more task, and travels once more."
 )
+_POOLED: Final = (
+    "With the processes scheduler each task is pickled with all that it is given, and what is "
+    "wrapped in `delayed` as well. Make or read it in the process that needs it, once in each (the "
+    "code below), or use a scheduler that does not copy it to each of {tasks}: threads, or a "
+    "cluster on this machine (`Client()`) with it in `delayed`."
+)
 _PERSIST: Final = (
     " If it must be made here, `persist` what is made of it before it is used: then it travels "
     "once and not with each of {graphs}."
@@ -79,6 +86,14 @@ import dask
 
 {name} = dask.delayed({name}, traverse=False).persist()  # travels once
 # better, it does not travel: {name} = dask.delayed(function_that_makes_it)(...)"""
+_CACHED: Final = """\
+from functools import cache
+
+@cache  # at the top of the program's file: each process makes it once, for each compute
+def {name}():
+    return function_that_makes_it()
+
+# in what needs it: {name}() in place of {name}"""
 _READ: Final = """\
 import dask
 
@@ -138,6 +153,7 @@ def _finding(recording: Recording, thing: Embedded, without: Without) -> Finding
         fix=fix(
             thing,
             futures=_by_futures(recording, thing),
+            pooled=in_pool(recording),
             dask=str(recording.store.header.get("dask", "")),
         ),
         where=Where(thing.file, thing.line, thing.variable, min(thing.layers, default="")),
@@ -184,10 +200,17 @@ def _pieces(thing: Embedded) -> int:
     return thing.tasks // thing.graphs
 
 
-def fix(thing: Embedded, *, futures: bool, dask: str) -> Fix:
-    """What to do with that release of Dask; `futures`: it was given to `submit` or `map`."""
+def fix(thing: Embedded, *, futures: bool, dask: str, pooled: bool = False) -> Fix:
+    """What to do with that release of Dask.
+
+    `futures`: it was given to `submit` or `map`; `pooled`: tasks ran in a pool of processes.
+    """
     if known_of_files(thing.how):
         return fewer_known()
+    if pooled and not thing.apart:
+        tasks = count(thing.tasks, "task") if thing.tasks else "its tasks"
+        code = _CACHED.format(name=word(thing.variable, "thing"))
+        return Fix(_POOLED.format(tasks=tasks), code)
     name, pieces = word(thing.variable, "thing"), _pieces(thing)
     if thing.apart:
         text = _PIECES.format(pieces=count(pieces, "piece")) if pieces > 1 else _TEXT

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from stageprof_collectors.account.timeline import LOCAL, Ints
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall
+from stageprof_collectors.findings.pool import in_pool
 from stageprof_collectors.findings.quantity import count, seconds, span
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.others import others
 from stageprof_collectors.replay.apart import apart
-from stageprof_runtime.event import POOLED
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ LIGHT_S: Final = 0.2
 #: other processes get none. There should be a few such batches for each.
 BATCH: Final = 6
 BATCHES: Final = 4
+#: Seconds between two tasks of a process however little they are given, at most.
+TURN_S: Final = 0.002
 #: What is done for a task's data on their way, by the scheduler's own thread and by the processes.
 _LOOP: Final = tuple(STEP[step] for step in ("task.dump", "result.load"))
 _THERE: Final = tuple(STEP[step] for step in ("task.load", "result.dump"))
@@ -65,16 +67,10 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     rows = np.flatnonzero((runs["run"] >= LOCAL) & (runs["seen"] == 1))
     if len(rows) < limits["tasks"]:
         return
-    if _in_processes(recording):
+    if in_pool(recording):
         yield from _copying(recording, limits)
     elif len(np.unique(runs["thread"][rows])) > 1:
         yield from _contending(recording, rows, limits)
-
-
-def _in_processes(recording: Recording) -> bool:
-    store = recording.store
-    where = {store.strings[i] for i in np.unique(store.table("run")["worker"]).tolist()}
-    return any(name.startswith(POOLED) for name in where)
 
 
 # -- threads that wait for one another ----------------------------------------------------------
@@ -164,8 +160,8 @@ def _copying(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if loop < limits["copying"] * recording.wall:
         return
     n = max(1, len(np.unique(recording.store.table("run")["thread"])))
-    start = _starting_s(recording)
-    high = min(start + loop + there / n, recording.wall)
+    start, pipes = _starting_s(recording), _pipes_s(recording)
+    high = min(start + loop + pipes + there / n, recording.wall)
     # Whether the tasks would wait for one another's GIL is not known: if so, for all they computed.
     saved = max(0.0, high - _in_turn_s(recording)), high
     where, _ = _main(recording, np.flatnonzero(recording.timeline.runs["run"] >= LOCAL))
@@ -176,19 +172,20 @@ def _copying(recording: Recording, limits: Limits) -> Iterator[Finding]:
         headline=(
             f"The processes scheduler starts processes and copies what `{where.prefix}`"
             f"{made_at(where.file, where.line)} takes and gives: "
-            f"{of_wall(start + loop, recording)}"
+            f"{of_wall(start + loop + pipes, recording)}"
         ),
         stage=Stage.EXECUTION,
         evidence={
             "processes": n,
             "starting_processes_s": start,
             "copying_s": loop,
+            "through_pipes_s": pipes,
             "copying_in_processes_s": there,
             **({"copied_bytes": copied} if copied else {}),
             "predicted_low_s": recording.wall - saved[1],
             "predicted_high_s": recording.wall - saved[0],
         },
-        cost_s=start + loop,
+        cost_s=start + loop + pipes,
         saving_s=saved,
         fix=Fix(
             _THREADS.format(time=_predicted(recording, saved)),
@@ -215,6 +212,18 @@ def _starting_s(recording: Recording) -> float:
     steps = [s for s in recording.path_steps if s.run >= 0 and s.what.step == STEP["local.loop"]]
     found = (s.stop - s.start for s in steps if s.stop <= first[int(worker[s.run])])
     return sum(found) / 1e9
+
+
+def _pipes_s(recording: Recording) -> float:
+    """Seconds of the critical path in which tasks and results went through pipes, about.
+
+    What a loop does not do itself before a task begins, but for what each takes however little it
+    is. It is more than nothing where many bytes go: each is copied four times, by three threads.
+    """
+    steps = [s for s in recording.path_steps if s.run >= 0 and s.what.step == STEP["local.loop"]]
+    between = sum(s.stop - s.start for s in steps) / 1e9 - _starting_s(recording)
+    tasks = int((recording.timeline.runs["run"] >= LOCAL).sum())
+    return max(0.0, between - TURN_S * tasks)
 
 
 def _in_turn_s(recording: Recording) -> float:
