@@ -15,9 +15,13 @@ from dask.utils import parse_bytes
 from findings.asking import asked, one, run
 from findings.crowded import FILE, Program, pieces
 from findings.workers import Workers
+from stageprof_collectors.account.groups import Row
 from stageprof_collectors.findings.batch import rounded
 from stageprof_collectors.findings.chunking import Chunking
 from stageprof_collectors.findings.crowd import Kind
+from stageprof_collectors.findings.larger import Pieces, larger
+from stageprof_collectors.findings.overhead import Overhead
+from stageprof_collectors.findings.upstream import Upstream
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.large_graph import RULE
 
@@ -77,6 +81,29 @@ def test_nor_is_the_way_of_its_bytes_in_their_messages() -> None:
     made.tasks(pieces(20, "scored"), work=1.0, lead=21.0, type_="numpy.ndarray", nbytes=NBYTES)
     made.tasks(pieces(980), work=1.0, type_="numpy.ndarray", nbytes=NBYTES)
     assert one(RULE, made.recording()).cost_s == pytest.approx(1.0, rel=0.02)
+
+
+def test_where_they_are_made_no_more_become_one_than_leave_each_thread_some() -> None:
+    """Ten thousand pieces are cut out of sixty: with three times as large ones there are twenty."""
+    made = Program()
+    made.tasks(pieces(60, "opened"), work=1.0, type_="numpy.ndarray", nbytes=NBYTES)
+    recording = made.recording()
+    crowd = recording.crowds.of(Kind.CHUNKS)
+    assert crowd is not None
+    chunking = Chunking(recording, crowd)
+    assert (chunking.made.number, chunking.made.nbytes) == (60, NBYTES)
+    threads = Overhead(recording, crowd).threads
+    assert chunking.fewer(Overhead(recording, crowd)) <= 60 / (4 * threads)
+
+
+def test_what_reads_a_partition_of_a_database_has_a_parameter_of_its_own() -> None:
+    """It is a `delayed` of Dask's, of which nobody can have one do more."""
+    made = Program()
+    made.tasks([f"read_sql_chunk-{i:032x}" for i in range(600)], work=1.0, type_="DataFrame")
+    row = Row("read_sql_chunk", "read_sql_chunk", FILE, 9)
+    fix = larger(0.001, Pieces(600, 1e5, True), 5, Upstream(row, called=True, nbytes=1e5))
+    assert "read_sql_table(..., npartitions=npartitions)" in fix.code
+    assert "npartitions = 120" in fix.code
 
 
 def room(recording: Recording) -> float:

@@ -13,6 +13,7 @@ import pytest
 
 import stageprof
 from findings.asking import one
+from stageprof_collectors.account.exchange import squared
 from stageprof_collectors.findings.crowd import Kind
 from stageprof_collectors.findings.upstream import upstream
 from stageprof_collectors.recording import Recording
@@ -106,6 +107,14 @@ def filtered() -> da.Array:
     return total
 
 
+def windows() -> da.Array:
+    """50 pieces of a store, cut for the windows of a rolling mean, which are many more tasks."""
+    x = da.from_array(Stored(), chunks=(4, 64))  # opened for windows
+    seen = da.lib.stride_tricks.sliding_window_view(x, 20, axis=0)
+    total: da.Array = seen.mean(axis=-1).max()
+    return total
+
+
 def made() -> da.Array:
     """As many pieces from the beginning."""
     x = da.random.default_rng(1).random((200, 64), chunks=(1, 64))  # made here
@@ -185,6 +194,20 @@ def test_pieces_that_are_read_from_a_store_are_cut_where_it_is_opened() -> None:
     with dask.config.set({}):
         exec(found.fix.code, printed)
         assert da.from_array(Stored(), chunks=printed["chunks"]).npartitions < 60
+
+
+@pytest.mark.usefixtures("client")
+def test_pieces_that_are_cut_for_windows_are_fewer_if_fewer_are_opened() -> None:
+    """A rechunk that cuts was taken for an exchange of all with all, and nothing was said."""
+    with dask.config.set({"array.rechunk.method": "tasks"}):
+        recording = recorded(windows)
+    crowd = recording.crowds.of(Kind.CHUNKS)
+    assert crowd is not None
+    assert not squared(recording, crowd.rows)
+    found = one(RULE, recording, tasks=150)
+
+    at = f"read or made, at test_upstream.py:{line_of(windows, 'opened for windows')}"
+    assert at in found.fix.text
 
 
 @pytest.mark.usefixtures("client")

@@ -31,6 +31,8 @@ _P2P: Final = (
     "hashjoin",
 )
 _P2P_OF_ARRAYS: Final = ("rechunk-transfer", "rechunk-p2p")
+#: So many times as many tasks as P2P needs are far more.
+TIMES: Final = 3.0
 #: Tasks that only cut a piece out of what another made.
 _CUTS: Final = ("split-", "rechunk-split")
 
@@ -93,12 +95,29 @@ def _made(lines: Lines, name: str) -> Line:
     return UNKNOWN
 
 
+def p2p_tasks(recording: Recording, exchange: Exchange) -> int:
+    """Tasks that P2P would need: one for each piece that goes in and comes out, and a barrier."""
+    needs, n = recording.timeline.depends, len(recording.timeline.runs["run"])
+    mine = np.zeros(n, np.bool_)
+    mine[exchange.rows] = True
+    user = needs.user
+    inputs = np.unique(needs.on[mine[user] & ~mine[needs.on]])
+    used_here = np.zeros(n, np.bool_)
+    used_here[needs.on[mine[user]]] = True
+    outputs = int((mine & ~used_here).sum())
+    return max(len(inputs), 1) + max(outputs, 1) + 1
+
+
 def squared(recording: Recording, rows: Ints) -> bool:
-    """Whether most of some runs exchange by tasks on a cluster: they are the square of pieces."""
-    groups, local = recording.groups, recording.timeline.runs["run"][rows] >= LOCAL
-    kinds = [kind(row.layer) for row in groups.rows]
-    tasks = np.array([found is not None and found[0] == Method.TASKS for found in kinds])
-    return bool((tasks[groups.of_run[rows]] & ~local).sum() * 2 > len(rows))
+    """Whether most of some runs exchange by tasks on a cluster, far more of them than by P2P.
+
+    Their number is the square of the pieces'. A rechunk that only cuts pieces up makes no more than
+    these are.
+    """
+    exchanges = Exchanges(recording)
+    found = [exchanges.of(Method.TASKS, arrays=arrays) for arrays in (False, True)]
+    far = [e for e in found if e and len(e.rows) >= TIMES * p2p_tasks(recording, e)]
+    return 2 * sum(int(np.isin(e.rows, rows).sum()) for e in far) > len(rows)
 
 
 def kind(layer: str) -> tuple[Method, bool] | None:

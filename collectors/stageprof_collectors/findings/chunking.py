@@ -19,7 +19,7 @@ from stageprof_collectors.findings.crowd import Crowd, is_piece
 from stageprof_collectors.findings.finding import Fix
 from stageprof_collectors.findings.larger import READS, Pieces, larger
 from stageprof_collectors.findings.overhead import Overhead
-from stageprof_collectors.findings.upstream import FEW, Upstream, is_called, source, upstream
+from stageprof_collectors.findings.upstream import FEW, Upstream, made_by, source, upstream
 from stageprof_collectors.tables.crew import Crew
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 LARGEST: Final = 128e6
 #: Pieces of unknown size should grow no more: their tasks need several times as much memory.
 _BLIND: Final = 10
-#: So many pieces that are cut up are small themselves, and what cuts them (xarray's `groupby` does)
-#: may cut larger ones into fewer.
-_CUT: Final = 100
+#: Of so many pieces that are cut up larger ones may be cut into fewer: what cuts them for windows,
+#: or by groups (xarray's `rolling` and `groupby` do), goes by their size.
+_CUT: Final = 10
 #: Of a thread's memory, where there is too little: what is made of a piece takes several times as
 #: much, and results stay.
 _ROOM: Final = 0.05
@@ -39,6 +39,8 @@ _ROOM: Final = 0.05
 #: cuts margins and puts them together: so many for each block, however large it is.
 _OVERLAP: Final = re.compile(r"(.*-)?overlap(-.*)?")
 _MARGINS: Final = ("getitem", "concatenate", "concatenate-getitem")
+#: What a rechunk cuts pieces into, and what it makes of these.
+_SPLIT, _MERGED = "rechunk-split", "rechunk-merge"
 #: The name of a block of a text file, by where it begins.
 _BLOCK: Final = re.compile(r"read-block-(\d{1,15})")
 
@@ -53,10 +55,11 @@ class Chunking:
 
     def fewer(self, overhead: Overhead, largest: float = LARGEST) -> int:
         """How many pieces should become one, of at most so many bytes; 1: nothing is to gain."""
-        most: float = _BLIND
+        most, made, number = float(_BLIND), self.made, self.pieces.number
+        chosen = bool(made.number) and not made.cut and not made.pairs
         if self.pieces.nbytes:
-            most = min(largest, self._room) / self.pieces.largest
-        return rounded(batch(overhead, self.pieces.number, most))
+            most = min(largest, self._room) / max(self.pieces.largest, made.nbytes * chosen)
+        return rounded(batch(overhead, min(number, made.number) if chosen else number, most))
 
     def larger(self, each_s: float, k: int) -> Fix:
         """What to do where a task costs `each_s` beside its work: pieces `k` times as large."""
@@ -78,13 +81,17 @@ class Chunking:
 
     @cached_property
     def _rows(self) -> Ints:
-        """Runs that made pieces, but for margins of overlapping blocks."""
+        """Runs that made pieces, but for margins of blocks and what a rechunk puts together."""
         types = np.array([is_piece(name) for name in self._recording.store.strings])
         crowd = self._crowd.rows
         rows: Ints = crowd[types[self._runs["type"][crowd]]]
         rows = rows if len(rows) else crowd
-        blocks = rows[~np.isin(self._recording.prefixes[rows], _MARGINS)]
-        return blocks if len(blocks) and self._overlapping else rows
+        prefixes = self._recording.prefixes[rows]
+        parts = np.isin(prefixes, _MARGINS if self._overlapping else ())
+        if _MERGED in prefixes:
+            parts |= prefixes == _SPLIT
+        whole = rows[~parts]
+        return whole if len(whole) else rows
 
     @cached_property
     def _overlapping(self) -> bool:
@@ -138,7 +145,7 @@ class Chunking:
             reads = source(recording, layer)
         if reads is None:
             return upstream(recording, layer)
-        return Upstream(reads, called=is_called(recording, reads))
+        return made_by(recording, reads)
 
     @property
     def _block(self) -> int | None:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 Bools = NDArray[np.bool_]
 
 #: In the names of types that are pieces of a chunked collection.
-_PIECES: Final = ("ndarray", "dataframe", "series", "index", "matrix", "coo", "table")
+_PIECES: Final = ("ndarray", "dataframe", "series", "index", "matrix", "table")
+_SPARSE: Final = ("coo", "csr", "csc")
 #: From so many runs on it is their number that matters: each costs about a millisecond.
 MANY: Final = 500
 #: Shorter chains are usual: reading, cleaning and writing a file are three.
@@ -165,5 +166,5 @@ class Crowds:
 
 def is_piece(type_name: str) -> bool:
     """Whether a result of this type is a piece of an array or a data frame."""
-    name = type_name.lower()
-    return any(piece in name for piece in _PIECES)
+    name = type_name.rpartition(".")[2].lower()
+    return name.endswith(_PIECES) or name.startswith(_SPARSE)

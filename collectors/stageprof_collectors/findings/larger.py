@@ -62,7 +62,7 @@ _STORED: Final = """\
 import dask
 
 dask.config.set({{"array.chunk-size": "{plain}"}})  # what chunks="auto" aims at
-chunks = "auto"  # for the call that opens them: from_zarr(..., chunks=chunks), or from_array"""
+chunks = "auto"  # for the call that opens them: from_zarr, from_array, xarray's open_dataset"""
 _BATCH: Final = """\
 import dask
 {imported}
@@ -248,16 +248,16 @@ def _made(each_s: float, pieces: Pieces, k: int, made: Upstream, block: int | No
     at = made_at(made.row.file, made.row.line, ", at ")
     if not pieces.nbytes:
         return Fix(_UNTOLD.format(k=k, each=seconds(each_s), at=at))
-    target = pieces.nbytes * k
+    usual = made.nbytes or pieces.nbytes
     text = _TEXT.format(
         pieces=pieces.word,
-        target=size(target),
-        now=size(pieces.nbytes),
+        target=size(usual * k),
+        now=size(usual),
         k=k,
         each=seconds(each_s),
         at=at,
     )
-    return Fix(text, _code(pieces, k, made, (block or pieces.nbytes) * k))
+    return Fix(text, _code(pieces, k, made, (block or usual) * k))
 
 
 def _together(each_s: float, pieces: Pieces, k: int, call: str) -> Fix:
@@ -270,7 +270,7 @@ def _together(each_s: float, pieces: Pieces, k: int, call: str) -> Fix:
 
 def _code(pieces: Pieces, k: int, made: Upstream, block: float) -> str:
     if not pieces.frames:
-        return (_STORED if made.stored else _ARRAY).format(plain=_plain(pieces.nbytes * k))
+        return (_STORED if made.stored else _ARRAY).format(plain=_plain(block))
     reads = _TEXTS.match(made.row.prefix)
     if reads:
         return _READ.format(plain=_plain(block), call=f"read_{reads[1]}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from stageprof_collectors.account.groups import Row
-from stageprof_collectors.findings.crowd import is_piece
+from stageprof_collectors.findings.crowd import Bools, is_piece
 
 if TYPE_CHECKING:
     from stageprof_collectors.account.timeline import Ints
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 FEW: Final = 8
 #: Where a piece is made of so many of them on average, pieces are paired, not cut.
 _PAIRED: Final = 1.5
-#: What `da.from_delayed` calls the array of one call, after what was called.
+#: What `da.from_delayed` calls the array of one call, after what was called: each is the only piece
+#: of one.
 _OF_CALL: Final = "-from-value"
 
 
@@ -30,8 +31,10 @@ class Upstream(NamedTuple):
     stored: bool = False
     #: whether each is what a call of a function of the user's gives (`delayed`)
     called: bool = False
-    #: the layer that makes the many of pairs of its pieces, and what one of these is, bytes
+    #: the layer that makes the many of pairs of its pieces
     pairs: Row | None = None
+    #: of its own pieces: how many in one graph (0: not known), and the usual size, bytes
+    number: int = 0
     nbytes: float = 0.0
 
 
@@ -60,38 +63,46 @@ def upstream(recording: Recording, row: Row) -> Upstream:
         pieces, nbytes = (pieces * many, nbytes * many) if many.any() else (pieces, nbytes)
         most = int(np.argmax(nbytes if nbytes.any() else pieces))
         if not many.any():
-            if not _pieces(recording, needed[of_run[needed] == most]):
-                return Upstream(first[at], stored=True)
+            if _stores(recording)[needed[of_run[needed] == most]].all():
+                return made_by(recording, first[at])
             if mine.sum() < _PAIRED * tasks[at]:
                 return Upstream(first[at], int(pieces[most]))
             pairs = first[at]
         at = most
-    if not pairs:
-        return Upstream(first[at], called=is_called(recording, first[at]))
-    return Upstream(first[at], pairs=pairs, nbytes=float(np.median(runs["nbytes"][of_run == at])))
+    return made_by(recording, first[at])._replace(pairs=pairs)
 
 
-def is_called(recording: Recording, row: Row) -> bool:
-    """Whether a layer's tasks are calls of a function, and not numbered pieces of a collection.
+def made_by(recording: Recording, row: Row) -> Upstream:
+    """A layer that makes pieces of nothing, or of what it reads them from."""
+    groups, needs, runs = recording.groups, recording.timeline.depends, recording.timeline.runs
+    alike, _ = _alike(groups.rows)
+    mine = alike[groups.of_run] == alike[groups.rows.index(row)]
+    rows = np.flatnonzero(mine)
+    if not len(rows):
+        return Upstream(row)
+    return Upstream(
+        row,
+        stored=bool(_stores(recording)[needs.on[mine[needs.user]]].any()),
+        called=row.prefix.endswith(_OF_CALL) or not recording.layered.chunked[rows].any(),
+        number=int(np.bincount(recording.timeline.graph_rows[rows] + 1).max()),
+        nbytes=float(np.median(runs["nbytes"][rows])),
+    )
 
-    Of those that an array is made of (`da.from_delayed`) each is the only piece of one.
-    """
-    if row.prefix.endswith(_OF_CALL):
-        return True
-    mine = recording.groups.of_run == recording.groups.rows.index(row)
-    return bool(mine.any()) and not recording.layered.chunked[mine].any()
 
-
-def _pieces(recording: Recording, runs: Ints) -> bool:
-    """Whether what runs made are pieces of collections, as far as it is known."""
-    kinds = {recording.store.strings[kind] for kind in recording.timeline.runs["type"][runs]}
-    return any(not kind or is_piece(kind) for kind in kinds)
+def _stores(recording: Recording) -> Bools:
+    """Which runs made something that pieces are read from: they need none, and made no piece."""
+    runs, names = recording.timeline.runs, recording.store.strings
+    kinds = np.array([bool(name) and not is_piece(name) for name in names], np.bool_)
+    found: Bools = kinds[runs["type"]]
+    found[recording.timeline.depends.user] = False
+    return found
 
 
 def source(recording: Recording, row: Row) -> Row:
     """The layer with most bytes of those that need no other, at another line if there is one."""
     groups, needs, runs = recording.groups, recording.timeline.depends, recording.timeline.runs
-    first = np.setdiff1d(np.arange(len(runs["run"])), needs.user)
+    stores = _stores(recording)
+    first = np.setdiff1d(np.flatnonzero(~stores), needs.user[~stores[needs.on]])
     nbytes = np.bincount(groups.of_run[first], runs["nbytes"][first], minlength=len(groups.rows))
     most = [groups.rows[i] for i in np.argsort(-nbytes, kind="stable") if nbytes[i]]
     elsewhere = (r for r in most if (r.file, r.line) != (row.file, row.line))

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stageprof_collectors.account.exchange import Exchange, Exchanges, Method
+from stageprof_collectors.account.exchange import (
+    TIMES,
+    Exchange,
+    Exchanges,
+    Method,
+    p2p_tasks,
+)
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.findings.crowd import Crowd, Kind
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
@@ -46,22 +52,9 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         exchange = exchanges.of(Method.TASKS, arrays=arrays)
         if exchange is None or len(exchange.rows) < limits["tasks"]:
             continue
-        p2p = _p2p(recording, exchange)
+        p2p = p2p_tasks(recording, exchange)
         if len(exchange.rows) >= limits["times"] * p2p:
             yield _finding(recording, exchange, p2p)
-
-
-def _p2p(recording: Recording, exchange: Exchange) -> int:
-    """Tasks that P2P would need: one for each piece that goes in and comes out, and a barrier."""
-    needs, n = recording.timeline.depends, len(recording.timeline.runs["run"])
-    mine = np.zeros(n, np.bool_)
-    mine[exchange.rows] = True
-    user = needs.user
-    inputs = np.unique(needs.on[mine[user] & ~mine[needs.on]])
-    used_here = np.zeros(n, np.bool_)
-    used_here[needs.on[mine[user]]] = True
-    outputs = int((mine & ~used_here).sum())
-    return max(len(inputs), 1) + max(outputs, 1) + 1
 
 
 def _finding(recording: Recording, exchange: Exchange, p2p: int) -> Finding:
@@ -124,6 +117,6 @@ RULE = Rule(
     ground=Ground.CROWDED,
     limits={
         "tasks": Limit(500, "a task costs about a millisecond: fewer never cost a second"),
-        "times": Limit(3.0, "more tasks than P2P: it has costs of its own, such as the disk"),
+        "times": Limit(TIMES, "more tasks than P2P: it has costs of its own, such as the disk"),
     },
 )
