@@ -44,6 +44,11 @@ class Crewed(HandMade):
         rows[:] = [r for r in rows if not (r[0] == MARK and str(r[3]).startswith(place.name))]
         rows.append((MARK, ns(at), "worker seen", f"{place.name} {threads} 0 {place.pid}"))
 
+    def left(self, worker: int, at: float) -> None:
+        """A worker went then."""
+        name = self._workers[worker].name
+        self._rows[SCHEDULER].append((MARK, ns(at), "worker left", name))
+
     def at_line(self, graph: int, line: int) -> None:
         """The line that handed a graph over."""
         rows = self._rows[CLIENT]

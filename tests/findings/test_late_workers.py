@@ -57,6 +57,42 @@ def test_the_wait_is_free_where_the_program_had_something_else_to_do() -> None:
     assert high == pytest.approx(0.5, abs=0.05)
 
 
+def without_any(*, first: float = 0, left: float = 200, back: float = 800) -> Recording:
+    """A task of 100 ms, then one that waits for a worker, for the first has gone."""
+    made = Crewed(2)
+    one_, other = 1000 + first, 1000 + back
+    made.late(0, one_)
+    made.left(0, 1000 + left)
+    made.late(1, other)
+    graph = made.graph(1000, 1000, 1000)
+    run_ = made.run(0, one_, one_ + 100, cause=-1 - graph, wanted=True)
+    made.wait(1000, one_ + 100, run_, one_ + 100)
+    graph = made.graph(1300, 1300, 1300)
+    run_ = made.run(1, other, other + 100, cause=-1 - graph, wanted=True)
+    made.wait(1300, other + 100, run_, other + 100)
+    return made.recording(other + 100)
+
+
+def test_tasks_that_wait_because_the_last_worker_went_are_found() -> None:
+    """An adaptive cluster that has let go of all of them: it was "no known cause"."""
+    found = one(RULE, without_any(), threads=2)
+    assert found.headline.startswith("There was no worker while tasks of `task`")
+    assert found.cost_s == pytest.approx(0.5)
+    assert found.saving_s == pytest.approx((0.5, 0.5))
+    assert "cluster.adapt(minimum=1" in found.fix.code
+
+
+def test_the_first_wait_for_a_worker_is_not_surely_saved() -> None:
+    """It has to be started some time."""
+    found = one(RULE, without_any(first=150), threads=2)
+    assert found.cost_s == pytest.approx(0.65)
+    assert found.saving_s == pytest.approx((0.5, 0.65))
+
+
+def test_a_cluster_without_workers_that_nobody_waits_for_is_no_finding() -> None:
+    assert asked(RULE, without_any(left=290, back=310), threads=2) == []
+
+
 def test_workers_that_were_there_are_not_late() -> None:
     assert asked(RULE, recorded(0)) == []
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from distributed import Client, Event, LocalCluster, Lock, Queue, Semaphore, Variable
+from distributed import Client, Event, LocalCluster, Lock, Queue, Semaphore, Variable, wait
 
 import planted
 import stageprof
@@ -127,3 +127,17 @@ def test_who_has_a_lock_waits_for_nobody(cluster: Client) -> None:
         time.sleep(HELD)
     recording: Recording = region.recording
     assert recording.stages()["wall_s"]["outside"] == pytest.approx(HELD, rel=0.1, abs=0.05)
+
+
+def test_who_gives_up_waiting_waited_for_what_goes_on(cluster: Client, tmp_path: Path) -> None:
+    """It was messages: no key came."""
+
+    def program() -> None:
+        futures = cluster.map(planted.work, [str(tmp_path / "log")] * 2, [0.8] * 2, pure=False)
+        with pytest.raises(TimeoutError):
+            wait(futures, timeout=0.4)
+        cluster.gather(futures)
+
+    recording = record(program)
+    adds_up(recording)
+    assert recording.stages()["wall_s"]["execution"] == pytest.approx(0.8, rel=0.1, abs=0.05)

@@ -143,6 +143,9 @@ class Blocks:
         if block.call in OUTSIDE:
             return _at_or_before(self._ends, awaited)
         if not awaited and key:
+            run = self._underway(key, before)  # the call gave up, or what it waited for failed
+            if run >= 0:
+                return run
             awaited = before  # where arrivals are not noted: its last run before the fetch
         if not awaited:
             awaited, key = self._arrival(block, before)
@@ -150,6 +153,21 @@ class Blocks:
             return -1
         run = self._producer(key, awaited)
         return run if run >= 0 else _at_or_before(self._ends, awaited)
+
+    def _underway(self, key: str, t: int) -> int:
+        """The run of a key that was assigned and had not ended at `t`; -1 if there is none.
+
+        Of one that had not begun, the last that had: threads were busy.
+        """
+        runs = self._t.runs
+        on = (runs["assigned"] < t) & ((runs["finished"] >= t) | (runs["finished"] <= 0))
+        rows = np.flatnonzero(on)
+        keys = self._t.store.keys(runs["key"][rows])
+        mine = next((row for row, k in zip(rows.tolist(), keys, strict=True) if k == key), -1)
+        if mine < 0:
+            return mine
+        begun = rows[(runs["seen"][rows] == 1) & (runs["start"][rows] < t)]
+        return mine if mine in begun or not len(begun) else int(begun[-1])
 
     def _still(self, block: Block, before: int) -> int:
         """The run that goes on and was assigned last; where none does, the last that ended."""

@@ -1,10 +1,12 @@
-"""The first tasks began before all workers were there; the late ones found little left to do."""
+"""Tasks that began before all workers were there, or had to wait because there was none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from stageprof_collectors.account.groups import Row
+from stageprof_collectors.account.intervals import gaps, innermost
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import count, seconds
@@ -12,7 +14,7 @@ from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.tables.crew import Crew
-from stageprof_runtime.stage import OUTSIDE, Stage
+from stageprof_runtime.stage import OUTSIDE, STEP, Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -30,9 +32,22 @@ client = Client.current()  # yours
 client.wait_for_workers({workers})"""
 
 
+_PLACE: Final = STEP["place"]
+_NONE: Final = (
+    "Have workers there when there is work: starting one takes seconds. An adaptive cluster keeps "
+    "some that have nothing to do with `minimum`, and all for longer with `wait_count` (the code "
+    "below). If you scale it yourself, do so before you hand over work, and scale it down when the "
+    "last is done."
+)
+_KEPT: Final = """\
+# in place of your own call; wait_count: times that a worker is seen idle before it goes
+cluster.adapt(minimum={workers}, maximum={workers}, wait_count=30)"""
+
+
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
-    """One for all workers that came too late."""
+    """One for all workers that came too late, and one for the time in which there was none."""
     crew = Crew(recording)
+    yield from _absent(recording, crew, limits["share"] * recording.wall)
     late = crew.late
     threads = sum(member.threads for member in late)
     if not late or threads < limits["threads"] * crew.threads:
@@ -77,6 +92,50 @@ def _finding(recording: Recording, crew: Crew, cost: float, wait: float) -> Find
     )
 
 
+def _absent(recording: Recording, crew: Crew, least: float) -> Iterator[Finding]:
+    """While there was no worker, tasks waited to be given to one."""
+    region, members = recording.timeline.region, crew.members
+    there = innermost((member.since, member.until, None) for member in members)
+    none = gaps(there, region.start, region.stop) if members else []
+    steps = [s for s in recording.path_steps if s.what.step == _PLACE]
+    waits = [(max(a, s.start), min(b, s.stop)) for s in steps for a, b in none]
+    waits = [(a, b) for a, b in waits if a < b]
+    cost = sum(b - a for a, b in waits) / 1e9
+    if not waits or cost < least:
+        return
+    first = min(member.since for member in members)
+    again = sum(b - a for a, b in waits if a > first) / 1e9
+    row = _waiting(recording, max(waits, key=lambda wait: wait[1] - wait[0])[1])
+    saved = again, cost
+    yield Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"There was no worker while tasks of `{row.prefix}`{made_at(row.file, row.line)} "
+            f"waited for one: {of_wall(cost, recording)}"
+        ),
+        stage=Stage.SCHEDULING,
+        evidence={
+            "workers": len(crew.fullest),
+            "workers_gone": sum(member.until < region.stop for member in members),
+            "waited_s": cost,
+            "waited_again_s": again,
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(_NONE, _KEPT.format(workers=len(crew.fullest))),
+        where=Where(row.file, row.line, "", row.layer, row.prefix),
+        cause="no worker",
+    )
+
+
+def _waiting(recording: Recording, until: int) -> Row:
+    """The layer of the task that waited until then: the next that began."""
+    steps = (s for s in recording.path_steps if s.run >= 0 and s.stop >= until)
+    of_run, groups = recording.groups.of_run, recording.groups.rows
+    return next((groups[int(of_run[s.run])] for s in steps), groups[0])
+
+
 def _before(recording: Recording, began: int) -> float:
     """Seconds of the user's own code before the first task: workers may be started meanwhile."""
     own = [s for s in recording.path_steps if s.what.step == OUTSIDE and s.stop <= began]
@@ -93,7 +152,7 @@ def _line(recording: Recording, began: int) -> tuple[str, int]:
 RULE = Rule(
     id="late-workers",
     stage=Stage.EXECUTION,
-    summary="The run began before all of its workers were there.",
+    summary="The run began before all of its workers were there, or had none for a while.",
     find=find,
     ground=Ground.SPREAD,
     limits={
