@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from dask.utils import parse_bytes
 
+import stageprof
 from findings.asking import asked, one, run
 from findings.crowded import FILE, Program, pieces
 from findings.workers import Workers
@@ -94,6 +95,28 @@ def test_where_they_are_made_no_more_become_one_than_leave_each_thread_some() ->
     assert (chunking.made.number, chunking.made.nbytes) == (60, NBYTES)
     threads = Overhead(recording, crowd).threads
     assert chunking.fewer(Overhead(recording, crowd)) <= 60 / (4 * threads)
+
+
+@pytest.mark.usefixtures("client")
+def test_what_from_map_calls_is_to_give_several() -> None:
+    """It named a parameter of `from_pandas` only."""
+    with stageprof.profile(gil=False) as prof:
+        ddf = dd.from_map(_partition, range(600))
+        assert ddf.x.sum().compute() == 600 * 599 / 2
+    found = one(RULE, prof.recording)
+    assert f"made, at test_large_graph.py:{_line_of('from_map(_partition, range(600))')}" in (
+        found.fix.text
+    )
+    assert "of from_map, " in found.fix.code
+
+
+def _partition(i: int) -> pd.DataFrame:
+    return pd.DataFrame({"x": [i]})
+
+
+def _line_of(text: str) -> int:
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return next(i for i, line in enumerate(lines, 1) if text in line)
 
 
 def test_what_reads_a_partition_of_a_database_has_a_parameter_of_its_own() -> None:

@@ -77,6 +77,8 @@ _ARRAYS: Final = {"imported": "import numpy as np", "joined": "np.stack"}
 _FRAMES: Final = {"imported": "import pandas as pd", "joined": "pd.concat"}
 _FRAME: Final = """\
 npartitions = {parts}  # for the call that makes them: {call}(..., npartitions=npartitions)"""
+_MAPPED: Final = """
+# or, of from_map, {k} inputs in each call: a function that puts what it makes of them together"""
 _READ: Final = """\
 blocksize = "{plain}"  # for the call that reads: {call}(..., blocksize=blocksize)"""
 _WHOLE: Final = (
@@ -112,6 +114,8 @@ _TEXTS: Final = re.compile(r"read[-_]?(csv|table|fwf|json)")
 READS: Final = re.compile(f"{_TEXTS.pattern}|{PARQUET.pattern}")
 #: What `read_sql_table` calls for each partition, in a `delayed` of Dask's own.
 _SQL: Final = "read_sql_chunk"
+#: What `from_pandas` calls its layer.
+_GIVEN: Final = ("frompandas", "from_pandas")
 #: Bytes of files that are worth a task of their own at least.
 _LEAST_BLOCK: Final = 16e6
 
@@ -275,7 +279,9 @@ def _code(pieces: Pieces, k: int, made: Upstream, block: float) -> str:
     if reads:
         return _READ.format(plain=_plain(block), call=f"read_{reads[1]}")
     call = "read_sql_table" if made.row.prefix.startswith(_SQL) else "from_pandas"
-    return _FRAME.format(parts=max(1, pieces.number // k), call=call)
+    code = _FRAME.format(parts=max(1, pieces.number // k), call=call)
+    given = made.row.prefix.startswith((_SQL, *_GIVEN))
+    return code if given else code + _MAPPED.format(k=k)
 
 
 def _plain(nbytes: float) -> str:
