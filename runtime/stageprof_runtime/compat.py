@@ -136,7 +136,7 @@ def run_id(worker: Any, key: object) -> int:
 
 def resources(worker: Any, key: object) -> str:
     """What a task needs of its worker's resources: their names, "" if none."""
-    return " ".join(sorted(map(str, worker.state.tasks[key].resource_restrictions)))
+    return ", ".join(sorted(map(str, worker.state.tasks[key].resource_restrictions)))
 
 
 def ran_ns(worker: Any, key: object) -> int:

@@ -70,7 +70,14 @@ def test_the_code_that_leaves_the_thread_waits() -> None:
     assert left == ["left", "back"]
 
 
-def test_a_resource_of_the_workers_is_found_too() -> None:
+@pytest.mark.parametrize(
+    ("name", "code", "told"),
+    [
+        ("GPU", "resources={'GPU': 2}", "--resources 'GPU=2'"),
+        ("GPU, it's", """resources={'GPU': 2, "it's": 2}""", """--resources "GPU=2 it's=2\""""),
+    ],
+)
+def test_a_resource_of_the_workers_is_found_too(name: str, code: str, told: str) -> None:
     """Four tasks of 100 ms on three threads, one at a time for want of a GPU."""
     made = Crewed(1, threads=3)
     cause = -1 - made.graph(0, 0, 0)
@@ -79,11 +86,13 @@ def test_a_resource_of_the_workers_is_found_too() -> None:
     for i in range(4):
         stop = i * 100 + 100
         last = made.run(0, i * 100, stop, cause=cause, thread=i % 3, lead=(0, 0))
-        rows.append((RESOURCE, last, "GPU"))
+        rows.append((RESOURCE, last, name))
     made.wait(0, 400, last, 400)
     found = one(RULE, made.recording(400))
-    assert "wait for resource `GPU` of their workers" in found.headline
+    assert f"wait for resource `{name}` of their workers" in found.headline
     # The last one's thread had the first to do.
     assert found.cost_s == pytest.approx(0.2, abs=0.01)
     assert found.saving_s[1] == pytest.approx(0.2, abs=0.02)
-    assert "resources={'GPU': 2}" in found.fix.code
+    assert code in found.fix.code
+    assert told in found.fix.code
+    compile(found.fix.code, "<fix>", "exec")

@@ -67,7 +67,7 @@ def test_what_a_scheduler_does_for_tasks_that_all_graphs_have_is_done_once() -> 
     recording = slices("array")
     own = own_parts(recording, [(0, 1, 2)])
     assert own == {1: 0.25, 2: 0.25}
-    change = Change(together=((0, 1, 2),), workers=1)
+    change = Change(together=((0, 1, 2),), workers=1, own=own)
     # Of ways of 210 ms two become 10 + 50 ms, 20 of which are a message's; as before beside it.
     low, high = saved(recording, change)
     assert (low, high) == pytest.approx((2 * (150 + 20), 2 * (150 + 20)), abs=25)

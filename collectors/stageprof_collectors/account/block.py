@@ -23,6 +23,8 @@ from stageprof_runtime.event import LOCK
 OUTSIDE = frozenset({"attached", "under way"})
 #: A lock may have been waited for so much longer than was seen, ns: looks are as far apart.
 LATE_NS: Final = 100_000_000
+#: Nobody gives up waiting sooner, ns; to look for what goes on then takes a while.
+LONG_NS: Final = 50_000_000
 #: Keys that came and that no run made, one after another, at most.
 _SCATTERED: Final = 100
 #: `awaited` of a call that went on when the recording ended.
@@ -143,7 +145,8 @@ class Blocks:
         if block.call in OUTSIDE:
             return _at_or_before(self._ends, awaited)
         if not awaited and key:
-            run = self._underway(key, before)  # the call gave up, or what it waited for failed
+            long = block.stop - block.start >= LONG_NS
+            run = self._underway(key, before) if long else -1  # the call gave up
             if run >= 0:
                 return run
             awaited = before  # where arrivals are not noted: its last run before the fetch

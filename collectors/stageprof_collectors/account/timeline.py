@@ -134,7 +134,7 @@ class Timeline:
 
     def forget(self) -> None:
         """Let go of what was made of the tables; who asks for it again has it made anew."""
-        for name in ("at", "depends", "owners", "graph_rows"):
+        for name in ("at", "depends", "owners", "graph_rows", "constrained"):
             self.__dict__.pop(name, None)
         self._numbered.clear()
 

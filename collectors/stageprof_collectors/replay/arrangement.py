@@ -6,13 +6,12 @@ does; but all graphs are made first, go in one message, and are waited for once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.program import Kind, Op, Program
-from stageprof_collectors.replay.common import Own
 from stageprof_runtime.stage import STEP
 
 #: What a scheduler does for all tasks of a graph, whatever they carry.
@@ -25,7 +24,7 @@ ONCE: Final = 20_000_000
 
 
 def together(
-    programs: Iterable[Program], groups: Iterable[Iterable[int]], own: Own
+    programs: Iterable[Program], groups: Iterable[Iterable[int]], own: Mapping[int, float]
 ) -> list[Program]:
     """The programs with the graphs of each group handed over as one.
 
@@ -39,14 +38,14 @@ def together(
     return [_arranged(program, wanted, own) for program in programs]
 
 
-def _arranged(program: Program, groups: list[frozenset[int]], own: Own) -> Program:
+def _arranged(program: Program, groups: list[frozenset[int]], own: Mapping[int, float]) -> Program:
     ops = program.ops
     for group in groups:
         ops = _joined(ops, group, own)
     return Program(program.run, ops)
 
 
-def _joined(ops: list[Op], group: frozenset[int], own: Own) -> list[Op]:
+def _joined(ops: list[Op], group: frozenset[int], own: Mapping[int, float]) -> list[Op]:
     mine = [i for i, op in enumerate(ops) if op.kind == Kind.GRAPH and op.on[0] in group]
     if len(mine) < 2:
         return ops
@@ -59,7 +58,7 @@ def _joined(ops: list[Op], group: frozenset[int], own: Own) -> list[Op]:
     return [*ops[:first], *_one(stretch, own), *ops[end:]]
 
 
-def _one(stretch: list[Op], own: Own) -> list[Op]:
+def _one(stretch: list[Op], own: Mapping[int, float]) -> list[Op]:
     """All graphs of a stretch at the instant of its first, and one wait at that of its last."""
     graphs = [op for op in stretch if op.kind == Kind.GRAPH]
     waits = [op for op in stretch if op.kind == Kind.WAIT]

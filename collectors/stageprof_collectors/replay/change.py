@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -46,6 +46,8 @@ class Change:
     #: groups of graphs (indices of `Timeline.graphs`) that one thread handed over one after
     #: another, and would hand over as one; see `arrangement`
     together: tuple[tuple[int, ...], ...] = ()
+    #: of these graphs what part of its tasks is one's own, if not all; see `common`
+    own: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def of_messages(self) -> bool:

@@ -26,7 +26,6 @@ from stageprof_collectors.replay.arrangement import together
 from stageprof_collectors.replay.change import Change as Change
 from stageprof_collectors.replay.change import Factor as Factor
 from stageprof_collectors.replay.change import crowding, one_of, scaled
-from stageprof_collectors.replay.common import own_parts
 from stageprof_collectors.replay.fixed import Fixed
 from stageprof_collectors.replay.free import Free
 from stageprof_collectors.replay.model import Model
@@ -234,8 +233,7 @@ class Replay:
     def _programs_of(self, change: Change) -> list[Program]:
         if not change.together:
             return self._programs
-        own = own_parts(self._recording, change.together)
-        return together(self._programs, change.together, own)
+        return together(self._programs, change.together, change.own)
 
     def _set(
         self, change: Change, *, free: bool, untied: bool = False

@@ -13,6 +13,7 @@ from stageprof_collectors.account.timeline import LOCAL, Ints
 from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.replay.common import own_parts
 from stageprof_collectors.replay.cost import cost_of_graphs
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.tables.crew import Crew
@@ -90,7 +91,7 @@ def _finding(recording: Recording, calls: Calls, streaks: list[Streak]) -> Findi
 def _together(recording: Recording, streaks: list[Streak], rows: Ints) -> Change:
     groups = tuple(s.graphs for s in streaks)
     workers = None if _local(recording, rows) else max(1, len(Crew(recording).fullest))
-    return Change(together=groups, workers=workers)
+    return Change(together=groups, own=own_parts(recording, groups), workers=workers)
 
 
 def _local(recording: Recording, rows: Ints) -> bool:

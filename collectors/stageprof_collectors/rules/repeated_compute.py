@@ -17,7 +17,8 @@ from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import at, made_at, of_wall
 from stageprof_collectors.findings.quantity import count, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.replay.cost import cost_of, cost_of_graphs
+from stageprof_collectors.replay.common import own_parts
+from stageprof_collectors.replay.cost import cost_of, costs_of_graphs
 from stageprof_collectors.replay.gone import without, worked_s
 from stageprof_collectors.tables.crew import Crew
 from stageprof_collectors.tables.lines import Lines
@@ -119,10 +120,15 @@ def _saving(recording: Recording, calls: Calls, again: Again) -> tuple[float, fl
     gone = without(recording, rows, again.high)
     owners = np.unique(recording.replay.owner[rows]).tolist()
     asked = [g for g in calls.blocking if g >= 0 and g <= max(owners)]
-    at_once = replace(gone, together=(tuple(asked),), workers=_workers(recording, rows))
+    at_once = replace(
+        gone,
+        together=(tuple(asked),),
+        own=own_parts(recording, [asked]),
+        workers=_workers(recording, rows),
+    )
     low = recording.replay.saving(without(recording, rows, again.low))[0]
     high = max(recording.replay.saving(change)[1] for change in (gone, at_once))
-    each = [cost_of_graphs(recording, [g]) for g in asked]
+    each = costs_of_graphs(recording, asked)
     high = min(high, sum(each) - max(each, default=0.0))  # the longest is still to be done
     return min(low, high), high
 

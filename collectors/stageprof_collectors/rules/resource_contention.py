@@ -56,7 +56,7 @@ _STARTED: Final = """\
 from distributed import LocalCluster
 
 # on the command line: dask worker ... --resources {told!r}
-cluster = LocalCluster(resources={{{name!r}: 2}})"""
+cluster = LocalCluster(resources={twice!r})"""
 #: What has turns, and what several may have.
 _TURNS: Final = {"Lock": _LOCK, "MultiLock": _LOCK, "Semaphore": _SEMAPHORE}
 
@@ -123,8 +123,9 @@ def _row(recording: Recording, holdup: Holdup) -> Row:
 
 def _fix(holdup: Holdup) -> Fix:
     if not holdup.kind:
-        told = f"{holdup.name}=2"
-        return Fix(_RESOURCE, _STARTED.format(name=holdup.name, told=told))
+        twice = dict.fromkeys(holdup.name.split(", "), 2)
+        told = " ".join(f"{name}={number}" for name, number in twice.items())
+        return Fix(_RESOURCE, _STARTED.format(twice=twice, told=told))
     text = _TURNS.get(holdup.kind, _OTHERS)
     if text is _OTHERS:
         return Fix(text, _SECEDE)
