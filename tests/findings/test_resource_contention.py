@@ -96,3 +96,12 @@ def test_a_resource_of_the_workers_is_found_too(name: str, code: str, told: str)
     assert code in found.fix.code
     assert told in found.fix.code
     compile(found.fix.code, "<fix>", "exec")
+
+
+def test_names_of_locks_and_files_may_be_anything() -> None:
+    made = turns("Lock my file: 3\nof 4")
+    rows = made.timeline.spans["label"]
+    assert any("my file: 3" in made.store.strings[row] for row in rows.tolist())
+    found = one(RULE, made)
+    assert found.evidence["name"] == "my file: 3\nof 4"
+    assert (found.where.file, found.where.line) == ("/home/me/etl.py", 12)

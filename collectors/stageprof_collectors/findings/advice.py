@@ -36,6 +36,33 @@ parts = dask.compute(*[dask.delayed({name}_batch)(batch) for batch in batches])
 results = [result for part in parts for result in part]"""
 
 
+_PIECES: Final = """\
+import dask
+{imported}
+
+def {name}_batch(inputs):  # {name}: the plain function
+    return {joined}([{name}(x) for x in inputs])
+
+batches = [inputs[i : i + {k}] for i in range(0, len(inputs), {k})]
+parts = [dask.delayed({name}_batch)(batch) for batch in batches]
+# of these {call}"""
+_ARRAYS: Final = {
+    "imported": "import numpy as np",
+    "joined": "np.stack",
+    "call": "da.from_delayed each, and da.concatenate",
+}
+_FRAMES: Final = {
+    "imported": "import pandas as pd",
+    "joined": "pd.concat",
+    "call": "dd.from_delayed",
+}
+
+
+def pieces_in_batches(name: str, k: int, *, frames: bool) -> str:
+    """Code that has a function of the user's make `k` pieces of a collection in each task."""
+    return _PIECES.format(name=name, k=k, **(_FRAMES if frames else _ARRAYS))
+
+
 def in_batches(name: str, k: int) -> str:
     """Code that gives each task `k` calls of a function of the user's instead of one."""
     return _BATCHES.format(name=name, k=k)

@@ -100,7 +100,7 @@ class Chunking:
 
     @cached_property
     def _of_layer(self) -> Ints:
-        layers: Ints = self._recording.crowds.groups.of_run[self._rows]
+        layers: Ints = self._recording.groups.of_run[self._rows]
         return layers
 
     @cached_property

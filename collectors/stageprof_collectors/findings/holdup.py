@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _STEP = STEP["wait.resource"]
+#: "file:line Lock name"; in the file's and the lock's name may be anything.
+_LABEL: Final = re.compile(r"(.*?):(\d+) (\S*) ?(.*)", re.DOTALL)
 
 
 @dataclass
@@ -69,14 +72,11 @@ def _locks(recording: Recording) -> list[Holdup]:
 
 
 def _of_label(label: str) -> Holdup:
-    """Of "file:line Lock name"; in the file's and the lock's name may be anything."""
-    where, line, rest = label, "", ""
-    for i, char in enumerate(label):
-        if char == ":" and label[i + 1 : i + 2].isdigit():
-            where, (line, _, rest) = label[:i], label[i + 1 :].partition(" ")
-            break
-    kind, _, name = rest.partition(" ")
-    return Holdup(kind, name, where, number(line))
+    found = _LABEL.fullmatch(label)
+    if found is None:
+        return Holdup("", "", label)
+    file, line, kind, name = found.groups()
+    return Holdup(kind, name, file, number(line))
 
 
 def _resources(recording: Recording) -> list[Holdup]:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from stageprof_collectors.account.groups import Row
+from stageprof_collectors.findings.advice import pieces_in_batches
 from stageprof_collectors.findings.files import PARQUET, fewer_files
 from stageprof_collectors.findings.finding import Fix
 from stageprof_collectors.findings.phrase import made_at, word
 from stageprof_collectors.findings.quantity import seconds, size
-from stageprof_collectors.findings.upstream import Upstream
+from stageprof_collectors.findings.upstream import OF_CALL, Upstream
 
 _TEXT: Final = (
     "Use larger {pieces}: about {target} each instead of {now}, so that there are about {k:,} "
@@ -58,23 +59,8 @@ _ARRAY: Final = """\
 import dask
 
 dask.config.set({{"array.chunk-size": "{plain}"}})  # what chunks="auto" aims at"""
-_STORED: Final = """\
-import dask
-
-dask.config.set({{"array.chunk-size": "{plain}"}})  # what chunks="auto" aims at
+_STORED: Final = f"""{_ARRAY}
 chunks = "auto"  # for the call that opens them: from_zarr, from_array, xarray's open_dataset"""
-_BATCH: Final = """\
-import dask
-{imported}
-
-def {name}_batch(inputs):  # {name}: the plain function
-    return {joined}([{name}(x) for x in inputs])
-
-batches = [inputs[i : i + {k}] for i in range(0, len(inputs), {k})]
-parts = [dask.delayed({name}_batch)(batch) for batch in batches]
-# of these {call}"""
-_ARRAYS: Final = {"imported": "import numpy as np", "joined": "np.stack"}
-_FRAMES: Final = {"imported": "import pandas as pd", "joined": "pd.concat"}
 _FRAME: Final = """\
 npartitions = {parts}  # for the call that makes them: {call}(..., npartitions=npartitions)"""
 _MAPPED: Final = """
@@ -189,13 +175,11 @@ def _cut(each_s: float, pieces: Pieces, k: int, made: Upstream) -> Fix:
 
 def _called(each_s: float, pieces: Pieces, k: int, made: Row) -> Fix:
     """What to do where each is what a function of the user's gives."""
-    name = made.prefix.removesuffix("-from-value")
+    name = made.prefix.removesuffix(OF_CALL)
     now = f" of {size(pieces.nbytes)}" if pieces.nbytes else ""
     at = made_at(made.file, made.line)
     text = _CALLED.format(name=name, at=at, now=now, k=k, each=seconds(each_s))
-    how = _FRAMES if pieces.frames else _ARRAYS
-    call = "dd.from_delayed" if pieces.frames else "da.from_delayed each, and da.concatenate"
-    return Fix(text, _BATCH.format(name=word(name, "make"), k=k, call=call, **how))
+    return Fix(text, pieces_in_batches(word(name, "make"), k, frames=bool(pieces.frames)))
 
 
 def _paired(each_s: float, pieces: Pieces, k: int, made: Upstream, by: Row) -> Fix:

@@ -19,7 +19,7 @@ FEW: Final = 8
 _PAIRED: Final = 1.5
 #: What `da.from_delayed` calls the array of one call, after what was called: each is the only piece
 #: of one.
-_OF_CALL: Final = "-from-value"
+OF_CALL: Final = "-from-value"
 
 
 class Upstream(NamedTuple):
@@ -83,7 +83,7 @@ def made_by(recording: Recording, row: Row) -> Upstream:
     return Upstream(
         row,
         stored=bool(_stores(recording)[needs.on[mine[needs.user]]].any()),
-        called=row.prefix.endswith(_OF_CALL) or not recording.layered.chunked[rows].any(),
+        called=row.prefix.endswith(OF_CALL) or not recording.layered.chunked[rows].any(),
         number=int(np.bincount(recording.timeline.graph_rows[rows] + 1).max()),
         nbytes=float(np.median(runs["nbytes"][rows])),
     )

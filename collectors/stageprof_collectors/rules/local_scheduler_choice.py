@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import LOCAL, Ints
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall
@@ -160,7 +161,8 @@ def _copying(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if loop < limits["copying"] * recording.wall:
         return
     n = max(1, len(np.unique(recording.store.table("run")["thread"])))
-    start, pipes = _starting_s(recording), _pipes_s(recording)
+    start = _starting_s(recording)
+    pipes = _pipes_s(recording, start)
     high = min(start + loop + pipes + there / n, recording.wall)
     # Whether the tasks would wait for one another's GIL is not known: if so, for all they computed.
     saved = max(0.0, high - _in_turn_s(recording)), high
@@ -205,23 +207,28 @@ def _workers(recording: Recording) -> Ints:
     return worker
 
 
+def _looping(recording: Recording) -> list[Step]:
+    """What of the critical path the scheduler's loop did for runs."""
+    loop = STEP["local.loop"]
+    return [s for s in recording.path_steps if s.run >= 0 and s.what.step == loop]
+
+
 def _starting_s(recording: Recording) -> float:
     """Seconds of the critical path before the first task of the process that was waited for."""
     worker, start = _workers(recording), recording.timeline.runs["start"]
     first = {w: int(start[worker == w].min()) for w in np.unique(worker).tolist()}
-    steps = [s for s in recording.path_steps if s.run >= 0 and s.what.step == STEP["local.loop"]]
+    steps = _looping(recording)
     found = (s.stop - s.start for s in steps if s.stop <= first[int(worker[s.run])])
     return sum(found) / 1e9
 
 
-def _pipes_s(recording: Recording) -> float:
+def _pipes_s(recording: Recording, starting_s: float) -> float:
     """Seconds of the critical path in which tasks and results went through pipes, about.
 
     What a loop does not do itself before a task begins, but for what each takes however little it
     is. It is more than nothing where many bytes go: each is copied four times, by three threads.
     """
-    steps = [s for s in recording.path_steps if s.run >= 0 and s.what.step == STEP["local.loop"]]
-    between = sum(s.stop - s.start for s in steps) / 1e9 - _starting_s(recording)
+    between = sum(s.stop - s.start for s in _looping(recording)) / 1e9 - starting_s
     tasks = int((recording.timeline.runs["run"] >= LOCAL).sum())
     return max(0.0, between - TURN_S * tasks)
 
