@@ -48,6 +48,7 @@ NATIVE: Final = 29
 OWNER: Final = 30
 PART: Final = 31
 RESOURCE: Final = 32
+FETCHED: Final = 33
 
 #: What the worker of a run is called that a process of a local scheduler's pool has made: so, and
 #: the process's number.
@@ -172,6 +173,9 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     PART: ("t", "name", "label", "variable", "how", "count", "total"),
     # Run `run` could not begin before its worker had what it needs of its resources `name` ("GPU").
     RESOURCE: ("run", "name"),
+    # Object `number` of hand-over `graph`, as in OBJECT, is what the client had fetched of `key`,
+    # or holds that.
+    FETCHED: ("number", "graph", "key"),
 }  # fmt: skip
 
 #: Fields that hold text; each becomes an index into the batch's strings.
@@ -220,6 +224,7 @@ TABLES: Final[dict[int, str]] = {
     OWNER: "owner",
     PART: "part",
     RESOURCE: "resource",
+    FETCHED: "fetched",
 }
 
 #: How a run ended, by status code.

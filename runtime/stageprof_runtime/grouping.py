@@ -34,6 +34,16 @@ class Group:
         self._copies = _copies(next(iter(values.values())), self._pieces, self.took.buffers)
 
     @property
+    def number(self) -> int:
+        """Its number in what is told of it."""
+        return self._known.number
+
+    @property
+    def key(self) -> object:
+        """The key whose result it is that was fetched, or was made from; None if of none."""
+        return self._known.key
+
+    @property
     def rank(self) -> int:
         """What is told first: bytes, and a byte for a nanosecond."""
         return self.took.nbytes + self.took.ns
@@ -46,7 +56,7 @@ class Group:
         first = self._helds[0].value
         nbytes = self.took.nbytes // self._copies
         copies, ns = self._copies, self.took.ns
-        number, origin = self._known.number, self._known.origin
+        number, origin = self.number, self._known.origin
         for layer, helds in layers.items():
             tasks = 0 if helds[0].key is None else len({_hashable(h.key) for h in helds})
             name = (title(type(first)), layer, helds[0].how, *origin)

@@ -39,10 +39,10 @@ def find_whole(value: Any, stack: Stack) -> Origin | None:
 
 
 def _given(value: Any, stack: Stack) -> Origin | None:
-    """The user's variable that one of Dask's functions on the stack was given."""
-    for scope in stack.dask():
+    """The user's variable that one of the functions that they called was given."""
+    for scope in stack.called():
         for given in list(scope.variables.values()):
-            if given is not value and _is_kin(value, given) and (found := find(given, stack)):
+            if given is not value and is_kin(value, given) and (found := find(given, stack)):
                 return found
     return None
 
@@ -75,7 +75,12 @@ def is_numpy(value: object) -> bool:
     return is_a(value, "numpy", "ndarray") and package_of(type(value)) == "numpy"
 
 
-def _is_kin(value: Any, given: Any) -> bool:
+def is_empty(value: Any) -> bool:
+    """Whether an array has no elements: it may be a view, but holds nothing of its parent's."""
+    return is_numpy(value) and value.size == 0
+
+
+def is_kin(value: Any, given: Any) -> bool:
     """Whether a value may have been made from what a function was given."""
     if is_a(value, "pandas.core.generic", "NDFrame") and type(value) is type(given):
         return kind_of(value) != CUSTOM and len(value) <= len(given)

@@ -8,6 +8,7 @@ where there can be one, so that a later object at the same address is not given 
 from __future__ import annotations
 
 import itertools
+import re
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -15,9 +16,10 @@ from types import FrameType
 from typing import Any, Final, NamedTuple, Self
 
 from stageprof_runtime.clock import now_ns
+from stageprof_runtime.fetched import fetched
 from stageprof_runtime.holding import LEAST, Held, Walk
 from stageprof_runtime.kinds import CUSTOM, DATA, kind_of
-from stageprof_runtime.kinship import address, find_kin, find_whole, is_numpy, parent
+from stageprof_runtime.kinship import address, find_kin, find_whole, is_kin, is_numpy, parent
 from stageprof_runtime.naming import Origin, by_hint, find
 from stageprof_runtime.scopes import Stack
 from stageprof_runtime.weight import weigh
@@ -27,6 +29,8 @@ MOST: Final = 5000
 #: Small objects of one class named for one layer: any may be slow to pickle, a million are not
 #: looked up.
 ALIKE: Final = 8
+#: What follows a variable's name in the way to an object.
+_NAME: Final = re.compile(r"[.\[]")
 #: A frame of so many cells may hold `LEAST` bytes, if its strings are long.
 _CELLS: Final = LEAST // 50
 
@@ -40,6 +44,8 @@ class Known(NamedTuple):
     origin: Origin
     #: what it is a piece of, or its own number
     number: int
+    #: the key of which it, or what it is made from, is the result that was fetched; None if of none
+    key: object = None
 
 
 class Names:
@@ -70,7 +76,7 @@ class Names:
         known = self._numbered.get(number)
         if known is None or ref is None or ref() is not base:
             return None
-        return self.keep(value, known.origin, number)
+        return self.keep(value, known.origin, number, known.key)
 
     def has(self, value: object) -> bool:
         """Whether an object is known by the name of a variable."""
@@ -111,7 +117,7 @@ class Names:
             return self._alike[line] <= ALIKE or weigh(value) >= LEAST
         return kind != DATA or heavy(value)
 
-    def keep(self, value: object, origin: Origin, number: int = 0) -> Known:
+    def keep(self, value: object, origin: Origin, number: int = 0, key: object = None) -> Known:
         """Know an object by this origin from now on."""
         if len(self._known) >= MOST:
             self.clear()
@@ -120,14 +126,16 @@ class Names:
         except TypeError:
             ref = None
         number = number or self._number(value)
-        known = Known(ref, type(value), _size(value), origin, number)
+        known = Known(ref, type(value), _size(value), origin, number, key)
         self._known[id(value)] = self._numbered[number] = known
         return known
 
     def piece(self, held: Held) -> Known | None:
         """What a part of a list is a piece of: if the first of a layer is, all are."""
         first = self._pieces.get(held.layer) if type(held.value) is list else None
-        return self.keep(held.value, first.origin, first.number) if first is not None else None
+        if first is None:
+            return None
+        return self.keep(held.value, first.origin, first.number, first.key)
 
     def cut(self, held: Held, known: Known) -> None:
         """A part of a layer is known to be a piece of this."""
@@ -190,7 +198,7 @@ class Sight:
         origin = find(x, self.stack)
         if origin is None:
             return False
-        self._names.keep(x, origin)
+        self._keep(x, origin)
         return True
 
     def name(self, held: Held) -> Known:
@@ -200,16 +208,27 @@ class Sight:
             return piece
         origin = find_whole(value, self.stack) or find(value, self.stack)
         if origin is not None:
-            return self._names.keep(value, origin)
+            return self._keep(value, origin)
         origin = find_kin(value, self.stack)
         if origin is not None:
-            known = self._names.keep(value, origin)
+            known = self._keep(value, origin)
             self._names.cut(held, known)
             return known
         origin = by_hint(held.function, held.name)
         if not origin.line and self._made:
             origin = Origin(origin.variable, *self.stack.line())
-        return self._names.keep(value, origin)
+        return self._keep(value, origin)
+
+    def _keep(self, value: object, origin: Origin) -> Known:
+        return self._names.keep(value, origin, key=self._key(value, origin) if fetched else None)
+
+    def _key(self, value: object, origin: Origin) -> object:
+        """The key of which it is the result, or what it was made from: Dask copies and cuts."""
+        named = self.stack.value(_NAME.split(origin.variable, 1)[0])
+        given = (v for scope in self.stack.called() for v in list(scope.variables.values()))
+        kin = (v for v in given if fetched.key_of(v) is not None and is_kin(value, v))
+        keys = map(fetched.key_of, itertools.chain((value, named), kin))
+        return next((key for key in keys if key is not None), None)
 
 
 def heavy(value: Any) -> bool:

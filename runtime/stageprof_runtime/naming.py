@@ -19,7 +19,8 @@ from stageprof_runtime.assignment import (
     module_code,
     place_in_module,
 )
-from stageprof_runtime.kinds import CONTAINER, CUSTOM, attributes, kind_of
+from stageprof_runtime.kinds import CONTAINER, CUSTOM, attributes, kind_of, package_of
+from stageprof_runtime.lines import LIBRARIES
 from stageprof_runtime.scopes import Scope, Stack
 
 #: Elements of a container, and values in all, that are compared for one object.
@@ -104,9 +105,14 @@ def _ways(value: object, variables: dict[str, Any]) -> Iterator[tuple[str, str]]
             for path, held in itertools.islice(_reach(v), left):
                 left -= 1
                 if held is value:
-                    yield name, path
+                    yield name, _public(path) if package_of(type(v)) in LIBRARIES else path
         if left <= 0:
             return
+
+
+def _public(path: str) -> str:
+    """The way to what a library's object holds: where it is hidden the object stands for it."""
+    return path.partition("._")[0]
 
 
 def _origin_inside(scope: Scope, name: str, path: str) -> Origin:

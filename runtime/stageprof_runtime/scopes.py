@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from stageprof_runtime.lines import DASK, USER, kind
+from stageprof_runtime.lines import USER, kind
 
 #: Frames looked at, from the innermost outwards.
 MOST: Final = 200
-#: Of them, frames of Dask's below the user's, and frames of the user's.
-MOST_DASK, MOST_USER = 12, 8
+#: Of them, frames of what the user called, and frames of the user's.
+MOST_CALLED, MOST_USER = 12, 8
 #: References to a dict of locals that only its frame and we have: the frame, our variable, the
 #: argument of getrefcount.
 _OURS: Final = 3
@@ -68,28 +68,37 @@ class Stack:
     """The scopes above a frame, read once and let go of with `clear`."""
 
     def __init__(self, frame: FrameType | None) -> None:
-        self._dask: list[FrameType] = []
+        self._called: list[FrameType] = []
         self._user: list[FrameType] = []
         self._scopes: dict[int, Scope] = {}
         for here in _outwards(frame):
             whose = kind(here.f_code.co_filename)
             if whose == USER and len(self._user) < MOST_USER:
                 self._user.append(here)
-            elif whose == DASK and not self._user:
-                self._dask.append(here)
+            elif whose != USER and not self._user:
+                self._called.append(here)
 
     def user(self) -> list[Scope]:
         """The user's scopes, from the innermost outwards."""
         return [self._scope(frame) for frame in self._user]
 
-    def dask(self) -> list[Scope]:
-        """Scopes of Dask's functions that the user's innermost frame called, outermost first."""
-        return [self._scope(frame) for frame in reversed(self._dask[-MOST_DASK:])]
+    def called(self) -> list[Scope]:
+        """Scopes of what the user's innermost frame called, outermost first.
+
+        Dask's functions, and those of libraries built on it.
+        """
+        return [self._scope(frame) for frame in reversed(self._called[-MOST_CALLED:])]
 
     def modules(self) -> list[tuple[str, dict[str, Any]]]:
         """Name and globals of the modules of the user's frames."""
         found = {id(f.f_globals): f.f_globals for f in self._user}
         return [(str(g.get("__name__", "")), g) for g in found.values()]
+
+    def value(self, name: str) -> Any:
+        """What a variable of the user's is, in the innermost scope that has it; None if in none."""
+        scopes = [scope.variables for scope in self.user()]
+        modules = [variables for _, variables in self.modules()]
+        return next((known[name] for known in (*scopes, *modules) if name in known), None)
 
     def line(self) -> tuple[str, int]:
         """Where the user's innermost frame is."""
@@ -108,7 +117,7 @@ class Stack:
         for scope in self._scopes.values():
             scope.variables.clear()
         self._scopes.clear()
-        self._dask.clear()
+        self._called.clear()
         self._user.clear()
 
 

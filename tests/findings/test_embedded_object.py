@@ -95,6 +95,39 @@ def test_one_object_in_many_graphs_is_one_finding() -> None:
     assert found.evidence["copies_in_graph"] == 3
 
 
+def test_values_that_a_variable_had_one_after_another_are_one_finding() -> None:
+    """`[process(part) for part in parts]`: each by itself would be a note."""
+    made = Program()
+    made.made("process", 43)
+    keys = calls(12, "process")
+    for number, key in enumerate(keys, start=1):
+        made.embedded(key, number=number, nbytes=8_000_000, tasks=1, variable="part")
+    made.tasks(keys, work=10.0, lead=100.0)
+
+    found = one(RULE, made.recording())
+
+    assert found.headline.startswith(
+        "12 values of `part`, each a DataFrame of 8.0 MB made at etl.py:40, are embedded in 12 "
+        "tasks of etl.py:43: "
+    )
+    assert found.cost_s == pytest.approx(12 * 0.095, rel=0.05)
+    assert found.saving_s[0] == pytest.approx(found.saving_s[1], rel=0.01)
+    assert "Read or make each of them in the task that needs it" in found.fix.text
+    assert "wrap" not in found.fix.text  # it would travel as often
+    parts = run(found, function_that_makes_a_piece=lambda i: i)["part"]
+    assert dask.compute(*parts, scheduler="sync") == tuple(range(12))
+
+
+def test_what_one_task_has_is_not_to_be_wrapped() -> None:
+    made = Program()
+    [key] = calls(1, "process")
+    made.embedded(key, tasks=1)
+    made.tasks([key], work=10.0, lead=900.0)
+    found = one(RULE, made.recording())
+    assert "wrap" not in found.fix.text
+    assert found.saving_s[0] > 0.5
+
+
 # -- what it costs ---------------------------------------------------------------------------------
 
 

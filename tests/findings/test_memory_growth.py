@@ -14,7 +14,7 @@ import clusters
 import stageprof
 from findings.workers import Workers
 from stageprof_collectors.findings import leak
-from stageprof_collectors.findings.embedding import Embedded
+from stageprof_collectors.findings.embedded import Embedded
 from stageprof_collectors.findings.finding import Finding, Severity
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.memory_growth import RULE

@@ -12,7 +12,7 @@ from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings.crowd import Bools
 
 if TYPE_CHECKING:
-    from stageprof_collectors.findings.embedding import Embedded
+    from stageprof_collectors.findings.embedded import Embedded
     from stageprof_collectors.recording import Recording
 
 Floats = NDArray[np.float64]

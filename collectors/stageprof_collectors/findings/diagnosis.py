@@ -117,7 +117,7 @@ class _Round:
         for done, rule in enumerate(self._rules.values()):
             progress(done, len(self._rules), rule.id)
             found += self._ask(rule)
-        ranked = sorted(_merged(found, self._rules), key=_rank)
+        ranked = sorted(_uncovered(list(_merged(found, self._rules))), key=_rank)
         if self._last is not None and all(f.severity == Severity.NOTE for f in ranked):
             ranked += [replace(f, severity=Severity.NOTE) for f in self._ask(self._last)]
         return Diagnosis(tuple(ranked), tuple(self._failed), tuple(sorted(self._settings.off)))
@@ -161,6 +161,17 @@ def _merged(found: Iterable[Finding], rules: Mapping[str, Rule]) -> Iterator[Fin
             causes[finding.cause].append(finding)
     for same in causes.values():
         yield _most_precise(same, rules)
+
+
+def _uncovered(found: list[Finding]) -> Iterator[Finding]:
+    """Those whose cause goes by what others say to do, where these save about as much."""
+    saved: defaultdict[str, float] = defaultdict(float)
+    for one in found:
+        for cause in one.also:
+            saved[cause] += sum(one.saving_s)
+    for one in found:
+        if not one.cause or saved.get(one.cause, 0.0) <= ABOUT * sum(one.saving_s):
+            yield one
 
 
 def _most_precise(same: list[Finding], rules: Mapping[str, Rule]) -> Finding:

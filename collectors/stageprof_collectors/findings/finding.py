@@ -98,6 +98,8 @@ class Finding:
     where: Where = field(default_factory=Where)
     #: findings of one run with the same cause are shown as one: the best of them
     cause: str = ""
+    #: other causes that its fix does away with: what was found of them is not shown besides
+    also: frozenset[str] = frozenset()
     #: the page with its rule's section; a rule of another package names its own
     documentation: str = DOCUMENTATION
 

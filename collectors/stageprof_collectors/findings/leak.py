@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from stageprof_collectors.account.timeline import Ints
-from stageprof_collectors.findings.embedding import Embedded, embedded
+from stageprof_collectors.findings.embedded import Embedded, embedded
 from stageprof_collectors.findings.misjudged import LEAST, undisturbed
 from stageprof_collectors.findings.trend import Floats, Trend, trend
 from stageprof_collectors.tables.memory import Taken

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from stageprof_collectors.account.path import Step, lanes
 from stageprof_collectors.findings.burden import Burdens
 from stageprof_collectors.findings.crowd import Bools, Crowd
-from stageprof_collectors.findings.embedding import HEAVY, HEAVY_BYTES, Without, embedded
+from stageprof_collectors.findings.embedded import HEAVY, HEAVY_BYTES, embedded
+from stageprof_collectors.findings.without import Without
 from stageprof_collectors.replay.relief import run_windows
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.replay.toll import toll

@@ -36,7 +36,9 @@ def a_kind(type_: str) -> str:
     return f"{'an' if kind.startswith(_VOWELS) else 'a'} {kind}"
 
 
-def introduced(type_: str, variable: str, made: str, *, of: str = "", unnamed: str = "") -> str:
+def introduced(
+    type_: str, variable: str, made: str, *, of: str = "", unnamed: str = "", many: int = 1
+) -> str:
     """What a sentence begins with: `` `weights`, a DataFrame of 8 MB made at etl.py:41, ``.
 
     The second comma only where there is a first one.
@@ -47,7 +49,11 @@ def introduced(type_: str, variable: str, made: str, *, of: str = "", unnamed: s
         made: ` made at etl.py:41`, or nothing.
         of: ` of 8 MB`, or nothing.
         unnamed: a word to go before the type of what has no name.
+        many: how many there are of them.
     """
+    if many > 1:
+        values = f"{many:,} values" + (f" of `{variable}`" if variable else "")
+        return f"{values}, each {a_kind(type_)}{of}{made},"
     if variable:
         return f"`{variable}`, {a_kind(type_)}{of}{made},"
     plain = f"an {unnamed} {type_.rpartition('.')[2] or 'object'}" if unnamed else a_kind(type_)

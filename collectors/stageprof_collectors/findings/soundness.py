@@ -48,7 +48,7 @@ def _texts(found: Finding) -> None:
     _refuse(not isinstance(found.where, Where), "its place is no Where")
     _refuse(not isinstance(found.fix, Fix), "its fix is no Fix")
     names = [getattr(found.where, f.name) for f in fields(Where) if f.name != "line"]
-    texts = [found.headline, found.cause, found.fix.text, found.fix.code, *names]
+    texts = [found.headline, found.cause, *found.also, found.fix.text, found.fix.code, *names]
     _refuse(not all(isinstance(text, str) for text in texts), "a text of it is none")
     _refuse(not found.headline.strip(), "it has no headline")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import dask
 
-from stageprof_collectors.findings.embedding import SLOW_S, Embedded
+from stageprof_collectors.findings.embedded import SLOW_S, Embedded
 from stageprof_collectors.findings.finding import Finding, Severity, Where
 from stageprof_collectors.findings.phrase import introduced, made_at
 from stageprof_collectors.findings.quantity import count

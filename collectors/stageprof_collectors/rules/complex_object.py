@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.findings.burden import Burdens
 from stageprof_collectors.findings.crowd import Kind
-from stageprof_collectors.findings.embedding import Embedded, Without, embedded
+from stageprof_collectors.findings.embedded import Embedded, embedded
 from stageprof_collectors.findings.files import fewer_known, known_of_files
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import introduced, made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, seconds, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.without import Without
 from stageprof_collectors.replay.toll import toll
 from stageprof_runtime.stage import Stage
 
@@ -54,11 +55,7 @@ def _finding(recording: Recording, thing: Embedded, burdens: Burdens) -> Finding
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
-        headline=(
-            f"{introduced(thing.type, thing.variable, made)} takes "
-            f"{seconds(thing.dump_s / max(thing.copies, 1))} to pickle for {size(thing.nbytes)}, "
-            f"and is in {count(thing.tasks, 'task')}: {of_wall(cost, recording)}"
-        ),
+        headline=f"{_described(thing, made)}: {of_wall(cost, recording)}",
         stage=Stage.SERIALIZATION,
         evidence={
             "type": thing.type,
@@ -80,6 +77,13 @@ def _finding(recording: Recording, thing: Embedded, burdens: Burdens) -> Finding
         ),
         cause=_cause(recording, thing),
     )
+
+
+def _described(thing: Embedded, made: str) -> str:
+    name = introduced(thing.type, thing.variable, made, many=thing.many)
+    takes, are = ("each take", "are") if thing.many > 1 else ("takes", "is")
+    each, tasks = size(thing.nbytes // thing.many), count(thing.tasks, "task")
+    return f"{name} {takes} {seconds(thing.each_dump_s)} to pickle for {each}, and {are} in {tasks}"
 
 
 def _cause(recording: Recording, thing: Embedded) -> str:

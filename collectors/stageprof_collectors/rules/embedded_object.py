@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.findings.burden import Burdens
-from stageprof_collectors.findings.embedding import (
+from stageprof_collectors.findings.embedded import (
     HEAVY,
     HEAVY_BYTES,
     Embedded,
-    Without,
+    by_futures,
     embedded,
 )
 from stageprof_collectors.findings.files import fewer_known, known_of_files
@@ -20,11 +19,11 @@ from stageprof_collectors.findings.phrase import at, introduced, made_at, of_wal
 from stageprof_collectors.findings.pool import in_pool
 from stageprof_collectors.findings.quantity import count, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.without import Without
 from stageprof_collectors.replay.change import Change
 from stageprof_collectors.replay.toll import tolls
 from stageprof_runtime.holding import DATUM
 from stageprof_runtime.stage import Stage
-from stageprof_runtime.wording import MAP
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -39,7 +38,7 @@ _TEXT: Final = (
     "gets it once."
 )
 _PIECES: Final = (
-    "Read or make each of its {pieces} in the task that needs it: then they never travel with the "
+    "Read or make each {each} in the task that needs it: then they never travel with the "
     "graph, nor does your program have to hold them."
 )
 _WRAP: Final = (
@@ -100,6 +99,12 @@ import dask
 # each task reads its own piece; see from_map, from_delayed and map_blocks of your collection
 {name} = [dask.delayed(function_that_makes_a_piece)(i) for i in range({tasks})]"""
 
+_SUBMITTED: Final = """\
+from dask.distributed import get_client
+
+# each task reads its own piece
+{name} = get_client().map(function_that_makes_a_piece, range({tasks}))"""
+
 #: How something is held by a call that tries its function on empty data first.
 _TRIES: Final = " of map_partitions"
 #: Releases of Dask in which such a call hands over a `delayed` as it is, and not its value.
@@ -108,13 +113,11 @@ _NO_DELAYED: Final = (
     " Dask 2025.4 hands a `delayed` to the function of map_partitions as it is, a future by its "
     "value: without a cluster take a newer Dask."
 )
-#: Keys of `delayed` calls end in a UUID, those of futures in 32 hexadecimal digits.
-_FUTURES_KEY: Final = re.compile(r".*-[0-9a-f]{32}")
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for each object that is large, or whose way takes a share of the run."""
-    things = list(embedded(recording))
+    things = embedded(recording)
     if not things:
         return
     burdens = Burdens(recording, things)
@@ -152,7 +155,7 @@ def _finding(recording: Recording, thing: Embedded, without: Without) -> Finding
         saving_s=saved,
         fix=fix(
             thing,
-            futures=_by_futures(recording, thing),
+            futures=by_futures(recording, thing),
             pooled=in_pool(recording),
             dask=str(recording.store.header.get("dask", "")),
         ),
@@ -165,7 +168,7 @@ def _saving(
     recording: Recording, thing: Embedded, never: Change, without: Without
 ) -> tuple[float, float]:
     """Seconds saved if it travels no more; at least what is saved if it still travels once."""
-    changes = [never] if thing.once else [never, without.once()]
+    changes = [never] if thing.once or thing.alone else [never, without.once()]
     both = [recording.replay.saving(change) for change in changes]
     return min(low for low, _ in both), max(high for _, high in both)
 
@@ -179,10 +182,9 @@ def _dearest(costs: dict[Stage, float]) -> Stage:
 def described(thing: Embedded) -> str:
     """What it is, where it was made, and what holds it."""
     made = made_at(thing.file, thing.line, " made at ")
-    name = introduced(
-        thing.type, thing.variable, made, of=f" of {size(thing.nbytes)}", unnamed="unnamed"
-    )
-    return f"{name} is {_held(thing)}"
+    of = f" of {size(thing.nbytes // thing.many)}"
+    name = introduced(thing.type, thing.variable, made, of=of, unnamed="unnamed", many=thing.many)
+    return f"{name} {'are' if thing.many > 1 else 'is'} {_held(thing)}"
 
 
 def _held(thing: Embedded) -> str:
@@ -191,7 +193,8 @@ def _held(thing: Embedded) -> str:
     if not thing.apart:
         return f"embedded in {count(thing.tasks, 'task') if thing.tasks else 'the graph'}{of}"
     graph = "once with the graph" if thing.once else f"with each of {count(thing.graphs, 'graph')}"
-    pieces = f" in {count(_pieces(thing), 'piece')}" if _pieces(thing) > 1 else ""
+    cut = _pieces(thing) > thing.many
+    pieces = f" in {count(_pieces(thing), 'piece')}" if cut else ""
     return f"sent {graph}{of}{pieces}"
 
 
@@ -211,12 +214,9 @@ def fix(thing: Embedded, *, futures: bool, dask: str, pooled: bool = False) -> F
         tasks = count(thing.tasks, "task") if thing.tasks else "its tasks"
         code = _CACHED.format(name=word(thing.variable, "thing"))
         return Fix(_POOLED.format(tasks=tasks), code)
-    name, pieces = word(thing.variable, "thing"), _pieces(thing)
-    if thing.apart:
-        text = _PIECES.format(pieces=count(pieces, "piece")) if pieces > 1 else _TEXT
-        again = "" if thing.once else _PERSIST.format(graphs=count(thing.graphs, "graph"))
-        code = _READ if pieces > 1 else _MADE if thing.once else _HELD
-        return Fix(text + again, code.format(name=name, tasks=pieces))
+    name = word(thing.variable, "thing")
+    if thing.apart or thing.alone:
+        return _made_there(thing, name, futures=futures)
     tasks = count(thing.tasks, "task") if thing.tasks else "its tasks"
     wrap = _WRAP_ONCE if thing.how == DATUM else _WRAP.format(tasks=tasks)
     outside = _OUTSIDE.format(how=thing.how) if thing.outside else ""
@@ -227,15 +227,16 @@ def fix(thing: Embedded, *, futures: bool, dask: str, pooled: bool = False) -> F
     return Fix(text, code + (_META if tries else ""))
 
 
-def _by_futures(recording: Recording, thing: Embedded) -> bool:
-    """Whether it was given to `submit` or `map`."""
-    if thing.how.endswith(f" of {MAP}"):
-        return True
-    layer = min(thing.layers, default="")
-    if not _FUTURES_KEY.fullmatch(layer):
-        return False
-    runs = recording.timeline.runs["key"]
-    return any(key == layer for key in recording.store.keys(runs))
+def _made_there(thing: Embedded, name: str, *, futures: bool) -> Fix:
+    """Of what no task shares with another: each makes its own."""
+    pieces = _pieces(thing)
+    each = "of them" if thing.many > 1 else f"of its {count(pieces, 'piece')}"
+    text = _PIECES.format(each=each) if pieces > 1 else _TEXT
+    again = "" if thing.graphs == 1 else _PERSIST.format(graphs=count(thing.graphs, "graph"))
+    code = _HELD if again else _MADE
+    if pieces > 1:
+        code = _SUBMITTED if futures else _READ
+    return Fix(text + again, code.format(name=name, tasks=pieces))
 
 
 RULE = Rule(

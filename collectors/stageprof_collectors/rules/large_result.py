@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stageprof_collectors.account.groups import Row
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
@@ -17,7 +16,7 @@ from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.gone import without
 from stageprof_collectors.replay.replay import Change
-from stageprof_collectors.tables.wanted import wanted
+from stageprof_collectors.tables.wanted import largest, wanted
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def _joins(recording: Recording, least: float) -> Ints:
 
 def _finding(recording: Recording, joins: Ints, fetched: int, cost: float) -> Finding:
     saved = _saving(recording, joins)
-    row, kind = _largest(recording)
+    row, kind = largest(recording)
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
@@ -113,20 +112,6 @@ def _saving(recording: Recording, joins: Ints) -> tuple[float, float]:
     all_ = Change(gone.compute, gone.lead, gone.fetch, gone.lag, gone.begin, serial=stays)
     low, high = (recording.replay.saving(change) for change in (Change(serial=stays), all_))
     return min(low[0], high[0]), max(low[1], high[1])
-
-
-def _largest(recording: Recording) -> tuple[Row, str]:
-    """The layer of the largest result; of what was put together, that of the pieces."""
-    runs, needs = recording.timeline.runs, recording.timeline.depends
-    groups, asked = recording.groups, wanted(recording)
-    if not len(asked):
-        return groups.rows[0], ""
-    row = int(asked[np.argmax(runs["nbytes"][asked])])
-    kind = recording.store.strings[int(runs["type"][row])]
-    on = needs.on[needs.first[row] : needs.first[row + 1]]
-    if groups.rows[int(groups.of_run[row])].prefix.startswith("finalize") and len(on):
-        row = int(on[np.argmax(runs["nbytes"][on])])
-    return groups.rows[int(groups.of_run[row])], kind
 
 
 def _code(kind: str) -> str:

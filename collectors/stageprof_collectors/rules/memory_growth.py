@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.findings import shortage
-from stageprof_collectors.findings.embedding import Embedded
+from stageprof_collectors.findings.embedded import Embedded
 from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where, severity
 from stageprof_collectors.findings.leak import WARM, Leak, Leaver, carried, leaks, leaver
 from stageprof_collectors.findings.quantity import count, seconds, size

@@ -13,13 +13,13 @@ from stageprof_runtime.holding import DATUM
 #: as buffers takes no time there, but is copied later on; this weighs it against slow pickling.
 COPIED: Final = 1e9
 #: How a call is given an object, and how a function has one from outside: whole.
-_GIVEN: Final = ("argument", "keyword")
+GIVEN: Final = ("argument", "keyword")
 OUTSIDE: Final = ("closure of", "default argument", "function of", "global", "self of")
 
 
 def is_cut(how: str) -> bool:
     """Whether what is held so is cut: each task of a layer gets a piece of it."""
-    return how != DATUM and not how.startswith((*_GIVEN, *OUTSIDE))
+    return how != DATUM and not how.startswith((*GIVEN, *OUTSIDE))
 
 
 @dataclass

@@ -20,12 +20,13 @@ from stageprof_runtime.budget import Budget
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
-from stageprof_runtime.event import MARK
+from stageprof_runtime.event import FETCHED, MARK
 from stageprof_runtime.examination import Taken, shares, suspicious
 from stageprof_runtime.grouping import Group, matters, quick_types
 from stageprof_runtime.guard import Watch, caught
 from stageprof_runtime.holding import Held, Walk
 from stageprof_runtime.kinds import CUSTOM, STRUCTURE, kind_of
+from stageprof_runtime.kinship import is_empty
 from stageprof_runtime.names import Known, Names, Sight
 from stageprof_runtime.parts import LAYER, part_of
 from stageprof_runtime.patch import Emit, Undo, observe, replace, together
@@ -208,7 +209,8 @@ class Objects:
             return
         with Sight(self.names, frame, made=False) as sight:
             walk = Walk(start + left, sight.whole, clock=thread_ns)
-            found = walk.graph(x if dump is not None else _tasks(dict(x)))
+            held = walk.graph(x if dump is not None else _tasks(dict(x)))
+            found = [one for one in held if not is_empty(one.value)]
             took = shares(dump, found) if dump is not None else _weights(found)
             self._tell(sight, found, took, graph, t)
         if walk.stopped:
@@ -246,6 +248,8 @@ class Objects:
         for group in heaviest[:MOST]:
             for row in group.rows(graph, t):
                 self._emit.row("client", row)
+            if group.key is not None:
+                self._emit.row("client", (FETCHED, group.number, graph, group.key))
         if len(heaviest) > MOST:
             self._not_examined(f"graph {graph}: {len(heaviest) - MOST} smaller objects")
 

@@ -27,6 +27,7 @@ from stageprof_runtime.context import lane_number
 from stageprof_runtime.context import waiting as waiting_threads
 from stageprof_runtime.coordination import WAITS, waits_for
 from stageprof_runtime.event import ARRIVE, BLOCK, SPAN, SUBMIT
+from stageprof_runtime.fetched import fetched
 from stageprof_runtime.lines import user_line
 from stageprof_runtime.made import Lines, forget, noting
 from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
@@ -87,6 +88,7 @@ def install(emit: Emit) -> Undo:
                 replace(*place("client.send"), lambda f: _send(emit, f)),
                 replace(*place("actor.result"), lambda f: _actor_result(emit, f)),
                 _arrived.clear,
+                fetched.clear,
                 handed.clear,
             ]
         )
@@ -214,14 +216,14 @@ def _next(emit: Emit, advance: Callable[..., Any]) -> Callable[..., Any]:
 
 def _gather_remote(gather_remote: Callable[..., Any]) -> Callable[..., Any]:
     async def timed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        fetch = _fetch.get()
-        if fetch is None:
-            return await gather_remote(self, *args, **kwargs)
+        fetch = _fetch.get() or _Fetch()
         fetch.start = now_ns()
         try:
-            return await gather_remote(self, *args, **kwargs)
+            response = await gather_remote(self, *args, **kwargs)
         finally:
             fetch.stop = now_ns()
+        fetched.note(response.get("data") or {})
+        return response
 
     return timed
 

@@ -1,4 +1,4 @@
-"""Embedded objects as causes: each with the runs that carried it, and the run without it.
+"""The run without an embedded object.
 
 An object costs three times: on the graph's way, in the message of each task that holds it, and for
 the others, which wait behind those messages. Without it the messages would be like those of tasks
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,10 +20,9 @@ from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings.burden import WAY_BYTES_S, Burdens, Floats
 from stageprof_collectors.findings.crowd import Bools
+from stageprof_collectors.findings.embedded import Embedded
 from stageprof_collectors.replay.change import Change, Factor
 from stageprof_collectors.replay.relief import Covered, relief, run_windows
-from stageprof_collectors.tables.thing import OUTSIDE, is_cut
-from stageprof_runtime.holding import DATUM
 from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:
@@ -42,106 +41,6 @@ _QUICK: Final = 25
 #: What is left of a message without its objects where no others tell it, ns: a scheduler whose
 #: processor others want, too, takes so long for a small one.
 _SMALL_NS: Final = 5e6
-#: What is in pieces is sent with no more than this much of itself: keys and indices are beside it.
-_PIECES: Final = 1.5
-
-#: Bytes a second below which it is not the bytes that take the time: arrays are copied at some
-#: thousand million a second, texts pickled at some hundred million.
-SLOW_BYTES_S: Final = 100e6
-#: What is told of takes this share of the wall time to pickle, or is so many bytes in the graph or
-#: sent, where Dask warns, too.
-HEAVY: Final = 0.01
-HEAVY_BYTES: Final = 10_000_000
-#: Seconds of pickling one copy, below which nobody minds.
-SLOW_S: Final = 0.01
-
-
-@dataclass(frozen=True)
-class Embedded:
-    """An object, over all graphs and layers that it was in. Seconds are busy ones, of all hops."""
-
-    number: int
-    type: str
-    variable: str
-    file: str
-    line: int
-    how: str
-    used_file: str
-    used_line: int
-    layers: frozenset[str]
-    nbytes: int
-    copies: int
-    tasks: int
-    graph_bytes: int
-    sent_bytes: int
-    dump_s: float
-    load_s: float
-    total_s: float
-    #: graphs that it was in
-    graphs: int = 1
-
-    @property
-    def apart(self) -> bool:
-        """Whether it is no call's argument: it, or each piece of it, is a task of its own.
-
-        Then it travels once with each graph.
-        """
-        own = self.how == DATUM or (is_cut(self.how) and self.tasks > self.graphs)
-        once = self.sent_bytes <= _PIECES * self.nbytes * self.graphs
-        return own and once and self.copies <= self.graphs
-
-    @property
-    def outside(self) -> bool:
-        """Whether a function has it from outside."""
-        return self.how.startswith(OUTSIDE)
-
-    @property
-    def once(self) -> bool:
-        """Whether it travels once and no more."""
-        return self.apart and self.graphs == 1
-
-    @property
-    def cause(self) -> str:
-        """One cause for all rules that see the same object."""
-        return f"object:{self.number}"
-
-    @property
-    def slow_for_its_bytes(self) -> bool:
-        """Whether its pickling takes longer than its bytes explain."""
-        slow = self.dump_s / max(self.copies, 1) >= SLOW_S
-        return slow and self.dump_s * SLOW_BYTES_S > max(self.graph_bytes, self.nbytes)
-
-    @property
-    def each_bytes(self) -> float:
-        """Bytes of it in one task."""
-        return self.sent_bytes / max(self.tasks, 1)
-
-
-def embedded(recording: Recording) -> Iterator[Embedded]:
-    """The objects of a recording, costliest first; costs nothing where there is none."""
-    if not recording.store.rows("object"):
-        return
-    table = recording.objects()
-    names = [name for name in Embedded.__dataclass_fields__ if name in table]
-    rows = zip(*(table[name] for name in names), strict=True)
-    grouped: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        values = dict(zip(names, row, strict=True))
-        grouped[int(values["number"])].append(values)
-    yield from sorted((_one(some) for some in grouped.values()), key=lambda e: -e.total_s)
-
-
-def _one(rows: list[dict[str, Any]]) -> Embedded:
-    """One object of its rows: one for each graph."""
-    sums = {name: sum(row[name] for row in rows) for name in _SUMS}
-    layers = frozenset(name for row in rows for name in row["layers"])
-    main = max(rows, key=lambda row: (row["sent_bytes"], row["how"] != DATUM))
-    return Embedded(**{**main, **sums, "layers": layers, "graphs": len(rows)})
-
-
-_SUMS: Final = (
-    "copies", "tasks", "graph_bytes", "sent_bytes", "dump_s", "load_s", "total_s",
-)  # fmt: skip
 
 
 class Without:
