@@ -155,10 +155,18 @@ class _Expressions:
     def _piece(self, node: Any) -> tuple[Identity, _Piece]:
         made = self._origin_of(node._name), type(node).__name__
         self._counts[made] += 1
-        identity = made[0], f"{made[1]} {self._counts[made]}"
+        identity = made[0], f"{made[1]} {self._counts[made]}{_partitions(node)}"
         group = self._plan.groups.get(id(node))
         name = node._name if group is None else group._name
         return identity, _Piece(self._t, (name,), group is None, _columns(node))
+
+
+def _partitions(node: Any) -> str:
+    """Which partitions an expression makes, if not all: others are other work."""
+    if "_partitions" not in type(node)._parameters:
+        return ""
+    chosen = node.operand("_partitions")
+    return f" of {hash(tuple(chosen)):x}" if type(chosen) is list else ""
 
 
 def _upwards(plan: Plan) -> Iterator[Any]:

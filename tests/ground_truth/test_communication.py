@@ -45,6 +45,27 @@ def test_a_big_dependency_is_a_transfer(cluster: Client) -> None:
     assert big.stages()["wall_s"]["communication"] > 0.8 * longest
 
 
+def test_scattering_is_a_transfer_whatever_runs_meanwhile(cluster: Client) -> None:
+    """300 MB go to the workers while a task runs, for which nobody waits."""
+    took: list[float] = []
+    data = planted.blob(300_000_000)
+
+    def program() -> None:
+        slow = cluster.submit(time.sleep, 0.3, pure=False)
+        start = time.perf_counter()
+        there = cluster.scatter(data, hash=False)
+        took.append(time.perf_counter() - start)
+        del there
+        slow.result()
+
+    recording = record(program)
+
+    steps = ("data.transfer", "data.dump", "data.load")
+    assert sum(step_seconds(recording, step) for step in steps) == pytest.approx(
+        took[0], rel=0.05, abs=0.05
+    )
+
+
 def _run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 

@@ -27,6 +27,8 @@ LATE_NS: Final = 100_000_000
 LONG_NS: Final = 50_000_000
 #: Keys that came and that no run made, one after another, at most.
 _SCATTERED: Final = 100
+#: The call that brings data to the workers: it waits for no task.
+SCATTER: Final = "_scatter"
 #: `awaited` of a call that went on when the recording ended.
 STILL: Final = -1
 

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _DONE = STATUS.index("memory")
+#: The prefix of a task that looks at a result to learn of which type and columns others are.
+META: Final = "make_meta"
 
 
 class Streak(NamedTuple):
@@ -46,7 +48,20 @@ class Calls:
 
     @cached_property
     def own(self) -> list[int]:
-        """Indices of the graphs of the region's thread, in order."""
+        """Indices of the graphs of the region's thread, in order, without its `metas`."""
+        metas = set(self.metas)
+        return [i for i in self._handed_over if i not in metas]
+
+    @cached_property
+    def metas(self) -> list[int]:
+        """Graphs of the region's thread that Dask itself computes, to learn what others return."""
+        groups = self._recording.groups
+        rows = np.flatnonzero(np.isin(groups.of_run, list(groups.named(META))))
+        asked = set(self._recording.replay.owner[rows].tolist())
+        return [i for i in self._handed_over if i in asked]
+
+    @cached_property
+    def _handed_over(self) -> list[int]:
         region = self._t.region
         lane = region.place, region.lane
         return [i for i, g in enumerate(self._t.graphs) if self._lane(g) == lane]

@@ -79,10 +79,15 @@ class Hops:
         layers = [self._lanes.soft(p, STEP["compute"]) for p in self._workers]
         return layers, What(STEP["result.gather"], client)
 
+    @_once
+    def scattering(self, client: int) -> Hop:
+        """Data go from the client to the workers, by way of the scheduler or not."""
+        others = [i for i in range(len(self._t.store.places)) if i != client]
+        layers = [self._lanes.step(others, STEP["data.load"]), self._lanes.loop(client)]
+        return layers, What(STEP["data.transfer"], client)
+
     def otherwise(self, block: Block) -> Hop:
         """What of a blocking call nothing else explains."""
-        if block.call == "_scatter":
-            return [], What(STEP["data.transfer"], block.place)
         if block.call == "under way":
             return [self._keyless], What(UNEXPLAINED, block.place)
         if block.call == LOCK:  # what the other threads do beside it is the user's own

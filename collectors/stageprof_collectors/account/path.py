@@ -12,7 +12,7 @@ from bisect import bisect_left
 from functools import cached_property
 from typing import NamedTuple
 
-from stageprof_collectors.account.block import STILL, Block, Blocks
+from stageprof_collectors.account.block import SCATTER, STILL, Block, Blocks
 from stageprof_collectors.account.earlier import Earlier
 from stageprof_collectors.account.graph import Graph
 from stageprof_collectors.account.hop import Hop, Hops
@@ -60,6 +60,9 @@ class Walk:
         """What was waited for in [start, stop) of a blocking call; covers it without a gap."""
         out: list[Step] = []
         now = stop
+        if block.call == SCATTER:
+            self._window(out, start, stop, self._hops.scattering(block.place))
+            return out
         run = self.awaited(block, start, stop)
         if block.gather and block.gathered > start:
             now = max(start, min(block.gathered, stop))
@@ -77,7 +80,7 @@ class Walk:
 
     def awaited(self, block: Block, start: int, stop: int) -> int:
         """The run whose end a blocking call waited for last in [start, stop); -1 if for none."""
-        if block.call == "actor":
+        if block.call in ("actor", SCATTER):
             return -1
         fetched = block.gather and block.gathered > start
         return self._blocks.last_run(

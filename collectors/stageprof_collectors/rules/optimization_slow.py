@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from stageprof_collectors.account.calls import Calls
+from stageprof_collectors.account.path import Step
 from stageprof_collectors.findings.advice import one_function
 from stageprof_collectors.findings.crowd import CHAIN
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.metas import Asking
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.tables.site import Site
 from stageprof_runtime.stage import STEP, Stage, stage_of
@@ -34,7 +36,8 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding: whatever the optimizer gets, it goes through all of it."""
     if recording.timeline.region.attached:  # the client was not watched
         return
-    took = {step: cost_of(recording, steps={step}) for step in (_EXPR, _LOWLEVEL)}
+    asking = Asking(recording, Calls(recording).metas)
+    took = {step: _took(recording, step, asking) for step in (_EXPR, _LOWLEVEL)}
     cost = sum(took.values())
     if not cost or cost < max(limits["seconds"], limits["share"] * recording.wall):
         return
@@ -42,7 +45,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         return
     label = _label(recording, rewritten=took[_EXPR] >= took[_LOWLEVEL])
     site = Site(recording, recording.crowds.groups, label)
-    saved = recording.replay.saving(_change(recording, site))
+    saved = recording.replay.saving(_change(recording, site, asking))
     place = _place(recording)
     yield Finding(
         rule=RULE.id,
@@ -66,6 +69,12 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         where=Where(site.file, site.line, "", site.layer, site.prefix),
         cause=recording.crowds.cause(site.label) if site.label else "optimization",
     )
+
+
+def _took(recording: Recording, step: int, asking: Asking) -> float:
+    """Seconds of the blocking account but those in which a task was waited for."""
+    mine = (s for s in recording.path_steps if s.what.step == step)
+    return sum((s.stop - s.start) * (1.0 - asking.part(s)) for s in mine) / 1e9
 
 
 def _operations(recording: Recording) -> dict[str, int]:
@@ -107,18 +116,16 @@ def _label(recording: Recording, *, rewritten: bool) -> str:
     return max(seconds, key=lambda label: seconds[label], default="")
 
 
-def _change(recording: Recording, site: Site) -> Change:
+def _change(recording: Recording, site: Site, asking: Asking) -> Change:
     """No optimization; and of a graph's layers that the line made one is left of many."""
     mine = site.runs
     layers = site.layers / max(1, len(np.unique(recording.replay.owner[mine])))
-    left = 1.0 / layers if layers >= CHAIN else 1.0
-    parts = np.where(mine, left, 1.0)
-    return Change(
-        lead=parts,
-        begin=parts,
-        lag=parts,
-        serial=lambda step: float(stage_of(step.what.step) != Stage.OPTIMIZATION),
-    )
+    parts = np.where(mine, 1.0 / layers if layers >= CHAIN else 1.0, 1.0)
+
+    def left(step: Step) -> float:
+        return asking.part(step) if stage_of(step.what.step) == Stage.OPTIMIZATION else 1.0
+
+    return Change(lead=parts, begin=parts, lag=parts, serial=left)
 
 
 def _place(recording: Recording) -> str:
