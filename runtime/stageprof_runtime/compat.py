@@ -57,6 +57,9 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "client.anext": ("distributed.client", "as_completed", "__anext__"),
     "actor.result": ("distributed.actor", "ActorFuture", "result"),
     "client.sync": ("distributed.utils", "SyncMethodMixin", "sync"),
+    # any process: locks
+    "lock.acquire": ("dask.utils", "SerializableLock", "acquire"),
+    "lock.enter": ("dask.utils", "SerializableLock", "__enter__"),
     # any process: bytes
     "protocol.dumps": ("distributed.protocol", "", "dumps"),
     "protocol.loads": ("distributed.protocol", "", "loads"),

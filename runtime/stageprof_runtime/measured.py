@@ -51,6 +51,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "stacks.install": ("lines of tasks",),
     "tracebacks.install": ("tracebacks without our frames",),
     "training.install": ("training",),
+    "locks.install": ("wait.resource by locks of threads",),
     "waiting.Arrivals": ("when results arrive",),
     "waiting.install": ("result.gather", "graph.send", "build of graphs that are handed over"),
 }  # fmt: skip

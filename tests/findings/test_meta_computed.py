@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import dask
+import dask.bag as db
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -109,3 +110,14 @@ def test_partitions_computed_one_after_another_are_a_loop_and_no_repeated_work(
     waited = asked(OPTIMIZATION, recording, share=0.0, seconds=0.0, operations=0.0)
     optimized: Any = recording.stages()["wall_s"]["optimization"]
     assert all(f.cost_s < optimized - 0.5 * found.cost_s for f in waited)
+
+
+@pytest.mark.cluster
+def test_the_item_that_a_bag_takes_to_become_a_frame_is_such_a_look(client: Client) -> None:
+    """What the user takes is none."""
+    bag = db.from_sequence([{"id": i} for i in range(100)], npartitions=4)
+    with stageprof.profile() as region:
+        bag.take(1)
+        frame = bag.to_dataframe()
+        frame.id.sum().compute()
+    assert one(RULE, region.recording, share=0.0).evidence["computes"] == 1

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import time
 
+import dask
+import pytest
+from dask.utils import SerializableLock
+
+import stageprof
 from findings.asking import asked, one, run
 from findings.crews import Crewed
 from replay.handmade import ns
@@ -51,6 +56,7 @@ def test_a_small_part_of_the_run_is_no_reason(end: float, fires: bool) -> None:
         ("Semaphore leases", "Give it more", ""),
         ("Event ready", "Let Dask wait in their place", "secede()"),
         ("Queue", "Let Dask wait in their place", "secede()"),
+        ("SerializableLock", "one thread of each process", "threads_per_worker=1"),
     ],
 )
 def test_each_has_a_way_out_of_its_own(what: str, says: str, code: str) -> None:
@@ -105,3 +111,23 @@ def test_names_of_locks_and_files_may_be_anything() -> None:
     found = one(RULE, made)
     assert found.evidence["name"] == "my file: 3\nof 4"
     assert (found.where.file, found.where.line) == ("/home/me/etl.py", 12)
+
+
+def guarded(number: int, lock: SerializableLock) -> int:
+    with lock:
+        time.sleep(0.1)
+    return number
+
+
+def test_what_dask_guards_on_threads_is_found_though_the_path_waits_nowhere() -> None:
+    """One task follows the other on it, each with the lock: 600 ms that would be 200."""
+    lock, call = SerializableLock(), dask.delayed(guarded)
+    with stageprof.profile(gil=False) as region:
+        dask.compute(*[call(i, lock) for i in range(6)], scheduler="threads", num_workers=3)
+
+    found = one(RULE, region.recording)
+
+    assert "most of `guarded`, wait for the `SerializableLock` of their process" in found.headline
+    assert (found.where.file, found.where.line) == (__file__, guarded.__code__.co_firstlineno + 1)
+    assert found.evidence["waited_s"] == pytest.approx(0.9, rel=0.3)
+    assert found.cost_s == pytest.approx(0.4, rel=0.4)

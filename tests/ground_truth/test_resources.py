@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from dask.utils import SerializableLock
 from distributed import Client, Event, LocalCluster, Lock, Queue, Semaphore, Variable, wait
 
 import planted
@@ -26,6 +27,29 @@ def locked(log: str, delay: float) -> None:
 def limited(log: str, delay: float) -> None:
     with Semaphore(max_leases=1, name="ground-truth-leases"):
         planted.timed_sleep(log, "held", delay)
+
+
+def guarded(log: str, delay: float) -> None:
+    with SerializableLock("ground-truth"):
+        planted.timed_sleep(log, "held", delay)
+
+
+def test_threads_of_one_worker_wait_for_its_lock(tmp_path: Path) -> None:
+    """Four tasks on four threads of a process, such as read HDF5 files."""
+    beside = LocalCluster(
+        n_workers=1, threads_per_worker=4, processes=False, dashboard_address=":0"
+    )
+    with beside as made, Client(made) as client:
+
+        def program(log: str, delay: float) -> None:
+            client.gather(client.map(guarded, [log] * 4, [delay] * 4, pure=False))
+
+        reading = read_back(program, HELD, tmp_path)
+    recording = reading.recording
+    adds_up(recording)
+    sums = recording.steps().groupby("step")[["busy_s", "waited_s"]].sum()
+    assert sums["waited_s"]["wait.resource"] == pytest.approx(6 * HELD, rel=0.1, abs=0.1)
+    assert sums["busy_s"]["compute"] == pytest.approx(4 * HELD, rel=0.1, abs=0.1)
 
 
 @pytest.mark.parametrize("task", [locked, limited])

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _DONE = STATUS.index("memory")
 #: The prefix of a task that looks at a result to learn of which type and columns others are.
 META: Final = "make_meta"
+#: The prefix of tasks that make a frame of a bag; one item is taken first, at the same line.
+_FRAMED: Final = "to_dataframe"
 
 
 class Streak(NamedTuple):
@@ -55,10 +57,29 @@ class Calls:
     @cached_property
     def metas(self) -> list[int]:
         """Graphs of the region's thread that Dask itself computes, to learn what others return."""
+        asked, framed = self._with(META), self._with(_FRAMED)
+        made, last = self._lines_of(_FRAMED), max(framed, default=-1)
+        return [
+            i
+            for i in self._handed_over
+            if i in asked or (i < last and i not in framed and self.line(i) in made)
+        ]
+
+    def _with(self, name: str) -> set[int]:
+        """The graphs that have tasks of a name."""
         groups = self._recording.groups
-        rows = np.flatnonzero(np.isin(groups.of_run, list(groups.named(META))))
-        asked = set(self._recording.replay.owner[rows].tolist())
-        return [i for i in self._handed_over if i in asked]
+        rows = np.flatnonzero(np.isin(groups.of_run, list(groups.named(name))))
+        return set(self._recording.replay.owner[rows].tolist())
+
+    def _lines_of(self, name: str) -> set[tuple[str, int]]:
+        """The lines that made layers of a name."""
+        table, strings = self._t.store.table("line"), self._t.store.strings
+        columns = (table[column].tolist() for column in ("name", "file", "line"))
+        return {
+            (strings[file], line)
+            for made, file, line in zip(*columns, strict=True)
+            if strings[made] == name or strings[made].startswith(f"{name}-")
+        }
 
     @cached_property
     def _handed_over(self) -> list[int]:

@@ -22,6 +22,12 @@ _LOCK: Final = (
     "task write one of its own and put them together at the end; if it guards a service that can "
     "serve several at once, let so many in (the code below)."
 )
+_GUARD: Final = (
+    "Dask's own lock lets one thread of each process at a file, or at a library that cannot serve "
+    "two (HDF5 and netCDF). What is written can be told to do without where its parts do not meet "
+    "(`lock=False`), or be of a kind that needs none: Zarr, Parquet, a file for each task. What is "
+    "read goes side by side in processes of one thread each (the code below)."
+)
 _SEMAPHORE: Final = (
     "As many tasks have it as it has leases, and the others hold their threads and wait. Give it "
     "more if what it guards can serve more, and do inside it only what has to be limited."
@@ -43,6 +49,13 @@ from distributed import Semaphore
 # as many as what it guards can serve at once; a lock of that name would be one for one
 several = Semaphore(max_leases=4, name={name!r})
 # in the task, in place of the lock: with several: ..."""
+_PROCESSES: Final = """\
+import os
+
+from distributed import LocalCluster
+
+# as many processes as there were threads: each has a lock of its own
+cluster = LocalCluster(n_workers=os.cpu_count(), threads_per_worker=1)"""
 _SECEDE: Final = """\
 from distributed import rejoin, secede
 
@@ -57,6 +70,8 @@ from distributed import LocalCluster
 
 # on the command line: dask worker ... --resources {told!r}
 cluster = LocalCluster(resources={twice!r})"""
+#: Dask's lock of one process's threads.
+_DASKS: Final = "SerializableLock"
 #: What has turns, and what several may have.
 _TURNS: Final = {"Lock": _LOCK, "MultiLock": _LOCK, "Semaphore": _SEMAPHORE}
 
@@ -65,7 +80,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One for each lock (or event, queue, ...) at a line, and for each resource of workers."""
     least = limits["share"] * recording.wall
     for holdup in holdups(recording):
-        if holdup.cost / 1e9 >= least:
+        if sum(holdup.waited.values()) / 1e9 >= least:
             finding = _finding(recording, holdup)
             if finding.saving_s[1] >= least:
                 yield finding
@@ -75,24 +90,26 @@ def _finding(recording: Recording, holdup: Holdup) -> Finding:
     left = without(recording, holdup)
     change = Change(compute=left) if holdup.kind else Change(begin=left)
     saved = 0.0, recording.replay.saving(change)[1]
+    # Where one task followed the other on the path, each had it in its turn, and none waits there.
+    cost = max(holdup.cost / 1e9, saved[1])
     row, waited = _row(recording, holdup), sum(holdup.waited.values())
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
             f"{len(holdup.waited):,} tasks, most of `{row.prefix}`, wait for {_what(holdup)}: "
-            f"{of_wall(holdup.cost / 1e9, recording)}"
+            f"{of_wall(cost, recording)}"
         ),
         stage=Stage.EXECUTION,
         evidence={
             "what": holdup.kind or "resource",
-            "name": holdup.name,
+            **({"name": holdup.name} if holdup.name else {}),
             "tasks": len(holdup.waited),
             "waits": holdup.times,
             "waited_s": waited / 1e9,
-            "waiting_at_once": waited / max(holdup.cost, 1),
+            "waiting_at_once": waited / max(cost * 1e9, 1),
         },
-        cost_s=holdup.cost / 1e9,
+        cost_s=cost,
         saving_s=saved,
         fix=_fix(holdup),
         where=_where(holdup, row),
@@ -103,6 +120,8 @@ def _finding(recording: Recording, holdup: Holdup) -> Finding:
 def _what(holdup: Holdup) -> str:
     if not holdup.kind:
         return f"resource {holdup.what} of their workers"
+    if holdup.kind == _DASKS:
+        return f"the `{_DASKS}` of their process{made_at(holdup.file, holdup.line)}"
     return f"{holdup.what}{made_at(holdup.file, holdup.line)}"
 
 
@@ -126,6 +145,8 @@ def _fix(holdup: Holdup) -> Fix:
         twice = dict.fromkeys(holdup.name.split(", "), 2)
         told = " ".join(f"{name}={number}" for name, number in twice.items())
         return Fix(_RESOURCE, _STARTED.format(twice=twice, told=told))
+    if holdup.kind == _DASKS:
+        return Fix(_GUARD, _PROCESSES)
     text = _TURNS.get(holdup.kind, _OTHERS)
     if text is _OTHERS:
         return Fix(text, _SECEDE)

@@ -20,18 +20,18 @@ from typing import Any, Final
 
 from stageprof_runtime import awaited, process
 from stageprof_runtime.awaited import LOOK
-from stageprof_runtime.batch import Row
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import address, client_handlers, place
+from stageprof_runtime.compat import client_handlers, place
 from stageprof_runtime.context import lane_number
 from stageprof_runtime.context import waiting as waiting_threads
 from stageprof_runtime.coordination import WAITS, waits_for
-from stageprof_runtime.event import ARRIVE, BLOCK, SPAN, SUBMIT
+from stageprof_runtime.event import ARRIVE, BLOCK, SUBMIT
 from stageprof_runtime.fetched import fetched
 from stageprof_runtime.lines import user_line
 from stageprof_runtime.made import Lines, forget, noting
 from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
 from stageprof_runtime.probes import layers
+from stageprof_runtime.probes.locks import held_up
 from stageprof_runtime.probes.stacks import running
 from stageprof_runtime.rounds import handed
 from stageprof_runtime.stage import STEP
@@ -145,23 +145,11 @@ def _sync(emit: Emit, sync: Callable[..., Any]) -> Callable[..., Any]:
                 waiting_threads.discard(thread)
             _fetch.reset(token)
             if others and thread in running:
-                label = "{}:{} {}".format(*user_line(here), others)
-                _held_up(emit, (SPAN, STEP["wait.resource"], start, stop, thread, label, 0))
+                held_up(emit, here, others, start, stop)
             else:
                 _block(emit, start, stop, thread, name, fetch, (func, args))
 
     return timed
-
-
-def _held_up(emit: Emit, row: Row) -> None:
-    """The calling thread's task waited for others: for a lock that another holds, say."""
-    from distributed import get_worker
-
-    role, _ = running[get_ident()]
-    if role == "worker":
-        emit.row_of(role, address(get_worker()), row)
-    else:
-        emit.row(role, row)
 
 
 def _name(function: Any) -> str:
