@@ -246,7 +246,7 @@ def test_a_local_scheduler_tells_no_sizes_but_where_they_are_cut() -> None:
         found = one(RULE, recorded(cut), tasks=150)
 
     assert f"They are cut at test_upstream.py:{line_of(cut, 'cut here')}" in found.fix.text
-    assert "does not tell" in found.fix.text
+    assert "is not told" in found.fix.text
     assert found.fix.code == ""
 
 

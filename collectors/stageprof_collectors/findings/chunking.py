@@ -116,11 +116,18 @@ class Chunking:
         """How many, and of what size."""
         rows = self._rows[self._of_layer == self._layer]
         kind = self._recording.store.strings[int(self._runs["type"][rows[0]])]
-        frames = "ndarray" not in kind if kind else None
-        usual = float(np.median(self._runs["nbytes"][rows]))
+        frames = "ndarray" not in kind if is_piece(kind) else self._framed(rows)
+        told = is_piece(kind) or not kind
+        usual = float(np.median(self._runs["nbytes"][rows])) if told else 0.0
         graphs = self._recording.timeline.graph_rows[rows]
         number = int(np.bincount(graphs + 1).max())
-        return Pieces(number, usual, frames, max(usual, self._largest(len(rows))))
+        most = self._largest(len(rows)) if told else 0.0
+        return Pieces(number, usual, frames, max(usual, most))
+
+    def _framed(self, rows: Ints) -> bool | None:
+        """Of results that are no pieces, as what a mean is made of is: arrays have more indices."""
+        key = self._recording.store.keys(self._runs["key"][rows[:1]])[0]
+        return False if key.count(", ") > 1 else None
 
     def _largest(self, number: int) -> float:
         """The usual size in the layer with the largest pieces that grow with `number` others.

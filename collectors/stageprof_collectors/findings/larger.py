@@ -21,10 +21,10 @@ _TEXT: Final = (
     "data are read or made{at}: changing it later adds tasks instead of taking them away."
 )
 _UNTOLD: Final = (
-    "Use larger chunks or partitions: about {k:,} times as large, so that there are so many times "
-    "fewer tasks. Each task costs about {each} whatever its size. How large they are now a local "
-    "scheduler does not tell, so look whether your memory has room for it. Choose the size where "
-    "the data are read or made{at}: changing it later adds tasks instead of taking them away."
+    "Use larger {pieces}: about {k:,} times as large, so that there are so many times fewer tasks. "
+    "Each task costs about {each} whatever its size. How large they are now is not told, so look "
+    "whether your memory has room for it. Choose the size where the data are read or made{at}: "
+    "changing it later adds tasks instead of taking them away."
 )
 _CUT: Final = (
     "Do without the many small pieces: `{prefix}`{at} makes {number:,} pieces of {before:,}, so "
@@ -52,15 +52,16 @@ _OPENED: Final = ", or make larger ones where the data are read or made{at}"
 _SIZED: Final = "about {target} each instead of {now}"
 _TIMES: Final = "about {k:,} times as large"
 _UNSIZED: Final = (
-    "about {k:,} of them each (how large they are a local scheduler does not tell, so look whether "
-    "your memory has room for it)"
+    "about {k:,} of them each (how large they are is not told, so look whether your memory has "
+    "room for it)"
 )
 _ARRAY: Final = """\
 import dask
 
 dask.config.set({{"array.chunk-size": "{plain}"}})  # what chunks="auto" aims at"""
-_STORED: Final = f"""{_ARRAY}
+_OPEN: Final = """\
 chunks = "auto"  # for the call that opens them: from_zarr, from_array, xarray's open_dataset"""
+_STORED: Final = f"{_ARRAY}\n{_OPEN}"
 _FRAME: Final = """\
 npartitions = {parts}  # for the call that makes them: {call}(..., npartitions=npartitions)"""
 _MAPPED: Final = """
@@ -114,7 +115,7 @@ class Pieces:
     """
 
     number: int
-    #: 0: not told, as by local schedulers
+    #: 0: not told, as by local schedulers, or where tasks return parts of an answer
     nbytes: float
     #: None: not told
     frames: bool | None
@@ -233,9 +234,13 @@ def _made(each_s: float, pieces: Pieces, k: int, made: Upstream, block: int | No
         now = size(pieces.nbytes) if pieces.nbytes else "some size"
         before = _FILES.format(now=now, each=seconds(each_s), k=k)
         return fewer_files(before, max(_LEAST_BLOCK, pieces.nbytes * k))
-    at = made_at(made.row.file, made.row.line, ", at ")
+    # What reads may be fused with what follows, and have its line.
+    opened = made.store if made.store and made.store.line else made.row
+    at = made_at(opened.file, opened.line, ", at ")
     if not pieces.nbytes:
-        return Fix(_UNTOLD.format(k=k, each=seconds(each_s), at=at))
+        what = "chunks or partitions" if pieces.frames is None else pieces.word
+        text = _UNTOLD.format(pieces=what, k=k, each=seconds(each_s), at=at)
+        return Fix(text, _OPEN if made.store else "")
     usual = made.nbytes or pieces.nbytes
     text = _TEXT.format(
         pieces=pieces.word,
@@ -258,7 +263,7 @@ def _together(each_s: float, pieces: Pieces, k: int, call: str) -> Fix:
 
 def _code(pieces: Pieces, k: int, made: Upstream, block: float) -> str:
     if not pieces.frames:
-        return (_STORED if made.stored else _ARRAY).format(plain=_plain(block))
+        return (_STORED if made.store else _ARRAY).format(plain=_plain(block))
     reads = _TEXTS.match(made.row.prefix)
     if reads:
         return _READ.format(plain=_plain(block), call=f"read_{reads[1]}")

@@ -27,8 +27,8 @@ class Upstream(NamedTuple):
 
     row: Row
     cut: int = 0
-    #: whether it reads them from something that is opened as a whole (Zarr, HDF5, netCDF)
-    stored: bool = False
+    #: what opens as a whole that from which it reads them (Zarr, HDF5, netCDF)
+    store: Row | None = None
     #: whether each is what a call of a function of the user's gives (`delayed`)
     called: bool = False
     #: the layer that makes the many of pairs of its pieces
@@ -82,11 +82,17 @@ def made_by(recording: Recording, row: Row) -> Upstream:
         return Upstream(row)
     return Upstream(
         row,
-        stored=bool(_stores(recording)[needs.on[mine[needs.user]]].any()),
+        store=_store(recording, needs.on[mine[needs.user]]),
         called=row.prefix.endswith(OF_CALL) or not recording.layered.chunked[rows].any(),
         number=int(np.bincount(recording.timeline.graph_rows[rows] + 1).max()),
         nbytes=float(np.median(runs["nbytes"][rows])),
     )
+
+
+def _store(recording: Recording, needed: Ints) -> Row | None:
+    """The layer of the first of these runs that opens what others read from; None if none does."""
+    opened = needed[_stores(recording)[needed]]
+    return recording.groups.rows[int(recording.groups.of_run[opened[0]])] if len(opened) else None
 
 
 def _stores(recording: Recording) -> Bools:
