@@ -49,6 +49,7 @@ OWNER: Final = 30
 PART: Final = 31
 RESOURCE: Final = 32
 FETCHED: Final = 33
+SCATTER: Final = 34
 
 #: What the worker of a run is called that a process of a local scheduler's pool has made: so, and
 #: the process's number.
@@ -176,6 +177,11 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # Object `number` of hand-over `graph`, as in OBJECT, is what the client had fetched of `key`,
     # or holds that.
     FETCHED: ("number", "graph", "key"),
+    # A client was asked to scatter an object: what, and `variable`, `file`, `line`: where the user
+    # has it from. Of one object `number` is the same each time. It was scattered at `by_line`.
+    SCATTER: (
+        "t", "number", "type", "variable", "file", "line", "by_file", "by_line", "nbytes",
+    ),
 }  # fmt: skip
 
 #: Fields that hold text; each becomes an index into the batch's strings.
@@ -225,6 +231,7 @@ TABLES: Final[dict[int, str]] = {
     PART: "part",
     RESOURCE: "resource",
     FETCHED: "fetched",
+    SCATTER: "scatter",
 }
 
 #: How a run ended, by status code.

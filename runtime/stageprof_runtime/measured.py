@@ -30,6 +30,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "imports.install": ("import",),
     "layers.install": ("lines of layers",),
     "local.install": ("local.loop", "compute on local schedulers"),
+    "locks.install": ("wait.resource by locks of threads",),
     "loops.install": ("stacks of the scheduler",),
     "memory.install": ("memory of tasks",),
     "native.install": ("C frames of tasks",),
@@ -37,6 +38,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "optimization.install": ("expr",),
     "parallel.install": ("waiting in joblib",),
     "plans.install": ("unused data", "what plans have in common"),
+    "scatters.install": ("what is scattered",),
     "scheduling.install": ("materialize", "lowlevel", "order", "state", "transition"),
     "scheduling.install_local": ("order", "state", "lowlevel on local schedulers"),
     "serialization.install": (
@@ -51,7 +53,6 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "stacks.install": ("lines of tasks",),
     "tracebacks.install": ("tracebacks without our frames",),
     "training.install": ("training",),
-    "locks.install": ("wait.resource by locks of threads",),
     "waiting.Arrivals": ("when results arrive",),
     "waiting.install": ("result.gather", "graph.send", "build of graphs that are handed over"),
 }  # fmt: skip

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import dask
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 from distributed import Client, wait
 
@@ -180,3 +184,34 @@ def test_the_fix_gives_several_tasks_the_work_of_one() -> None:
 
     assert sum(names["results"]) == 45
     assert len(names["results"]) >= 2
+
+
+def in_turn(prefix: str) -> Finding:
+    """Six tasks on four workers, each of which needs the one before."""
+    made = Crewed(4)
+    made.made(prefix, 16)
+    cause = -1 - made.graph(0, 0, 0)
+    for i in range(6):
+        at = 100.0 * i
+        cause = made.run(
+            i % 4, at, at + 100, cause=cause, key=(f"{prefix}-1a2b", i), lead=(at, at), wanted=True
+        )
+    made.wait_for(0, 600, (f"{prefix}-1a2b", 5))
+    return one(RULE, made.recording(600))
+
+
+def test_tasks_of_which_each_needs_the_one_before_are_not_to_be_cut_further() -> None:
+    found = in_turn("step")
+    assert "only one of 6 tasks of `step` at etl.py:16" in found.headline
+    assert found.evidence["why"] == "one after another"
+    assert "Each of them needs the one before" in found.fix.text
+    assert not found.fix.code
+
+
+def test_a_frame_that_is_written_into_one_file_is_to_be_written_into_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = dd.from_pandas(pd.DataFrame({"x": range(10)}), npartitions=2)
+    run(in_turn("write_csv"), ddf=frame)
+    assert len(list((tmp_path / "parts").glob("*.csv"))) == 2

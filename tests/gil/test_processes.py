@@ -32,6 +32,7 @@ def run(workers: int, threads: int) -> stageprof.Recording:
 
 
 @pytest.mark.nightly
+@pytest.mark.alone
 def test_the_wall_time_with_processes_is_predicted_within_15_percent() -> None:
     """B24: of two threads that want one GIL all the time, on two processors."""
     before = run(1, 2)

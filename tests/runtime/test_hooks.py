@@ -192,6 +192,7 @@ TWICE_A_SECOND = {
     (Waits, "tell"),
     (SchedulerProbe, "_sample"),
     (SchedulerProbe, "_on_loop"),
+    (sampler, "look"),
     (WorkerProbe, "_sample"),
     (Memberships, "ask_loops"),
     (Memberships, "_on_loop"),

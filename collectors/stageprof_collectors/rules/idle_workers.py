@@ -35,6 +35,12 @@ _FEW: Final = (
     "read or make them so; a single piece that is cut afterwards has to be made first. If the "
     "work cannot be cut, fewer workers take the same time."
 )
+_CHAINED: Final = (
+    "Each of them needs the one before, so that one runs at a time, however many there are. What "
+    "is written into one file is written so: let each partition have a file of its own. Elsewhere "
+    "let the tasks give parts of the answer, and put these together at the end (in pairs, as "
+    "reductions do). If the order is needed, fewer workers take the same time."
+)
 _ELSEWHERE: Final = (
     "Tasks stood in line on some workers while others had nothing to do. Tasks follow their data: "
     "spread the data over all workers (the code below), do not restrict tasks to workers "
@@ -56,6 +62,10 @@ _ARRAY: Final = (
     "x = x.rechunk({{0: -(-x.shape[0] // {parts})}})  # better: chunks= where it is made"
 )
 _FRAME: Final = "ddf = ddf.repartition(npartitions={parts})  # better: as many when it is read"
+#: What `to_csv` calls the tasks that write into a single file.
+_ONE_FILE: Final = "write_csv"
+_FILES: Final = """\
+ddf.to_csv("parts/*.csv")  # a file for each partition; quicker to read: .to_parquet("parts/")"""
 _CALLS: Final = """\
 import dask
 
@@ -135,6 +145,7 @@ def _few(recording: Recording, idleness: Idleness, limits: Limits, cost: float) 
     )
     saved = min(low[0], high[0]), max(low[1], high[1])
     row, rows = _main(recording, idleness)
+    chained = _chained(recording, rows)
     threads = idleness.crew.threads
     parts = 2 * max(1, idleness.crew.useful)
     return Finding(
@@ -142,20 +153,35 @@ def _few(recording: Recording, idleness: Idleness, limits: Limits, cost: float) 
         severity=severity(saved, recording.wall),
         headline=(
             f"{_who(idleness)} no task while others worked: too few tasks at once, most of the "
-            f"time only {count(len(rows), 'task')} of `{row.prefix}`"
+            f"time only {'one of ' if chained else ''}{count(len(rows), 'task')} of `{row.prefix}`"
             f"{made_at(row.file, row.line)}, {of_wall(cost, recording)}"
         ),
         stage=Stage.EXECUTION,
-        evidence=_evidence(idleness) | {"why": "too few tasks", "pieces_advised": parts},
+        evidence=_evidence(idleness) | _why(parts, chained=chained),
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(
+        fix=Fix(_CHAINED, _FILES if row.prefix == _ONE_FILE else "")
+        if chained
+        else Fix(
             _FEW.format(parts=parts, threads=count(threads, "thread")),
             _code(recording, row, rows, parts),
         ),
         where=Where(row.file, row.line, "", row.layer, row.prefix),
         cause=f"few tasks:{row.layer}",
     )
+
+
+def _why(parts: int, *, chained: bool) -> dict[str, float | int | str]:
+    if chained:
+        return {"why": "one after another"}
+    return {"why": "too few tasks", "pieces_advised": parts}
+
+
+def _chained(recording: Recording, rows: Ints) -> bool:
+    """Whether most of these tasks needed another of them."""
+    needs = recording.timeline.depends
+    both = np.isin(needs.user, rows) & np.isin(needs.on, rows)
+    return len(rows) > 2 and 2 * len(np.unique(needs.user[both])) > len(rows)
 
 
 def _elsewhere(recording: Recording, idleness: Idleness, cost: float, who: str) -> Finding:

@@ -120,7 +120,7 @@ def _whose(kind: str, where: Where, thing: Embedded | None) -> str:
 def _kept(thing: Embedded) -> Fix:
     """What to do about an object that tasks carried to the workers."""
     name = thing.variable or thing.type
-    return Fix(_KEPT.format(name=name, size=size(thing.nbytes), tasks=thing.tasks))
+    return Fix(_KEPT.format(name=name, size=size(thing.nbytes // thing.many), tasks=thing.tasks))
 
 
 def _left(who: Leaver | None, where: Where) -> str:
