@@ -110,7 +110,7 @@ def filtered() -> da.Array:
 def windows() -> da.Array:
     """50 pieces of a store, cut for the windows of a rolling mean, which are many more tasks."""
     x = da.from_array(Stored(), chunks=(4, 64))  # opened for windows
-    seen = da.lib.stride_tricks.sliding_window_view(x, 20, axis=0)
+    seen = da.lib.stride_tricks.sliding_window_view(x, 8, axis=0)
     total: da.Array = seen.mean(axis=-1).max()
     return total
 

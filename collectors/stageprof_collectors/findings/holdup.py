@@ -42,6 +42,11 @@ class Holdup:
         self.times += 1
 
     @property
+    def waited_ns(self) -> int:
+        """How long all runs did together."""
+        return sum(self.waited.values())
+
+    @property
     def what(self) -> str:
         """As its user calls it."""
         name = f"`{self.name}`" if self.name else ""
@@ -49,9 +54,9 @@ class Holdup:
 
 
 def holdups(recording: Recording) -> list[Holdup]:
-    """All that tasks were seen to wait for, the costliest first."""
+    """All that tasks were seen to wait for, what was waited for longest first."""
     found = [*_locks(recording), *_resources(recording)]
-    return sorted(found, key=lambda holdup: -holdup.cost)
+    return sorted(found, key=lambda holdup: -holdup.waited_ns)
 
 
 def _locks(recording: Recording) -> list[Holdup]:

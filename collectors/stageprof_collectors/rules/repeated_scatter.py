@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -61,6 +60,8 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 
 def _scattered(recording: Recording) -> list[Scattered]:
     """Objects that were scattered more than once."""
+    if recording.store.rows("scatter") < 2:
+        return []
     table, strings = recording.timeline.read("scatter", "t"), recording.store.strings
     calls = _calls(recording)
     starts = [start for start, _ in calls]
@@ -84,11 +85,9 @@ def _scattered(recording: Recording) -> list[Scattered]:
 
 def _calls(recording: Recording) -> list[Interval]:
     """When the region's client scattered."""
-    waits: defaultdict[bool, list[Interval]] = defaultdict(list)
-    for (place, _), blocks in recording.walk.blocks.items():
-        mine = place == recording.timeline.region.place
-        waits[mine] += [(block.start, block.stop) for block in blocks if block.call == SCATTER]
-    return sorted(waits[True])
+    mine = recording.timeline.region.place
+    lanes = (lane for (place, _), lane in recording.walk.blocks.items() if place == mine)
+    return sorted((b.start, b.stop) for lane in lanes for b in lane if b.call == SCATTER)
 
 
 def _without(thing: Scattered) -> Change:

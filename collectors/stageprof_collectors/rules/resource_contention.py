@@ -70,6 +70,8 @@ from distributed import LocalCluster
 
 # on the command line: dask worker ... --resources {told!r}
 cluster = LocalCluster(resources={twice!r})"""
+#: Locks looked at: each is a replay.
+_MOST: Final = 20
 #: Dask's lock of one process's threads.
 _DASKS: Final = "SerializableLock"
 #: What has turns, and what several may have.
@@ -79,8 +81,8 @@ _TURNS: Final = {"Lock": _LOCK, "MultiLock": _LOCK, "Semaphore": _SEMAPHORE}
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One for each lock (or event, queue, ...) at a line, and for each resource of workers."""
     least = limits["share"] * recording.wall
-    for holdup in holdups(recording):
-        if sum(holdup.waited.values()) / 1e9 >= least:
+    for holdup in holdups(recording)[:_MOST]:
+        if holdup.waited_ns / 1e9 >= least:
             finding = _finding(recording, holdup)
             if finding.saving_s[1] >= least:
                 yield finding
@@ -92,7 +94,7 @@ def _finding(recording: Recording, holdup: Holdup) -> Finding:
     saved = 0.0, recording.replay.saving(change)[1]
     # Where one task followed the other on the path, each had it in its turn, and none waits there.
     cost = max(holdup.cost / 1e9, saved[1])
-    row, waited = _row(recording, holdup), sum(holdup.waited.values())
+    row = _row(recording, holdup)
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
@@ -106,8 +108,8 @@ def _finding(recording: Recording, holdup: Holdup) -> Finding:
             **({"name": holdup.name} if holdup.name else {}),
             "tasks": len(holdup.waited),
             "waits": holdup.times,
-            "waited_s": waited / 1e9,
-            "waiting_at_once": waited / max(cost * 1e9, 1),
+            "waited_s": holdup.waited_ns / 1e9,
+            "waiting_at_once": holdup.waited_ns / max(cost * 1e9, 1),
         },
         cost_s=cost,
         saving_s=saved,

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
+from stageprof_runtime.budget import Budget
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.event import SCATTER
 from stageprof_runtime.holding import LEAST
 from stageprof_runtime.kinds import title
 from stageprof_runtime.lines import user_line
-from stageprof_runtime.names import Names
+from stageprof_runtime.names import Known, Names
 from stageprof_runtime.naming import UNKNOWN, find
 from stageprof_runtime.patch import Emit, Undo, replace, together
 from stageprof_runtime.scopes import Stack
@@ -29,30 +30,45 @@ MOST: Final = 100
 
 def install(emit: Emit) -> Undo:
     """Tell of each large object that a client scatters from now on."""
-    names = Names()
-    scatter = replace(*place("client.scatter"), lambda f: _scatter(emit, names, f))
-    return together([scatter, names.clear])
+    scatters = Scatters(emit)
+    return together([replace(*place("client.scatter"), scatters.wrap), scatters.names.clear])
 
 
-def _scatter(emit: Emit, names: Names, scatter: Callable[..., Any]) -> Callable[..., Any]:
-    def told(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
-        _tell(emit, names, data, sys._getframe(1))
-        return scatter(self, data, *args, **kwargs)
+class Scatters:
+    """What is known of the objects that were scattered, within a budget of time."""
 
-    return told
+    def __init__(self, emit: Emit) -> None:
+        self.names = Names()
+        self._emit = emit
+        self._budget = Budget([0, 0])
 
+    def wrap(self, scatter: Callable[..., Any]) -> Callable[..., Any]:
+        """`Client.scatter`, whose data are looked at."""
 
-def _tell(emit: Emit, names: Names, data: Any, caller: FrameType) -> None:
-    t, stack = now_ns(), Stack(caller)
-    try:
-        for value in _values(data):
-            nbytes = weigh(value)
-            if nbytes >= LEAST:
-                known = names.get(value) or names.keep(value, find(value, stack) or UNKNOWN)
-                row = (SCATTER, t, known.number, title(type(value)), *known.origin)
-                emit.row("client", (*row, *user_line(caller), nbytes))
-    finally:
-        stack.clear()
+        def told(client: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
+            start = now_ns()
+            if self._budget.left(start) > 0:
+                self._tell(data, start, sys._getframe(1))
+                self._budget.spend(now_ns() - start)
+            return scatter(client, data, *args, **kwargs)
+
+        return told
+
+    def _tell(self, data: Any, t: int, caller: FrameType) -> None:
+        stack = Stack(caller)
+        try:
+            for value in _values(data):
+                nbytes = weigh(value)
+                if nbytes >= LEAST:
+                    known = self._known(value, stack)
+                    row = (SCATTER, t, known.number, title(type(value)), *known.origin)
+                    self._emit.row("client", (*row, *user_line(caller), nbytes))
+        finally:
+            stack.clear()
+
+    def _known(self, value: object, stack: Stack) -> Known:
+        known = self.names.get(value)
+        return known or self.names.keep(value, find(value, stack) or UNKNOWN)
 
 
 def _values(data: Any) -> list[Any]:
