@@ -17,9 +17,9 @@ from dask import delayed
 import stageprof
 from findings.asking import asked, one, run
 from findings.busy import Busy
+from stageprof_collectors.findings import waiters
 from stageprof_collectors.others import Others
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.rules import read_bandwidth
 from stageprof_collectors.rules.read_bandwidth import RULE
 from stageprof_runtime import scales
 from stageprof_runtime.computation import Computation
@@ -224,7 +224,7 @@ def test_what_a_busy_host_leaves_is_no_bound_of_processes_elsewhere(
     mine = int(recording.timeline.at.numbers[0])
     places = [[mine + 1], [mine]]
     found = [(places[busy], Others(1.5, 2.0)), (places[1 - busy], Others(0.0, 2.0, full=False))]
-    monkeypatch.setattr(read_bandwidth, "beside", lambda _: found)
+    monkeypatch.setattr(waiters, "beside", lambda _: found)
     assert bool(asked(RULE, recording)) == fires
 
 

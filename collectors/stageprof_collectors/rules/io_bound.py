@@ -1,0 +1,132 @@
+"""Tasks that wait for something outside, while processors stand idle and threads are few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stageprof_collectors.account.groups import Row
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.holdup import holdups
+from stageprof_collectors.findings.phrase import made_at, of_wall
+from stageprof_collectors.findings.quantity import count, seconds, share
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.training import Trainings
+from stageprof_collectors.findings.waiters import THREADS, Rows, busy, length, saving, waiters
+from stageprof_collectors.others import beside
+from stageprof_collectors.profiles.looks import Looks
+from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.rules.read_bandwidth import READS
+from stageprof_runtime.stage import STEP, Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_COMPUTE: Final = frozenset({STEP["compute"]})
+#: Dask's own tasks that wait for their like on other workers.
+_OWN: Final = ("shuffle", "p2p", "rechunk", "hash-join", "barrier")
+
+_TEXT: Final = (
+    "These tasks wait (for a service, a database, storage), and each holds a thread meanwhile. Let "
+    "more of them wait at once: give each worker about {threads} threads (the code below, in place "
+    "of your own cluster), or ask for many things at once in one task (a batch request, asyncio). "
+    "How many at a time is what they ask's to say. If they wait for one another (a lock of "
+    "`threading`, a file), more threads change nothing."
+)
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One for each layer at a line whose tasks wait."""
+    if any(found.full for _, found in beside(recording)) or Trainings(recording):
+        return
+    groups, waits = recording.groups, _waiting(recording, limits)
+    for row in np.unique(groups.of_run[waits]).tolist():
+        rows = np.flatnonzero(groups.of_run == row)
+        if not row or _others(groups.rows[row]) or len(rows) < limits["tasks"]:
+            continue
+        if waits[rows].mean() >= limits["most"]:
+            yield from _found(recording, groups.rows[row], rows, limits)
+
+
+def _waiting(recording: Recording, limits: Limits) -> NDArray[np.bool_]:
+    """Runs that neither computed nor waited for Dask: for the GIL, a lock of its, other tasks."""
+    runs = recording.timeline.runs
+    took = np.maximum(runs["stop"] - runs["start"], 1)
+    held = np.zeros(len(took))
+    for holdup in holdups(recording):
+        for run, ns in holdup.waited.items():
+            held[run] += ns
+    known = recording.timeline.graphs
+    parents = [recording.timeline.run_of(g.parent, g.place) for g in known if g.parent >= 0]
+    waits: NDArray[np.bool_] = busy(recording) + held / took < limits["cpu"]
+    waits &= (runs["seen"] == 1) & (took > limits["least_s"] * 1e9)
+    waits[[row for row in parents if row >= 0]] = False
+    return waits
+
+
+def _others(row: Row) -> bool:
+    """Whether another rule tells of such tasks, or they are Dask's own."""
+    return READS.search(row.prefix) is not None or row.prefix.startswith(_OWN)
+
+
+def _found(recording: Recording, row: Row, rows: Rows, limits: Limits) -> Iterator[Finding]:
+    who = waiters(recording, rows)
+    if who.each >= THREADS:
+        return
+    threads = who.more(len(rows))
+    cost = cost_of(recording, steps=_COMPUTE, runs=rows.tolist())
+    saved = 0.0, saving(recording, who, threads, cost)[1]
+    if min(cost, saved[1]) < limits["share"] * recording.wall:
+        return
+    took = length(recording, rows)
+    part = float(recording.timeline.runs["cpu"][rows].sum() / 1e9 / took.sum())
+    yield Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"{count(len(rows), 'task')} of `{row.prefix}`{made_at(row.file, row.line)} wait "
+            f"for {seconds(float(np.median(took)))} each and compute in {share(part)} of it: "
+            f"{of_wall(cost, recording)}"
+        ),
+        stage=Stage.EXECUTION,
+        evidence={
+            "tasks": len(rows),
+            "cpu_share": part,
+            "threads": who.each,
+            "threads_asked_for": threads,
+            **_where(recording, row.prefix),
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(_TEXT.format(threads=threads), who.code(threads)),
+        where=Where(row.file, row.line, "", row.layer, row.prefix),
+        cause=f"layer:{row.prefix}",
+    )
+
+
+def _where(recording: Recording, prefix: str) -> dict[str, str]:
+    """The user's line in which most of them were seen."""
+    looks = [look for look in Looks(recording).all if look.prefix == prefix and look.line]
+    if not looks:
+        return {}
+    most = max(looks, key=lambda look: look.seconds)
+    return {"seen_in": f"{most.function}{made_at(most.file, most.line)}"}
+
+
+RULE = Rule(
+    id="io-bound",
+    stage=Stage.EXECUTION,
+    summary="Tasks wait for something outside, processors stand idle, and threads are few.",
+    find=find,
+    ground=Ground.SPREAD,
+    limits={
+        "tasks": Limit(8, "fewer are no pattern"),
+        "cpu": Limit(0.2, "of a task's time: a thread that computes more is not waiting"),
+        "most": Limit(0.8, "of the tasks of a line: where fewer wait, it is not what they do"),
+        "least_s": Limit(0.005, "of a task: what Dask needs for one outweighs shorter ones"),
+        "share": Limit(0.05, "of the wall time, in cost and saving: less is not worth a change"),
+    },
+)

@@ -1,0 +1,90 @@
+"""The rule io-bound: tasks that wait while processors stand idle."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import dask
+import pytest
+from dask.utils import SerializableLock
+
+import stageprof
+from findings.asking import asked, one
+from findings.busy import Busy
+from stageprof_collectors.others import Others
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules import io_bound
+from stageprof_collectors.rules.io_bound import RULE
+
+
+def program(
+    tasks: int = 40, *, each: float = 80, cpu: float = 0.01, threads: int = 1, name: str = "asked"
+) -> Recording:
+    busy = Busy(threads)
+    busy.facts(threads=threads, cpus=2)
+    busy.tasks(name, tasks, each, cpu=cpu)
+    return busy.recording()
+
+
+def test_tasks_that_wait_are_told_with_what_more_threads_would_save_at_most() -> None:
+    """Forty tasks of 80 ms on one thread, on sixteen in a sixteenth of the time."""
+    found = one(RULE, program())
+
+    assert found.headline.startswith("40 tasks of `asked`")
+    assert "wait for 80 ms each and compute in 1 % of it" in found.headline
+    assert found.evidence["threads_asked_for"] == 16
+    assert found.saving_s == pytest.approx((0.0, 40 * 0.08 * 15 / 16), rel=0.05)
+    assert "threads_per_worker=16" in found.fix.code
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"cpu": 0.5},  # they compute
+        {"tasks": 5},
+        {"each": 1},  # what Dask takes for each is longer
+        {"threads": 16},
+        {"name": "fetched"},  # read-bandwidth tells of them
+        {"name": "shuffle-transfer"},
+    ],
+)
+def test_it_is_silent_of_others(other: dict[str, Any]) -> None:
+    assert not asked(RULE, program(**other))
+
+
+def test_where_no_processor_is_idle_they_may_wait_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = [({0}, Others(1.0, 2.0, full=True))]
+    monkeypatch.setattr(io_bound, "beside", lambda _: full)
+    assert not asked(RULE, program())
+
+
+def answered(number: int) -> int:
+    time.sleep(0.05)
+    return number
+
+
+def in_turn(number: int, lock: SerializableLock) -> int:
+    with lock:
+        return answered(number)
+
+
+def test_waiting_for_a_lock_of_dasks_is_another_matter() -> None:
+    with stageprof.profile(gil=False) as region:
+        lock, call = SerializableLock(), dask.delayed(in_turn)
+        dask.compute(*[call(i, lock) for i in range(12)], scheduler="threads", num_workers=4)
+    assert not asked(RULE, region.recording, tasks=4)
+
+
+def test_on_a_local_scheduler_more_threads_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(io_bound, "beside", lambda _: [])  # whatever else runs here
+    with stageprof.profile(gil=False) as region:
+        calls = [dask.delayed(answered)(i) for i in range(16)]
+        dask.compute(*calls, scheduler="threads", num_workers=2)
+    found = one(RULE, region.recording)
+    assert found.fix.code.endswith('dask.config.set(scheduler="threads", num_workers=16)')
+    assert found.evidence["seen_in"] == f"answered at test_io_bound.py:{line_of_the_wait()}"
+
+
+def line_of_the_wait() -> int:
+    return answered.__code__.co_firstlineno + 1
