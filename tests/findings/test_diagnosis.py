@@ -13,6 +13,7 @@ import pytest
 
 import stageprof
 from findings.conftest import Only
+from findings.crews import Crewed, side_by_side
 from findings.made import SECOND, WALL_S, found, made, noting, rule
 from named import plainly
 from stageprof_collectors.findings.diagnosis import MOST, diagnose, examine
@@ -120,6 +121,27 @@ def test_nothing_to_fix_states_the_shares_and_the_bound(only: Only) -> None:
     assert last.evidence["most_in"] == "construction"
     said = "No known cause; without construction the run would be at most 4.00 s shorter"
     assert last.headline == said
+
+
+@pytest.mark.parametrize(("cpus", "says"), [(1, "4 threads share 1 processor"), (4, "workers")])
+def test_more_workers_are_no_advice_where_their_threads_share_the_processors(
+    cpus: int, says: str, only: Only
+) -> None:
+    only()
+    crew = Crewed(4)
+    for worker in range(4):
+        crew.cpus(worker, cpus)
+    end = side_by_side(crew, [(worker, 900) for worker in range(4)])
+    [last] = diagnose(crew.recording(end))
+    assert f"more {'processors (' if cpus == 1 else ''}{says}" in last.fix.text
+
+
+def test_a_finding_that_does_away_with_others_is_told_in_their_place(only: Only) -> None:
+    """Where it saves about as much as each."""
+    whole = found("whole", 4.0, cause="whole", also=frozenset({"one", "two"}))
+    parts = [found("part", 3.0, cause="one"), found("part", 9.0, cause="two")]
+    only(rule("whole", [whole]), rule("part", parts))
+    assert [(f.rule, f.cause) for f in diagnose(made())] == [("part", "two"), ("whole", "whole")]
 
 
 def test_longest_verdict_without_a_known_cause_fits_a_line(only: Only) -> None:

@@ -16,6 +16,7 @@ from stageprof_collectors.findings.innocence import (
 from stageprof_collectors.findings.other_threads import by_other_threads
 from stageprof_collectors.findings.quantity import count, seconds, share
 from stageprof_collectors.findings.rule import Limits, Rule
+from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stage import SIX, Stage
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ _TO_THE_END = (
 
 _OWN = (
     "{work} of the time is the execution of your tasks and your own code. What makes this faster "
-    "is faster code inside the tasks, less data, or more workers; Dask's settings are not it."
+    "is faster code inside the tasks, less data, or more {room}; Dask's settings are not it."
 )
 _AROUND_IT = (
     "{work} of the time is the execution of your tasks and your own code; the largest stage around "
@@ -103,7 +104,8 @@ def _bound(recording: Recording, shares: dict[str, float]) -> Finding:
     stage = max(bounds, key=lambda stage: bounds[stage])
     most = min(bounds[stage] + unexplained(recording), recording.wall)
     work, early = shares[Stage.EXECUTION] + shares[Stage.OUTSIDE], ended_early(recording)
-    advice = (_OWN if work >= _MOSTLY else _AROUND_IT).format(work=share(work), stage=stage)
+    text, room = _OWN if work >= _MOSTLY else _AROUND_IT, _room(recording)
+    advice = text.format(work=share(work), stage=stage, room=room)
     return Finding(
         rule=RULE.id,
         severity=Severity.NOTE,
@@ -114,6 +116,15 @@ def _bound(recording: Recording, shares: dict[str, float]) -> Finding:
         saving_s=(0.0, most),
         fix=Fix(f"{_TO_THE_END} {advice}" if early else advice),
     )
+
+
+def _room(recording: Recording) -> str:
+    """What there would have to be more of."""
+    crew = Crew(recording)
+    if not 0 < crew.useful < crew.threads:
+        return "workers"
+    shared = f"{count(crew.threads, 'thread')} share {count(crew.useful, 'processor')} already"
+    return f"processors ({shared}, so that fewer would do as much)"
 
 
 def _headline(most: float, stage: Stage, wall: float) -> str:
