@@ -118,6 +118,19 @@ def test_values_that_a_variable_had_one_after_another_are_one_finding() -> None:
     assert dask.compute(*parts, scheduler="sync") == tuple(range(12))
 
 
+def test_what_is_submitted_again_and_again_travels_once_as_a_future() -> None:
+    """Each submit is a graph of one task, and the object is the same."""
+    made = Program()
+    keys = [f"scored-{i:032x}" for i in range(5)]
+    for key in keys:
+        made.embedded(key, tasks=1)
+        made.tasks([key], work=10.0, lead=100.0)
+    found = one(RULE, made.recording())
+    assert "travels once and not with each of 5 tasks" in found.fix.text
+    assert "get_client()" in found.fix.code
+    assert found.saving_s[0] < 0.9 * found.saving_s[1]
+
+
 def test_what_one_task_has_is_not_to_be_wrapped() -> None:
     made = Program()
     [key] = calls(1, "process")

@@ -87,8 +87,8 @@ class Embedded:
 
     @property
     def alone(self) -> bool:
-        """Whether of each there is but one task in a graph that has it."""
-        return 0 < self.tasks <= self.many * self.graphs and not is_cut(self.how)
+        """Whether of each there is but one task that has it, in all graphs."""
+        return 0 < self.tasks <= self.many and not is_cut(self.how)
 
     @property
     def each_dump_s(self) -> float:
