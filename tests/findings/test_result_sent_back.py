@@ -12,7 +12,6 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
 from distributed import Client, futures_of
 
 import stageprof
@@ -161,6 +160,7 @@ def test_collections_made_of_what_was_computed_are_found(client: Client, kind: s
             whole = np.asarray(x.compute())
             again = da.from_array(whole, chunks=(5, 50_000))
         elif kind == "xarray":
+            xr = pytest.importorskip("xarray")
             whole = xr.DataArray(x, dims=("t", "x")).compute()
             again = whole.chunk({"t": 5})
         else:
