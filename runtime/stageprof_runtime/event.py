@@ -51,6 +51,8 @@ RESOURCE: Final = 32
 FETCHED: Final = 33
 SCATTER: Final = 34
 
+#: The `graph` of what was fetched and went back without one.
+SCATTERED: Final = -2
 #: What the worker of a run is called that a process of a local scheduler's pool has made: so, and
 #: the process's number.
 POOLED: Final = "process "
@@ -175,7 +177,7 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # Run `run` could not begin before its worker had what it needs of its resources `name` ("GPU").
     RESOURCE: ("run", "name"),
     # Object `number` of hand-over `graph`, as in OBJECT, is what the client had fetched of `key`,
-    # or holds that.
+    # or holds that; or (`graph` SCATTERED) the object of that number in SCATTER is.
     FETCHED: ("number", "graph", "key"),
     # A client was asked to scatter an object: what, and `variable`, `file`, `line`: where the user
     # has it from. Of one object `number` is the same each time. It was scattered at `by_line`.

@@ -65,8 +65,9 @@ def test_a_table_that_a_loop_scatters_is_named_and_the_printed_code_sends_it_onc
 ) -> None:
     table = np.arange(500_000.0)
     with stageprof.profile() as region:
-        futures = [client.submit(entry, client.scatter(table), i) for i in range(6)]
-        values = client.gather(futures)
+        # Of one hash the scheduler takes the first away while the next comes, with its tasks.
+        there = [client.scatter(table, hash=False) for _ in range(6)]
+        values = client.gather([client.submit(entry, t, i) for i, t in enumerate(there)])
 
     found = one(RULE, region.recording, share=0.0)
 

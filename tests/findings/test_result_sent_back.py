@@ -135,6 +135,21 @@ def test_values_one_by_one_are_one_finding(client: Client) -> None:
 
 
 @pytest.mark.cluster
+def test_gathered_values_that_are_scattered_are_found(client: Client) -> None:
+    with stageprof.profile() as region:
+        parts = client.gather(client.map(load, range(8)))
+        there = client.scatter(parts)
+        total = sum(client.gather(client.map(score, there)))
+
+    found = _back(region.recording)
+
+    assert (found.where.variable, found.where.prefix) == ("parts", "load")
+    assert found.cost_s > 0
+    futures = run(found, futures=client.map(load, range(8)), function=score)["futures"]
+    assert sum(client.gather(futures)) == total
+
+
+@pytest.mark.cluster
 @pytest.mark.filterwarnings("ignore:Sending large graph")
 def test_computed_values_that_delayed_calls_get_are_found(client: Client) -> None:
     lazy_load, lazy_score = dask.delayed(load), dask.delayed(score)

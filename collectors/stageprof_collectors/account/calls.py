@@ -68,7 +68,10 @@ class Calls:
     def _with(self, name: str) -> set[int]:
         """The graphs that have tasks of a name."""
         groups = self._recording.groups
-        rows = np.flatnonzero(np.isin(groups.of_run, list(groups.named(name))))
+        named = list(groups.named(name))
+        if not named:
+            return set()
+        rows = np.flatnonzero(np.isin(groups.of_run, named))
         return set(self._recording.replay.owner[rows].tolist())
 
     def _lines_of(self, name: str) -> set[tuple[str, int]]:

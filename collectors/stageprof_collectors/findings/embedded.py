@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from stageprof_collectors.tables.thing import OUTSIDE, is_cut
+from stageprof_runtime.event import SCATTERED
 from stageprof_runtime.holding import DATUM
 from stageprof_runtime.wording import MAP
 
@@ -126,8 +127,9 @@ def embedded(recording: Recording) -> list[Embedded]:
 def _fetched(recording: Recording) -> dict[int, str]:
     """By the number of an object of which key it is the result."""
     table = recording.store.table("fetched")
-    keys = recording.store.keys(table["key"])
-    return dict(zip(table["number"].tolist(), keys, strict=True))
+    mine = table["graph"] != SCATTERED
+    keys = recording.store.keys(table["key"][mine])
+    return dict(zip(table["number"][mine].tolist(), keys, strict=True))
 
 
 def _one(rows: list[dict[str, Any]], keys: dict[int, str]) -> Embedded:

@@ -19,10 +19,11 @@ from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import at, made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.scatter import scattered
 from stageprof_collectors.findings.without import Without
 from stageprof_collectors.replay.change import Change
 from stageprof_collectors.replay.gone import without
-from stageprof_collectors.replay.relief import Covered
+from stageprof_collectors.replay.relief import Covered, Interval
 from stageprof_collectors.replay.toll import toll
 from stageprof_collectors.tables.thing import GIVEN
 from stageprof_collectors.tables.wanted import largest, source, wanted
@@ -51,6 +52,8 @@ import dask
 parts = [dask.delayed({function})(part) for part in parts]"""
 _KEPT: Final = """\
 {name} = {name}.persist()  # in place of .compute(): it is computed, and stays on the workers"""
+#: How it goes back without a graph.
+_SCATTER: Final = "argument 1 of client.scatter"
 #: What collections of such pieces are usually called.
 _NAMES: Final = {"ndarray": "x", "list": "bag"}
 
@@ -64,8 +67,9 @@ class Trip:
     thing: Embedded
     causes: frozenset[str]
     row: Row
-    #: when it was fetched
+    #: when it was fetched, and when it was scattered
     fetched: Covered
+    scattered: Covered
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -80,25 +84,47 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 
 
 def _trips(recording: Recording) -> Iterator[tuple[Trip, Burdens]]:
-    """By the layer, or the layer whose pieces were put together."""
-    things = embedded(recording)
-    if not any(thing.key for thing in things):
+    """By the layer, or the layer whose pieces were put together, and by how they went back."""
+    things, sent = embedded(recording), _scattered(recording)
+    back = [thing for thing in (*things, *sent) if thing.key]
+    if not back:
         return
-    burdens = Burdens(recording, things)
-    asked = wanted(recording)
-    keys = recording.store.keys(recording.timeline.runs["key"][asked])
-    made = dict(zip(keys, asked.tolist(), strict=True))
+    burdens, made = Burdens(recording, things), _made(recording)
     of_run, found = recording.groups.of_run, defaultdict(list)
-    for thing in things:
+    for thing in back:
         if thing.key in made:
-            found[int(of_run[source(recording, made[thing.key])])].append(thing)
-    for group, some in found.items():
+            group = int(of_run[source(recording, made[thing.key])])
+            found[group, thing in sent].append(thing)
+    for (group, _), some in found.items():
         rows = np.array([made[thing.key] for thing in some])
         joined = rows[of_run[rows] != group]
         fetched = _fetched(recording, made, {group, *of_run[rows].tolist()})
-        causes = frozenset(thing.cause for thing in some)
+        times = Covered([sent[thing] for thing in some if thing in sent])
+        causes = frozenset(thing.cause for thing in some if thing not in sent)
         row = recording.groups.rows[group]
-        yield Trip(joined, together(some), causes, row, fetched), burdens
+        yield Trip(joined, together(some), causes, row, fetched, times), burdens
+
+
+def _made(recording: Recording) -> dict[str, int]:
+    """The rows of the runs whose results a client had asked for, by their keys."""
+    asked = wanted(recording)
+    keys = recording.store.keys(recording.timeline.runs["key"][asked])
+    return dict(zip(keys, asked.tolist(), strict=True))
+
+
+def _scattered(recording: Recording) -> dict[Embedded, Interval]:
+    """What was fetched and scattered, as if it were in a graph that nothing holds, and when."""
+    found = {}
+    for each in scattered(recording):
+        if each.key:
+            made, used = (each.file, each.line), (each.used_file, each.used_line)
+            name, nbytes = each.variable.partition("[")[0], each.nbytes
+            thing = Embedded(
+                each.who[1], each.type, name, *made, _SCATTER, *used, frozenset(),
+                nbytes, 1, 1, nbytes, nbytes, 0.0, 0.0, 0.0, key=each.key,
+            )  # fmt: skip
+            found[thing] = each.call
+    return found
 
 
 def _fetched(recording: Recording, made: dict[str, int], groups: set[int]) -> Covered:
@@ -117,7 +143,8 @@ def _fetched(recording: Recording, made: dict[str, int], groups: set[int]) -> Co
 
 def _change(recording: Recording, trip: Trip, burdens: Burdens) -> Change:
     """Nothing of it is fetched, put together, read through or sent."""
-    never = Without(recording, trip.thing, burdens).everywhere()
+    held = bool(trip.thing.layers)
+    never = Without(recording, trip.thing, burdens).everywhere() if held else Change()
     joined = without(recording, trip.joined)
     both = {
         name: np.minimum(getattr(never, name), getattr(joined, name))
@@ -134,13 +161,18 @@ def _serial(
     def left(step: Step) -> float:
         if step.what.step in _TAKING and texts[step.what.label] == used:
             return 0.0
-        rest = sent(step) if sent is not None else 1.0
-        if step.what.step not in _FETCHING or step.stop <= step.start:
+        rest = min(sent(step) if sent is not None else 1.0, _outside(step, trip.scattered))
+        if step.what.step not in _FETCHING:
             return rest
-        gone = float(trip.fetched.of(np.array([step.start]), np.array([step.stop]))[0])
-        return min(rest, 1.0 - gone / (step.stop - step.start))
+        return min(rest, _outside(step, trip.fetched))
 
     return left
+
+
+def _outside(step: Step, times: Covered) -> float:
+    """What part of a piece of the critical path is in none of these times."""
+    gone = float(times.of(np.array([step.start]), np.array([step.stop]))[0])
+    return 1.0 - gone / max(step.stop - step.start, 1)
 
 
 def _finding(recording: Recording, trip: Trip, change: Change, cost: float) -> Finding:
@@ -164,7 +196,7 @@ def _finding(recording: Recording, trip: Trip, change: Change, cost: float) -> F
         saving_s=saved,
         fix=_fix(recording, thing),
         where=Where(thing.used_file, thing.used_line, thing.variable, row.layer, row.prefix),
-        cause=f"back:{row.layer}",
+        cause=f"back:{row.layer}:{thing.used_file}:{thing.used_line}",
         also=trip.causes | mine | {f"result:{whole.layer}"},
     )
 
@@ -187,9 +219,9 @@ def _fix(recording: Recording, thing: Embedded) -> Fix:
         name = _NAMES.get(thing.type.rpartition(".")[2], "ddf")
         what = "the collection itself, persisted,"
         return Fix(_TEXT.format(what=what), _KEPT.format(name=name))
-    prefix = key_split(min(thing.layers, default="")) if given else ""
+    prefix = key_split(min(thing.layers)) if given and thing.layers else ""
     function = word(prefix, "function")
-    if by_futures(recording, thing):
+    if thing.how == _SCATTER or by_futures(recording, thing):
         return Fix(_TEXT.format(what="the futures"), _FUTURES.format(function=function))
     return Fix(_TEXT.format(what="the delayed calls"), _CALLS.format(function=function))
 

@@ -14,7 +14,8 @@ from typing import Any, Final
 from stageprof_runtime.budget import Budget
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place
-from stageprof_runtime.event import SCATTER
+from stageprof_runtime.event import FETCHED, SCATTER, SCATTERED
+from stageprof_runtime.fetched import fetched
 from stageprof_runtime.holding import LEAST
 from stageprof_runtime.kinds import title
 from stageprof_runtime.lines import user_line
@@ -63,12 +64,17 @@ class Scatters:
                     known = self._known(value, stack)
                     row = (SCATTER, t, known.number, title(type(value)), *known.origin)
                     self._emit.row("client", (*row, *user_line(caller), nbytes))
+                    if known.key is not None:
+                        self._emit.row("client", (FETCHED, known.number, SCATTERED, known.key))
         finally:
             stack.clear()
 
     def _known(self, value: object, stack: Stack) -> Known:
         known = self.names.get(value)
-        return known or self.names.keep(value, find(value, stack) or UNKNOWN)
+        if known is not None:
+            return known
+        key = fetched.key_of(value)
+        return self.names.keep(value, find(value, stack) or UNKNOWN, key=key)
 
 
 def _values(data: Any) -> list[Any]:
