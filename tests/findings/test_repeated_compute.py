@@ -23,7 +23,9 @@ from stageprof_runtime.event import FLAME, NODE, PART
 from stageprof_runtime.stage import STEP
 
 
-def again(keys: list[list[Any]], *, lines: bool = True, kind: str = "int") -> Recording:
+def again(
+    keys: list[list[Any]], *, lines: bool = True, kind: str = "int", each: float = 100
+) -> Recording:
     """One compute after another, each of tasks of 100 ms one after another."""
     made, now = Crewed(1), 0.0
     for i, some in enumerate(keys):
@@ -32,9 +34,9 @@ def again(keys: list[list[Any]], *, lines: bool = True, kind: str = "int") -> Re
         begun, cause = now, -1 - graph
         for key in some:
             last = key == some[-1]
-            cause = made.run(0, now, now + 100, cause=cause, key=key, wanted=last)
+            cause = made.run(0, now, now + each, cause=cause, key=key, wanted=last)
             made.sized(1_000_000, kind)
-            now += 100
+            now += each
         made.wait_for(begun, now, some[-1])
     return made.recording(now)
 
@@ -52,6 +54,14 @@ def test_keys_that_are_computed_again_are_found_with_what_they_cost() -> None:
     assert found.saving_s == pytest.approx((0.3, 0.3), abs=0.02)
     assert "3 tasks, most of `read`" in found.headline
     assert "etl.py:26" in found.headline
+
+
+@pytest.mark.parametrize(("each", "fires"), [(1.0, True), (0.1, False)])
+def test_what_stands_for_persisted_pieces_is_no_work_that_is_done_again(
+    each: float, fires: bool
+) -> None:
+    """Each compute has a task for each of them, which hands it on; to persist more is no advice."""
+    assert bool(asked(RULE, again([[*READ, "mean"], [*READ, "spread"]], each=each))) is fires
 
 
 def test_other_keys_are_no_repetition() -> None:

@@ -14,6 +14,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stageprof_collectors.account.timeline import Ints
@@ -30,6 +31,9 @@ Floats = NDArray[np.float64]
 UNKNOWN: Final = 0.5
 #: Readers that read nothing of columns that they were not asked for.
 COLUMNAR: Final = ("ReadParquet", "FusedIO", "FusedParquetIO")
+#: What usually takes less than this is no work that is done again: what each such task costs beside
+#: it is more, and others tell of that.
+TRIFLE_NS: Final = 300_000
 #: Looks at the tasks of a compute that say something of its time.
 LOOKS: Final = 8
 #: What runs the tasks within a task, and functions of C that it calls, such as numpy's ufuncs: who
@@ -65,9 +69,19 @@ class Again:
             low[rows], high[rows] = least, most
             of[rows], alone[rows] = len(self.layers), piece.alone
             self.layers.append(what)
+        high[_trifles(recording, np.flatnonzero(high > 0), of)] = 0.0
         self.rows: Ints = np.flatnonzero(high > 0)
         self.low, self.high = low[self.rows], high[self.rows]
         self.of, self.alone = of[self.rows], alone[self.rows]
+
+
+def _trifles(recording: Recording, rows: Ints, of: Ints) -> Ints:
+    """Runs of layers that do next to nothing, as what stands for persisted pieces does."""
+    runs = recording.timeline.runs
+    took = pd.Series((runs["stop"] - runs["start"])[rows])
+    usual = took.groupby(of[rows]).transform("median").to_numpy()
+    found: Ints = rows[usual < TRIFLE_NS]
+    return found
 
 
 class _Part(NamedTuple):
