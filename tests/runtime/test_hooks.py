@@ -11,6 +11,7 @@ import inspect
 import itertools
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import CellType
 from typing import Any
@@ -22,6 +23,7 @@ import dask.dataframe as dd
 import pandas as pd
 import pytest
 from dask import delayed
+from dask.utils import SerializableLock
 from distributed import Client, LocalCluster, as_completed
 
 import clusters
@@ -44,6 +46,7 @@ from stageprof_runtime import (
 )
 from stageprof_runtime.computation import Computation
 from stageprof_runtime.decisions import Decisions
+from stageprof_runtime.fetched import Fetched
 from stageprof_runtime.heir import Heir
 from stageprof_runtime.membership import Membership
 from stageprof_runtime.memberships import Memberships
@@ -53,8 +56,10 @@ from stageprof_runtime.probes import (
     imports,
     layers,
     local,
+    locks,
     memory,
     optimization,
+    scatters,
     scheduling,
     serialization,
     shares,
@@ -156,6 +161,8 @@ CLUSTER = [
     (serialization, "_nbytes"),
     (waiting, "_block"),
     (awaited, "keys"),
+    (Fetched, "note"),
+    (scatters.Scatters, "_tell"),
     (waiting, "_is_client"),
     (spill, "within"),
     (sources, "_written"),
@@ -346,6 +353,26 @@ def test_no_error_of_ours_reaches_a_computation_on_a_cluster(
         plant(monkeypatch, WorkerProbe, "_begin", [RuntimeError])
     survives(client, lambda: bool(raised) or place not in TWICE_A_SECOND)
     assert raised or place in ELSEWHERE
+
+
+def guarded(number: int, lock: SerializableLock) -> int:
+    with lock:
+        time.sleep(0.01)
+    return number
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_no_error_of_ours_keeps_a_lock_or_takes_it_twice(
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch, never_disabled: None
+) -> None:
+    """Raised when the lock is had already: who waits for it next has it when its time comes."""
+    raised = plant(monkeypatch, locks, "held_up", [error])
+    lock, call = SerializableLock(), delayed(guarded)
+    with stageprof.profile(gil=False):
+        calls = [call(i, lock) for i in range(8)]
+        assert dask.compute(*calls, scheduler="threads", num_workers=4) == tuple(range(8))
+    assert raised
+    assert not lock.locked()
 
 
 @named(EVERYWHERE + LOCAL)
