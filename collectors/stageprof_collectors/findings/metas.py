@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.replay.relief import Covered
 
@@ -31,5 +29,4 @@ class Asking:
 
     def part(self, step: Step) -> float:
         """What part of a piece of the critical path is in them."""
-        inside = float(self._times.of(np.array([step.start]), np.array([step.stop]))[0])
-        return inside / max(step.stop - step.start, 1)
+        return self._times.part(step)

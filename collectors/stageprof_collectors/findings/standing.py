@@ -108,10 +108,9 @@ def without(
 
     def serial(step: Step) -> float:
         own = covered.get(step.what.place)
-        if own is None or step.stop <= step.start:
+        if own is None:
             return 1.0
-        gone = own.of(np.array([step.start]), np.array([step.stop]))[0]
-        return 1.0 - part * float(gone) / (step.stop - step.start)
+        return 1.0 - part * own.part(step)
 
     return Change(
         left["compute"], left["lead"], left["fetch"], left["lag"], left["begin"], serial=serial

@@ -177,7 +177,7 @@ class Without:
 
         def behind(step: Step) -> float:
             took = step.stop - step.start
-            met = float(moved.of(np.array([step.start]), np.array([step.stop]))[0])
+            met = took * moved.part(step)
             return 1.0 - part * max(0.0, min(met, took - _SMALL_NS)) / max(took, 1)
 
         return behind

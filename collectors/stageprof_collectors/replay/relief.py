@@ -55,6 +55,11 @@ class Covered:
         found: Floats = np.maximum(until[1] - until[0], 0.0)
         return found
 
+    def part(self, step: Step) -> float:
+        """What part of a piece of the critical path is covered, 0 to 1."""
+        covered = self.of(np.array([step.start]), np.array([step.stop]))[0]
+        return float(covered) / max(step.stop - step.start, 1)
+
 
 def relief(
     recording: Recording,

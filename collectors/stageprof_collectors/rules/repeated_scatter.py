@@ -6,9 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from stageprof_collectors.account.path import Step
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import introduced, made_at, of_wall, word
 from stageprof_collectors.findings.quantity import size
@@ -48,12 +45,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 def _without(again: Sequence[Scattered]) -> Change:
     """It is sent the first time only; what else went in the same call goes along with it."""
     calls = Covered([each.call for each in again])
-
-    def left(step: Step) -> float:
-        gone = float(calls.of(np.array([step.start]), np.array([step.stop]))[0])
-        return 1.0 - gone / max(step.stop - step.start, 1)
-
-    return Change(serial=left)
+    return Change(serial=lambda step: 1.0 - calls.part(step))
 
 
 def _finding(

@@ -161,18 +161,12 @@ def _serial(
     def left(step: Step) -> float:
         if step.what.step in _TAKING and texts[step.what.label] == used:
             return 0.0
-        rest = min(sent(step) if sent is not None else 1.0, _outside(step, trip.scattered))
+        rest = min(sent(step) if sent is not None else 1.0, 1.0 - trip.scattered.part(step))
         if step.what.step not in _FETCHING:
             return rest
-        return min(rest, _outside(step, trip.fetched))
+        return min(rest, 1.0 - trip.fetched.part(step))
 
     return left
-
-
-def _outside(step: Step, times: Covered) -> float:
-    """What part of a piece of the critical path is in none of these times."""
-    gone = float(times.of(np.array([step.start]), np.array([step.stop]))[0])
-    return 1.0 - gone / max(step.stop - step.start, 1)
 
 
 def _finding(recording: Recording, trip: Trip, change: Change, cost: float) -> Finding:
