@@ -16,8 +16,9 @@ import stageprof
 from findings.asking import asked, one, run
 from findings.crews import Crewed, side_by_side
 from stageprof_collectors.findings.finding import Finding
+from stageprof_collectors.findings.misplaced import fix, line, passed_on
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.rules.idle_workers import RULE, _passed_on, _there
+from stageprof_collectors.rules.idle_workers import RULE
 from stageprof_collectors.tables.crew import Crew
 
 
@@ -64,15 +65,20 @@ def test_threads_beyond_the_cpus_would_save_nothing() -> None:
     assert asked(RULE, made.recording(end)) == []
 
 
-def in_line() -> Finding:
-    """The finding on two workers one of which has all tasks."""
+def in_line(*, on_data: bool = False) -> Finding:
+    """The finding on two workers one of which has all tasks, of which each may need a piece."""
     made = Crewed(2)
     graph = made.graph(0, 0, 0, wanted=8)
+    cause, needs, begun = -1 - graph, None, 0.0
+    if on_data:
+        begun, cause = 10.0, made.run(0, 0, 10, cause=cause, lead=(0, 0), key="load-0")
+        needs = [cause]
     for i in range(8):
-        start = 100.0 * i
-        made.run(0, start, start + 100, cause=-1 - graph, lead=(0, 0), key=f"work-{i}", wanted=True)
-    made.wait_for(0, 800, "work-7")
-    return one(RULE, made.recording(800))
+        start, lead = begun + 100.0 * i, (begun, begun)
+        key = f"work-{i}"
+        made.run(0, start, start + 100, cause=cause, needs=needs, lead=lead, key=key, wanted=True)
+    made.wait_for(0, begun + 800, "work-7")
+    return one(RULE, made.recording(begun + 800))
 
 
 def test_tasks_that_stand_in_line_elsewhere_are_another_reason() -> None:
@@ -81,6 +87,32 @@ def test_tasks_that_stand_in_line_elsewhere_are_another_reason() -> None:
 
     assert found.evidence["why"] == "tasks in line on other workers"
     assert found.saving_s[1] == pytest.approx(0.4, abs=0.05)
+    assert "`work`" in found.headline
+    assert found.where.prefix == "work"
+
+
+def test_what_follows_its_data_is_told_to_spread_it_and_what_needs_none_to_go_anywhere() -> None:
+    """`workers=` is the likely reason where tasks need nothing that another task made."""
+    assert "Tasks follow their data" in in_line(on_data=True).fix.text
+    assert "remove what restricts them" in in_line().fix.text
+
+
+@pytest.mark.cluster
+def test_tasks_that_are_all_to_be_on_one_worker_are_found(client: Client) -> None:
+    """The one works all the time, so that no moment of the run is one of waiting for a thread."""
+    first, *_ = client.scheduler_info(n_workers=-1)["workers"]
+    wait(client.submit(sort, 40, workers=[first]))  # it has imported this module
+    with stageprof.profile() as prof:
+        client.gather(client.map(sort, range(40), workers=[first]))
+
+    found = one(RULE, prof.recording)
+    assert found.evidence["why"] == "tasks in line on other workers"
+    assert found.where.prefix == "sort"
+    assert "remove what restricts them" in found.fix.text
+
+
+def sort(seed: int) -> float:
+    return float(np.sort(np.random.default_rng(seed).random(300_000))[0])
 
 
 def uneven(mine: int, other: int) -> Recording:
@@ -133,16 +165,17 @@ def test_pieces_that_p2p_passed_on_are_told_of_and_by_tasks_there_are_none() -> 
     """The printed code sets what it says, and no piece is placed twice with it."""
     with dask.config.set({"array.rechunk.method": "p2p"}), stageprof.profile() as prof:
         rechunked()
-    passed = _passed_on(prof.recording, Crew(prof.recording))["rechunk_pieces_passed_on"]
-    assert 0 < passed <= 40
-    fix = _there({"rechunk_pieces_passed_on": passed})
-    assert f"here {passed}," in fix.text
+    crew = Crew(prof.recording)
+    passed = passed_on(prof.recording, crew)
+    assert 0 < passed["rechunk_pieces_passed_on"] <= 40
+    advice = fix(line(prof.recording, crew), passed)
+    assert f"here {passed['rechunk_pieces_passed_on']}," in advice.text
 
     with dask.config.set({}):
-        exec(fix.code, {})
+        exec(advice.code, {})
         with stageprof.profile() as prof:
             rechunked()
-    assert _passed_on(prof.recording, Crew(prof.recording)) == {}
+    assert passed_on(prof.recording, Crew(prof.recording)) == {}
 
 
 def rechunked() -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from stageprof_collectors.account.calls import Calls
-from stageprof_collectors.account.exchange import Exchanges, Method
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.findings.crowd import is_piece
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.idleness import Idleness
+from stageprof_collectors.findings.misplaced import fix, line, passed_on
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
@@ -20,13 +20,11 @@ from stageprof_collectors.findings.skew import Skews
 from stageprof_collectors.findings.training import Trainings
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.replay import Change
-from stageprof_runtime.event import STATUS
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.account.timeline import Ints
     from stageprof_collectors.recording import Recording
-    from stageprof_collectors.tables.crew import Crew
 
 _COMPUTE: Final = frozenset({STEP["compute"]})
 
@@ -41,23 +39,6 @@ _CHAINED: Final = (
     "let the tasks give parts of the answer, and put these together at the end (in pairs, as "
     "reductions do). If the order is needed, fewer workers take the same time."
 )
-_ELSEWHERE: Final = (
-    "Tasks stood in line on some workers while others had nothing to do. Tasks follow their data: "
-    "spread the data over all workers (the code below), do not restrict tasks to workers "
-    "(`workers=`, `resources=`) if you need not, and leave work stealing on "
-    "(`distributed.scheduler.work-stealing`)."
-)
-#: Dask's P2P places what comes out of it so; see distributed#8873.
-_PASSED_ON: Final = (
-    "P2P gives the pieces that come out of a {what} to any worker first, and those that are "
-    "another's go there when their turn comes: here {number}, while workers that were to have "
-    "them stood idle. By tasks (the code below) pieces are placed like all others, but more is "
-    "held and moved, so measure both."
-)
-_BY_TASKS: Final = """\
-import dask
-
-dask.config.set({{"{key}": "tasks"}})"""
 _ARRAY: Final = (
     "x = x.rechunk({{0: -(-x.shape[0] // {parts})}})  # better: chunks= where it is made"
 )
@@ -72,17 +53,6 @@ import dask
 size = -(-len(items) // {parts})  # items: what one task worked on; {name}: the plain function
 parts = [items[i : i + size] for i in range(0, len(items), size)]
 results = dask.compute(*[dask.delayed({name})(part) for part in parts])"""
-_SPREAD: Final = """\
-from itertools import cycle
-from distributed import Client
-
-client = Client.current()
-workers = cycle(sorted(client.scheduler_info(n_workers=-1)["workers"]))
-# pieces: the futures (or persisted pieces) that the tasks work on; Dask's own client.rebalance()
-# moves nothing until a worker uses 30 % of its memory
-pieces = [
-    client.submit(lambda piece: piece, each, workers=[next(workers)], pure=False) for each in pieces
-]"""
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -90,15 +60,16 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     idleness = Idleness(recording)
     if not idleness:
         return
+    misplaced = idleness.misplaced_s / idleness.crew.threads
     if not idleness.idle:
-        lost = idleness.misplaced_s / idleness.crew.threads
-        if lost >= limits["misplaced"] * recording.wall:
-            yield _elsewhere(recording, idleness, lost, _some(idleness))
+        if misplaced >= limits["misplaced"] * recording.wall:
+            yield _elsewhere(recording, idleness, misplaced, _some(idleness))
         return
-    cost = _cost(recording, idleness)
+    elsewhere = idleness.misplaced_s > idleness.want_s
+    cost = max(_cost(recording, idleness), misplaced if elsewhere else 0.0)
     if cost < limits["share"] * recording.wall:
         return
-    if idleness.misplaced_s > idleness.want_s:
+    if elsewhere:
         yield _elsewhere(recording, idleness, cost, _who(idleness))
     elif not Trainings(recording) and not explained(recording, idleness):
         found = _few(recording, idleness, limits, cost)
@@ -188,46 +159,24 @@ def _elsewhere(recording: Recording, idleness: Idleness, cost: float, who: str) 
     low, high = recording.replay.saving(Change(workers=len(idleness.crew.fullest)))
     # The replay knows no worker that a task has to be on: had none been idle, it is this at most.
     saved = low, max(high, idleness.misplaced_s / idleness.crew.threads)
-    passed = _passed_on(recording, idleness.crew)
+    passed = passed_on(recording, idleness.crew)
+    stood = line(recording, idleness.crew)
+    row = stood.row
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"{who} no task while tasks stood in line on other workers: {of_wall(cost, recording)}"
+            f"{who} no task while tasks stood in line on other workers, most of the time "
+            f"`{row.prefix}`{made_at(row.file, row.line)}: {of_wall(cost, recording)}"
         ),
         stage=Stage.EXECUTION,
         evidence=_evidence(idleness) | {"why": "tasks in line on other workers", **passed},
         cost_s=cost,
         saving_s=saved,
-        fix=_there(passed),
+        fix=fix(stood, passed),
+        where=Where(row.file, row.line, "", row.layer, row.prefix),
         cause="tasks in line",
     )
-
-
-def _passed_on(recording: Recording, crew: Crew) -> dict[str, int]:
-    """How many pieces P2P gave to a worker that had to pass them on, by what it was for.
-
-    Which layer they are of does not say so: what comes out may be one task with what follows.
-    """
-    of = Exchanges(recording).of
-    exchanges = {"rechunk": of(Method.P2P, arrays=True), "shuffle": of(Method.P2P, arrays=False)}
-    sizes = {name: len(found.rows) for name, found in exchanges.items() if found is not None}
-    runs = {name: column[crew.rows] for name, column in recording.timeline.runs.items()}
-    number = int(((runs["seen"] == 1) & (runs["status"] == STATUS.index("released"))).sum())
-    if not sizes or not number:
-        return {}
-    return {f"{max(sizes, key=sizes.__getitem__)}_pieces_passed_on": number}
-
-
-def _there(passed: dict[str, int]) -> Fix:
-    """What to do for workers that stood idle beside the lines of others."""
-    if not passed:
-        return Fix(_ELSEWHERE, _SPREAD)
-    [(name, number)] = passed.items()
-    what = name.partition("_")[0]
-    key = "array.rechunk.method" if what == "rechunk" else "dataframe.shuffle.method"
-    text = _PASSED_ON.format(what=what, number=f"{number:,}")
-    return Fix(text, _BY_TASKS.format(key=key))
 
 
 def _who(idleness: Idleness) -> str:
