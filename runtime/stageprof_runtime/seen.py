@@ -33,6 +33,7 @@ _NONE, _DASK, _USER, _OUTSIDE, _HANDS_OVER, _WAITS, _SYNCS, _RUNS = 0, -1, -2, -
 _NAMED: Final = {
     # Waiting is recorded exactly by its own probe; what is seen of it here is not construction.
     ("dask/local.py", "queue_get"): _WAITS,
+    ("distributed/client.py", "__next__"): _WAITS,  # of `as_completed`
     # But of what comes here otherwise than by a client's call (`progress` does) no probe tells.
     ("distributed/utils.py", "sync"): _SYNCS,
     # A graph of all that is wanted is handed over: what is done there is not for the line that

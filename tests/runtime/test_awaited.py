@@ -5,9 +5,10 @@ What is looked at is counted: on a busy machine time says little.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from types import MethodType
-from typing import Any
+from types import MethodType, SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from distributed import Client, Future, LocalCluster, as_completed, wait
@@ -16,6 +17,8 @@ import stageprof
 from stageprof_runtime import awaited
 from stageprof_runtime.awaited import LOOK, MIXED, keys
 from stageprof_runtime.probes import waiting
+from stageprof_runtime.seen import WAITS, look
+from stageprof_runtime.stem import frames_of
 
 
 class Known(Future[Any]):
@@ -134,3 +137,21 @@ def test_what_a_client_is_to_call_is_not_asked_for_its_name(shy: Any) -> None:
     assert [waiting._name(each) for each in (shy, MethodType(shy, 1))] == ["", ""]
     assert [waiting._name(each) for each in (gather, MethodType(gather, 1))] == ["_gather"] * 2
     assert Shy.asked == []
+
+
+class Results:
+    """A queue of results that notes what a thread's stack says when it asks for the next."""
+
+    state = (0, "")
+
+    def empty(self) -> bool:
+        self.state = look(frames_of(sys._getframe()))
+        return False
+
+
+def test_who_asks_for_the_next_result_waits_and_puts_nothing_together() -> None:
+    """Seen as construction it took, of a loop that uses each result, part of the use with it."""
+    results = Results()
+    held = SimpleNamespace(queue=results, _get_and_raise=str)
+    assert as_completed.__next__(cast(Any, held)) == ""
+    assert results.state == (WAITS, "")
