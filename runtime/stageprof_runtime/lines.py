@@ -76,6 +76,15 @@ def user_line(frame: FrameType | None = None) -> tuple[str, int]:
     return inherited.get()
 
 
+def called_by_user(frame: FrameType | None) -> str:
+    """The name of the function that the user's innermost frame called; "" if no frame is theirs."""
+    name = ""
+    while frame is not None and kind(frame.f_code.co_filename) != USER:
+        name = frame.f_code.co_name
+        frame = frame.f_back
+    return name if frame is not None else ""
+
+
 def in_dask(frame: FrameType | None) -> bool:
     """Whether one of Dask's own frames is on the stack."""
     while frame is not None:

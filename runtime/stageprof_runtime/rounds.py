@@ -2,7 +2,8 @@
 
 Read from the program's text when the recording ends, once for each such line, and only names are
 looked at: the result of the call, what is made of it in the loop, and what the next call is made
-of. What a function does that the loop calls is not followed.
+of. What a function does that the loop calls is not followed. Where the loop is Dask's own (it goes
+through a frame's rows, a partition at a time), that was seen when it handed a graph over.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import ast
 import linecache
 from collections import Counter
 from collections.abc import Iterator
+from types import FrameType
 from typing import Final
+
+from stageprof_runtime.lines import called_by_user, user_line
 
 #: Fewer calls from one line are no loop that matters.
 LEAST: Final = 3
@@ -19,17 +23,37 @@ LEAST: Final = 3
 LINES: Final = 100
 LONGEST: Final = 1_000_000
 
-#: No round of the loop needs what an earlier one computed; one does; it cannot be told.
+#: No round of the loop needs what an earlier one computed; one does; it cannot be told; the loop is
+#: Dask's, through the rows of a frame.
 APART: Final = "apart"
 CARRIED: Final = "carried"
 UNKNOWN: Final = "unknown"
+ROWS: Final = "rows"
 
 #: How many graphs each of the user's lines has handed over since recording began.
 handed: Final[Counter[tuple[str, int]]] = Counter()
+#: Those of them that go through a frame: what they call computes its partitions one by one.
+_through: Final[set[tuple[str, int]]] = set()
+_GO_THROUGH: Final = frozenset({"__iter__", "iterrows", "itertuples"})
 
 _COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def count(frame: FrameType) -> tuple[str, int]:
+    """A graph is handed over from here: the user's line that does so."""
+    line = user_line(frame)
+    handed[line] += 1
+    if handed[line] == 1 and called_by_user(frame) in _GO_THROUGH:
+        _through.add(line)
+    return line
+
+
+def forget() -> None:
+    """Forget all lines."""
+    handed.clear()
+    _through.clear()
 
 
 def told() -> Iterator[str]:
@@ -37,7 +61,9 @@ def told() -> Iterator[str]:
     for (file, line), number in handed.most_common(LINES):
         if number >= LEAST and file:
             linecache.checkcache(file)  # a notebook's user edits modules between two recordings
-            yield f"{verdict(''.join(linecache.getlines(file)), line)} {file}:{line}"
+            rows = (file, line) in _through
+            says = ROWS if rows else verdict("".join(linecache.getlines(file)), line)
+            yield f"{says} {file}:{line}"
 
 
 def verdict(source: str, line: int) -> str:

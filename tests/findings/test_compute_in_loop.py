@@ -6,6 +6,8 @@ import cProfile
 import pstats
 
 import dask
+import dask.dataframe as dd
+import pandas as pd
 import pytest
 
 import stageprof
@@ -67,6 +69,16 @@ def test_where_the_program_could_not_be_read_it_may_save_nothing() -> None:
     assert found.saving_s[0] == 0
     assert "could not be read" in found.fix.text
     assert found.severity == Severity.NOTE  # an optimizer's rounds need each other
+
+
+def test_a_loop_through_rows_is_to_compute_the_frame_once() -> None:
+    found = one(RULE, looped(verdict="rows"))
+
+    assert found.saving_s == pytest.approx((0.47, 0.47), abs=0.02)
+    assert "partitions one after another" in found.fix.text
+    assert found.also == {"line:etl.py:12"}  # construction there is for each partition, and goes
+    frame = pd.DataFrame({"x": [1, 2]})
+    assert len(run(found, ddf=dd.from_pandas(frame, npartitions=2))["frame"]) == 2
 
 
 @pytest.mark.parametrize(("rounds", "fires"), [(2, False), (3, True)])

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import dask
+import dask.dataframe as dd
+import pandas as pd
 import pytest
 
 import stageprof
-from stageprof_runtime.rounds import APART, CARRIED, LONGEST, UNKNOWN, handed, verdict
+from stageprof_runtime.rounds import APART, CARRIED, LONGEST, ROWS, UNKNOWN, handed, verdict
 
 APART_LOOPS = [
     "values = [f(x).compute() for x in items]",
@@ -64,6 +66,27 @@ def test_a_loop_inside_one_that_carries_is_not_apart() -> None:
 )
 def test_what_cannot_be_told_is_unknown(source: str) -> None:
     assert verdict(source, 2 if source.startswith("def") else 1) == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for row in ddf.itertuples(): total += row.x",
+        "for _, row in ddf.iterrows(): total += row.x",
+        "for x, y in zip(ddf.x, ddf.x): total += x",
+    ],
+)
+def test_a_loop_through_the_rows_of_a_frame_is_dasks(loop: str) -> None:
+    """It computes a partition at a time, whatever the program's text says of the loop."""
+    ddf = dd.from_pandas(pd.DataFrame({"x": range(8)}), npartitions=4)
+
+    with dask.config.set(scheduler="sync"), stageprof.profile() as prof:
+        exec(compile(f"total = 0\n{loop}", "/rows.py", "exec"), {"ddf": ddf})
+
+    assert [label for _, _, label in prof.recording.timeline.marks("loop")] == [
+        f"{ROWS} /rows.py:2"
+    ]
+    assert not handed
 
 
 def test_a_recording_has_the_verdict_of_each_line_that_handed_over_several_graphs(

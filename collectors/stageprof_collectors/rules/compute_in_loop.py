@@ -17,7 +17,7 @@ from stageprof_collectors.replay.common import own_parts
 from stageprof_collectors.replay.cost import cost_of_graphs
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.tables.crew import Crew
-from stageprof_runtime.rounds import CARRIED, UNKNOWN
+from stageprof_runtime.rounds import CARRIED, ROWS, UNKNOWN
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -31,6 +31,17 @@ _UNSURE: Final = (
     " Do it only if no round of the loop needs the result of an earlier one: that could not be "
     "read from the program."
 )
+_ROWS: Final = (
+    "Going through the rows of a Dask data frame computes its partitions one after another, and "
+    "nothing else runs while the program looks at the rows of one. Say what is done with a row for "
+    "whole columns (`(ddf.x * ddf.y).sum()`), or do it on the workers, with a function for "
+    "`ddf.map_partitions`. If the rows are needed here, compute the frame once (the code below): "
+    "only the rows and columns that you need, for all are in this process's memory then."
+)
+_ONCE: Final = """\
+frame = ddf.compute()
+for row in frame.itertuples():
+    ...  # what you do with a row"""
 _CALLS: Final = """\
 import dask
 
@@ -58,7 +69,8 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 def _finding(recording: Recording, calls: Calls, streaks: list[Streak]) -> Finding:
     graphs = tuple(g for s in streaks for g in s.graphs)
     rows = calls.rows(graphs)
-    unsure = streaks[0].verdict == UNKNOWN
+    verdict = streaks[0].verdict
+    unsure = verdict == UNKNOWN
     saved = recording.replay.saving(_together(recording, streaks, rows))
     saved = (0.0, saved[1]) if unsure else saved
     cost = cost_of_graphs(recording, graphs)
@@ -78,13 +90,15 @@ def _finding(recording: Recording, calls: Calls, streaks: list[Streak]) -> Findi
             "computes": len(graphs),
             "tasks_each": tasks / len(graphs),
             **threads,
-            "rounds_need_each_other": streaks[0].verdict,
+            "rounds_need_each_other": verdict,
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT + (_UNSURE if unsure else ""), _code(recording, row, rows)),
+        fix=_fix(recording, verdict, row, rows),
         where=Where(file, line, "", row.layer, row.prefix),
         cause=f"loop:{file}:{line}",
+        # What Dask builds there, it builds for each partition.
+        also=frozenset({f"line:{file}:{line}"}) if verdict == ROWS else frozenset(),
     )
 
 
@@ -104,6 +118,13 @@ def _main(recording: Recording, rows: Ints) -> Row:
     if not len(rows):
         return groups.rows[0]
     return groups.rows[int(np.argmax(np.bincount(groups.of_run[rows], weights=took)))]
+
+
+def _fix(recording: Recording, verdict: str, row: Row, rows: Ints) -> Fix:
+    if verdict == ROWS:
+        return Fix(_ROWS, _ONCE)
+    text = _TEXT + (_UNSURE if verdict == UNKNOWN else "")
+    return Fix(text, _code(recording, row, rows))
 
 
 def _code(recording: Recording, row: Row, rows: Ints) -> str:

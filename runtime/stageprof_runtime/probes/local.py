@@ -8,21 +8,20 @@ Handing it our own (see `computation`) keeps the observation to this one computa
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from threading import get_ident
 from typing import Any
 
-from stageprof_runtime import process
+from stageprof_runtime import process, rounds
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.computation import Computation, begin, counts
 from stageprof_runtime.context import lane_number, within
 from stageprof_runtime.event import BLOCK, GRAPH, SPAN, SUBMIT
-from stageprof_runtime.lines import user_line
 from stageprof_runtime.patch import Emit, Undo, replace, together
 from stageprof_runtime.probes import failure
-from stageprof_runtime.rounds import handed
 from stageprof_runtime.shield import theirs
 from stageprof_runtime.stage import STEP, Stage
 from stageprof_runtime.underway import calls
@@ -76,8 +75,7 @@ def _materialized(emit: Emit, dsk: Any) -> Any:
 
 
 def _hand_over(computation: Computation, start: int, dsk: Any, result: Any) -> None:
-    file, line = user_line()
-    handed[file, line] += 1
+    file, line = rounds.count(sys._getframe(1))
     wanted = len(result) if isinstance(result, list) else 1
     submit = (SUBMIT, computation.graph, start, wanted, 0, lane_number() or get_ident(), file, line)
     computation.emit.row("client", submit)

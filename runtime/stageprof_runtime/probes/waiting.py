@@ -18,7 +18,7 @@ from threading import get_ident
 from types import FunctionType, MethodType
 from typing import Any, Final
 
-from stageprof_runtime import awaited, process
+from stageprof_runtime import awaited, process, rounds
 from stageprof_runtime.awaited import LOOK
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import client_handlers, place
@@ -33,7 +33,6 @@ from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
 from stageprof_runtime.probes import layers
 from stageprof_runtime.probes.locks import held_up
 from stageprof_runtime.probes.stacks import running
-from stageprof_runtime.rounds import handed
 from stageprof_runtime.stage import STEP
 from stageprof_runtime.underway import LONG_NS, calls, ended
 
@@ -89,7 +88,7 @@ def install(emit: Emit) -> Undo:
                 replace(*place("actor.result"), lambda f: _actor_result(emit, f)),
                 _arrived.clear,
                 fetched.clear,
-                handed.clear,
+                rounds.forget,
             ]
         )
 
@@ -258,8 +257,7 @@ def _send(emit: Emit, send: Callable[..., Any]) -> Callable[..., Any]:
     def timed(self: Any, msg: Any) -> Any:
         if msg.get("op") == "update-graph":
             handing.number = number = next(_numbers)
-            line = user_line(sys._getframe(1))
-            handed[line] += 1
+            line = rounds.count(sys._getframe(1))
             thread, frames = lane_number() or get_ident(), msg["expr_ser"].frames
             nbytes = sum(memoryview(frame).nbytes for frame in frames)
             row = (SUBMIT, number, now_ns(), len(msg["keys"]), nbytes, thread, *line)
