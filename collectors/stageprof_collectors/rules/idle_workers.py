@@ -9,11 +9,11 @@ import numpy as np
 
 from stageprof_collectors.account.calls import Calls
 from stageprof_collectors.account.groups import Row
-from stageprof_collectors.findings.crowd import is_piece
-from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.finding import Finding, Where, severity
 from stageprof_collectors.findings.idleness import Idleness
+from stageprof_collectors.findings.lack import why
 from stageprof_collectors.findings.misplaced import fix, line, passed_on
-from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.findings.skew import Skews
@@ -28,63 +28,37 @@ if TYPE_CHECKING:
 
 _COMPUTE: Final = frozenset({STEP["compute"]})
 
-_FEW: Final = (
-    "Cut the data into at least {parts} pieces, two or more for each of {threads}. It is best to "
-    "read or make them so; a single piece that is cut afterwards has to be made first. If the "
-    "work cannot be cut, fewer workers take the same time."
-)
-_CHAINED: Final = (
-    "Each of them needs the one before, so that one runs at a time, however many there are. What "
-    "is written into one file is written so: let each partition have a file of its own. Elsewhere "
-    "let the tasks give parts of the answer, and put these together at the end (in pairs, as "
-    "reductions do). If the order is needed, fewer workers take the same time."
-)
-_ARRAY: Final = (
-    "x = x.rechunk({{0: -(-x.shape[0] // {parts})}})  # better: chunks= where it is made"
-)
-_FRAME: Final = "ddf = ddf.repartition(npartitions={parts})  # better: as many when it is read"
-#: What `to_csv` calls the tasks that write into a single file.
-_ONE_FILE: Final = "write_csv"
-_FILES: Final = """\
-ddf.to_csv("parts/*.csv")  # a file for each partition; quicker to read: .to_parquet("parts/")"""
-_CALLS: Final = """\
-import dask
-
-size = -(-len(items) // {parts})  # items: what one task worked on; {name}: the plain function
-parts = [items[i : i + size] for i in range(0, len(items), size)]
-results = dask.compute(*[dask.delayed({name})(part) for part in parts])"""
-
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One for threads that lacked tasks, or one for tasks that were in the wrong place."""
     idleness = Idleness(recording)
     if not idleness:
         return
-    misplaced = idleness.misplaced_s / idleness.crew.threads
-    if not idleness.idle:
-        if misplaced >= limits["misplaced"] * recording.wall:
-            yield _elsewhere(recording, idleness, misplaced, _some(idleness))
-        return
-    elsewhere = idleness.misplaced_s > idleness.want_s
-    cost = max(_cost(recording, idleness), misplaced if elsewhere else 0.0)
-    if cost < limits["share"] * recording.wall:
-        return
-    if elsewhere:
-        yield _elsewhere(recording, idleness, cost, _who(idleness))
-    elif not Trainings(recording) and not explained(recording, idleness):
+    threads, wall = idleness.crew.threads, recording.wall
+    misplaced, wanting = idleness.misplaced_s / threads, idleness.want_s / threads
+    least = max(wanting, limits["share"] * wall) if idleness.idle else limits["misplaced"] * wall
+    if misplaced >= least:
+        yield _elsewhere(recording, idleness, misplaced)
+    elif idleness.idle or wanting >= limits["wanting"] * wall:
+        yield from _for_want(recording, idleness, limits)
+
+
+def _for_want(recording: Recording, idleness: Idleness, limits: Limits) -> Iterator[Finding]:
+    """Too few tasks, if that is worth a finding and nothing narrower explains it."""
+    cost, least = _cost(recording, idleness), limits["share"] * recording.wall
+    if cost >= least and not Trainings(recording) and not explained(recording, idleness):
         found = _few(recording, idleness, limits, cost)
-        if found.saving_s[1] >= limits["share"] * recording.wall:
+        if found.saving_s[1] >= least:
             yield found
 
 
 def _cost(recording: Recording, idleness: Idleness) -> float:
     """Seconds of the blocking account in runs that worked alone, as far as they did."""
-    total = 0.0
+    total, runs, waited_s = 0.0, recording.timeline.runs, _by_run(recording)
     for row in idleness.alone.tolist():
-        runs = recording.timeline.runs
         took = max(1, int(runs["stop"][row] - runs["start"][row]))
         part = min(1.0, idleness.alone_ns[row] / took)
-        total += part * _by_run(recording).get(row, 0.0)
+        total += part * waited_s.get(row, 0.0)
     if total:
         return total
     return cost_of(recording, steps=frozenset({STEP["wait.thread"]}))
@@ -116,46 +90,26 @@ def _few(recording: Recording, idleness: Idleness, limits: Limits, cost: float) 
     )
     saved = min(low[0], high[0]), max(low[1], high[1])
     row, rows = _main(recording, idleness)
-    chained = _chained(recording, rows)
-    threads = idleness.crew.threads
-    parts = 2 * max(1, idleness.crew.useful)
+    lack = why(recording, idleness.crew, row, rows)
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"{_who(idleness)} no task while others worked: too few tasks at once, most of the "
-            f"time only {'one of ' if chained else ''}{count(len(rows), 'task')} of `{row.prefix}`"
+            f"{_who(idleness, idleness.want_s)} no task while others worked: too few tasks at "
+            f"once, most of the time only {lack.seen} of `{row.prefix}`"
             f"{made_at(row.file, row.line)}, {of_wall(cost, recording)}"
         ),
         stage=Stage.EXECUTION,
-        evidence=_evidence(idleness) | _why(parts, chained=chained),
+        evidence=_evidence(idleness) | lack.evidence,
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_CHAINED, _FILES if row.prefix == _ONE_FILE else "")
-        if chained
-        else Fix(
-            _FEW.format(parts=parts, threads=count(threads, "thread")),
-            _code(recording, row, rows, parts),
-        ),
+        fix=lack.fix,
         where=Where(row.file, row.line, "", row.layer, row.prefix),
         cause=f"few tasks:{row.layer}",
     )
 
 
-def _why(parts: int, *, chained: bool) -> dict[str, float | int | str]:
-    if chained:
-        return {"why": "one after another"}
-    return {"why": "too few tasks", "pieces_advised": parts}
-
-
-def _chained(recording: Recording, rows: Ints) -> bool:
-    """Whether most of these tasks needed another of them."""
-    needs = recording.timeline.depends
-    both = np.isin(needs.user, rows) & np.isin(needs.on, rows)
-    return len(rows) > 2 and 2 * len(np.unique(needs.user[both])) > len(rows)
-
-
-def _elsewhere(recording: Recording, idleness: Idleness, cost: float, who: str) -> Finding:
+def _elsewhere(recording: Recording, idleness: Idleness, cost: float) -> Finding:
     low, high = recording.replay.saving(Change(workers=len(idleness.crew.fullest)))
     # The replay knows no worker that a task has to be on: had none been idle, it is this at most.
     saved = low, max(high, idleness.misplaced_s / idleness.crew.threads)
@@ -166,8 +120,9 @@ def _elsewhere(recording: Recording, idleness: Idleness, cost: float, who: str) 
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"{who} no task while tasks stood in line on other workers, most of the time "
-            f"`{row.prefix}`{made_at(row.file, row.line)}: {of_wall(cost, recording)}"
+            f"{_who(idleness, idleness.misplaced_s)} no task while tasks stood in line on other "
+            f"workers, most of the time `{row.prefix}`{made_at(row.file, row.line)}: "
+            f"{of_wall(cost, recording)}"
         ),
         stage=Stage.EXECUTION,
         evidence=_evidence(idleness) | {"why": "tasks in line on other workers", **passed},
@@ -179,16 +134,14 @@ def _elsewhere(recording: Recording, idleness: Idleness, cost: float, who: str) 
     )
 
 
-def _who(idleness: Idleness) -> str:
+def _who(idleness: Idleness, idle_s: float) -> str:
+    """Which threads were idle, or, where none was for so long, how long all were in sum."""
+    if not idleness.idle:
+        return f"Threads had, for {seconds(idle_s)} in sum,"
     members = idleness.crew.members
     threads = sum(members[i].threads for i in idleness.idle)
     all_ = idleness.crew.threads
     return f"{threads} of {count(all_, 'thread')} had, for more than half of the time,"
-
-
-def _some(idleness: Idleness) -> str:
-    """Where no thread was idle for so long."""
-    return f"Threads had, for {seconds(idleness.misplaced_s)} in sum,"
 
 
 def _evidence(idleness: Idleness) -> dict[str, float | int | str]:
@@ -210,17 +163,6 @@ def _main(recording: Recording, idleness: Idleness) -> tuple[Row, Ints]:
     return groups.rows[main], alone[groups.of_run[alone] == main]
 
 
-def _code(recording: Recording, row: Row, rows: Ints, parts: int) -> str:
-    runs, names = recording.timeline.runs, recording.store.strings
-    types = names[int(runs["type"][rows[0]])] if len(rows) else ""
-    keys = recording.store.keys(runs["key"][rows[:1]])
-    if keys and keys[0].startswith("('"):
-        return (_FRAME if is_piece(types) and "ndarray" not in types else _ARRAY).format(
-            parts=parts
-        )
-    return _CALLS.format(parts=parts, name=word(row.prefix, "work"))
-
-
 RULE = Rule(
     id="idle-workers",
     stage=Stage.EXECUTION,
@@ -231,6 +173,9 @@ RULE = Rule(
         "share": Limit(0.05, "of the wall time, in cost and saving: less is not worth a change"),
         "misplaced": Limit(
             0.1, "of the threads' time, idle beside lines elsewhere: some is in every run"
+        ),
+        "wanting": Limit(
+            0.1, "of the threads' time, idle for want of tasks: some is at the end of every run"
         ),
         "efficiency": Limit(0.5, "what a further thread does at least of one's work; half is lost"),
     },
