@@ -88,6 +88,41 @@ def test_the_loops_own_long_steps_are_not_told_here() -> None:
     assert not asked(RULE, made.recording(end))
 
 
+@pytest.mark.parametrize("by_a_task", [False, True])
+def test_what_another_thread_pickles_is_not_told_here_unless_a_task_holds_both_up(
+    by_a_task: bool,
+) -> None:
+    """The dump of a result takes the GIL for long; one that waits for it takes long as well."""
+    made = Stood(2)
+    graph = made.graph(0, 0, 0)
+    first = made.run(0, 0, 950 if by_a_task else 50, cause=-1 - graph, key="entries-1")
+    last = made.run(
+        1, 950, 1000, cause=first, lead=(50, 50), fetched=950, key="fitted-1", wanted=True
+    )
+    made.said(0, 860, "gil.contention", 1.0)
+    made.stalled(0, 50, 850)
+    rows = made._rows[made._workers[0]]
+    rows.append((SPAN, STEP["result.dump"], ns(50), ns(850), 9, "", 100))
+    made.wait(0, 1000, last, 1000)
+    assert bool(asked(RULE, made.recording(1000))) is by_a_task
+
+
+def test_a_task_that_held_nothing_is_not_named() -> None:
+    """Nothing ran when the loop stood still: a thread that nobody knows held the process."""
+    made = Stood(2)
+    graph = made.graph(0, 0, 0)
+    first = made.run(0, 0, 50, cause=-1 - graph, key="entries-1")
+    last = made.run(
+        1, 950, 1000, cause=first, lead=(50, 50), fetched=950, key="fitted-1", wanted=True
+    )
+    made.said(0, 860, "gil.contention", 1.0)
+    made.stalled(0, 50, 850)
+    made.wait(0, 1000, last, 1000)
+    found = one(RULE, made.recording(1000))
+    assert "while a thread held the process" in found.headline
+    assert "entries" not in found.fix.text
+
+
 def test_stalls_that_hold_nobody_up_are_not_told() -> None:
     made = Stood(2)
     end = waiting(made)

@@ -84,6 +84,7 @@ def test_the_fix_for_one_task_for_all_pieces_works_on_each() -> None:
     found = put_together(20)
     assert "`concat` at etl.py:7" in found.headline
     assert found.evidence["pieces"] == 20
+    assert found.saving_s[1] == pytest.approx(0.9, abs=0.01)  # what is never put together
 
     pieces = [dask.delayed(range)(i) for i in range(4)]
     with dask.config.set(scheduler="sync"):

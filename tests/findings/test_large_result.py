@@ -12,7 +12,9 @@ import pytest
 from findings.asking import asked, one, run
 from findings.crews import Crewed
 from replay.handmade import CLIENT, LANE, ns
+from stageprof_collectors.findings.diagnosis import diagnose
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules.idle_workers import RULE as IDLE
 from stageprof_collectors.rules.large_result import RULE
 from stageprof_runtime.event import ARRIVE, BLOCK
 
@@ -53,6 +55,31 @@ def test_it_fires_above_a_tenth_of_the_run_for_many_bytes(
 ) -> None:
     """Bytes alone make no finding, and neither does waiting for a small result."""
     assert bool(asked(RULE, fetched(megabytes, gather))) is fires
+
+
+def joined() -> Recording:
+    """Ten pieces of 50 MB from two workers, put together in 700 ms by one, and fetched in 200."""
+    made = Crewed(2)
+    graph = made.graph(0, 0, 0)
+    parts = []
+    for i in range(10):
+        parts.append(made.run(i % 2, 0, 100, cause=-1 - graph, key=("field-1a2b", i), thread=i))
+        made.sized(50 * MB, "pandas.core.frame.DataFrame")
+    key: Any = ("repartitiontofewer-3c4d", 0)
+    made.run(0, 100, 800, cause=parts[-1], needs=parts, key=key, lead=(100, 100), wanted=True)
+    made.sized(500 * MB, "pandas.core.frame.DataFrame")
+    rows = made._rows[CLIENT]
+    rows.append((ARRIVE, ns(800), key))
+    rows.append((BLOCK, ns(0), ns(1000), LANE, "_gather", ns(800), ns(800), ns(1000), key))
+    made.loaded(800, 1000, 500 * MB)
+    return made.recording(1000)
+
+
+def test_that_threads_are_idle_while_it_is_put_together_is_no_finding_of_its_own() -> None:
+    recording = joined()
+    assert one(RULE, recording).evidence["put_together_s"] == pytest.approx(0.7)
+    assert len(asked(IDLE, recording)) == 1
+    assert [found.rule for found in diagnose(recording)] == [RULE.id]
 
 
 def test_its_limit_can_be_set() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stageprof_collectors.account.intervals import clip, innermost, length
 from stageprof_collectors.findings.standing import Standing, seconds_of, series, shared, stood
@@ -57,16 +58,38 @@ def _by_others(
     recording: Recording, place: int, spans: list[Interval], pauses: Standing, held: float
 ) -> list[Interval]:
     own, graphs = recording.lanes.loop(place), recording.lanes.step([place], *_TAKING_IN)
+    here = _of_process(recording, place)
+    pickled = innermost(s for p in here for s in recording.lanes.bytes_work(p))
     collected = innermost((a, b, None) for a, b in pauses.get(place, ()))
     for_gil = _waiting if place in recording.timeline.gil.loops else _taken
     kept = []
     for start, stop in spans:
         if max(length(clip(lane, start, stop)) for lane in (own, graphs)) > OWN * (stop - start):
             continue
+        # What another thread pickles has steps of its own, unless a task made it wait too.
+        pickling = length(clip(pickled, start, stop)) > OWN * (stop - start)
+        if pickling and not _met(recording, here, start, stop, OWN).any():
+            continue
         gc = length(clip(collected, start, stop)) / (stop - start)
         if max(gc, for_gil(recording, place, start, stop)) >= held:
             kept.append((start, stop))
     return kept
+
+
+def _of_process(recording: Recording, place: int) -> list[int]:
+    """All places of a place's process."""
+    places = recording.store.places
+    mine = places[place].host, places[place].pid
+    return [i for i, other in enumerate(places) if (other.host, other.pid) == mine]
+
+
+def _met(
+    recording: Recording, places: list[int], start: int, stop: int, part: float
+) -> NDArray[np.bool_]:
+    """Which runs of these places were there for a part of a stall."""
+    runs = recording.timeline.runs
+    both = np.minimum(runs["stop"], stop) - np.maximum(runs["start"], start)
+    return np.isin(runs["wplace"], places) & (both >= part * (stop - start))
 
 
 def _waiting(recording: Recording, place: int, start: int, stop: int) -> float:
@@ -91,7 +114,6 @@ def _by_a_task(recording: Recording, place: int, start: int, stop: int) -> bool:
     if stop - start < LONG_NS:
         return False
     runs = recording.timeline.runs
-    met = np.minimum(runs["stop"], stop) - np.maximum(runs["start"], start)
-    mine = (runs["wplace"] == place) & (met >= COVERED * (stop - start))
+    mine = _met(recording, [place], start, stop, COVERED)
     busy = runs["cpu"] >= BUSY * np.maximum(runs["stop"] - runs["start"], 1)
     return bool((mine & busy).any())

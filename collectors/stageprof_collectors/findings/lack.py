@@ -64,12 +64,14 @@ ddf.to_csv("parts/*.csv")  # a file for each partition; quicker to read: .to_par
 class Lack(NamedTuple):
     """Why there was no further task.
 
-    `seen`: the tasks that were at work, in words. `evidence`: why, and how many pieces.
+    `seen`: the tasks that were at work, in words. `evidence`: why, and how many pieces. `needless`:
+    whether they may go altogether, because what they put together can stay in pieces.
     """
 
     seen: str
     evidence: dict[str, float | int | str]
     fix: Fix
+    needless: bool = False
 
 
 def why(recording: Recording, crew: Crew, row: Row, rows: Ints) -> Lack:
@@ -81,16 +83,17 @@ def why(recording: Recording, crew: Crew, row: Row, rows: Ints) -> Lack:
         row: the layer of these tasks.
         rows: their runs.
     """
-    number = count(len(rows), "task")
+    number, evidence = count(len(rows), "task"), dict[str, float | int | str]()
     if _chained(recording, rows):
         fix = Fix(_CHAINED, _FILES if row.prefix == _ONE_FILE else "")
         return Lack(f"one of {number}", {"why": "one after another"}, fix)
     parts, together = 2 * max(1, crew.useful), _together(recording, rows)
     if together > TREE:
         fix = Fix(_TOGETHER.format(number=f"{together:,}", prefix=row.prefix), _SMALL)
-        return Lack(number, {"why": "all pieces in one task", "pieces": together}, fix)
+        evidence = {"why": "all pieces in one task", "pieces": together}
+        return Lack(number, evidence, fix, needless=True)
     text = _FEW.format(parts=parts, threads=count(crew.threads, "thread"))
-    evidence: dict[str, float | int | str] = {"why": "too few tasks", "pieces_advised": parts}
+    evidence = {"why": "too few tasks", "pieces_advised": parts}
     return Lack(number, evidence, Fix(text, _code(recording, row, rows, parts)))
 
 

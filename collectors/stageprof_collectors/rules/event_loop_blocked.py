@@ -155,7 +155,8 @@ def _held(recording: Recording, held: Standing, pauses: Standing) -> Held:
         for row in np.flatnonzero(runs["wplace"] == place).tolist():
             met = clip(mine, int(runs["start"][row]), int(runs["stop"][row]))
             had = _holding(recording, row, met)
-            during[prefixes[row]] = during.get(prefixes[row], 0) + had
+            if had > 0:
+                during[prefixes[row]] = during.get(prefixes[row], 0) + had
     if collected > whole / 2:
         return Held("gc", "", None)
     prefix = max(during, key=lambda p: during[p], default="")

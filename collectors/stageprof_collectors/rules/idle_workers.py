@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _COMPUTE: Final = frozenset({STEP["compute"]})
+#: A further thread does so many times one's work: next to nothing is left of it.
+_GONE: Final = 1e6
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -84,13 +86,13 @@ def explained(recording: Recording, idleness: Idleness) -> bool:
 
 
 def _few(recording: Recording, idleness: Idleness, limits: Limits, cost: float) -> Finding:
-    low, high = (
-        recording.replay.saving(Change(compute=idleness.split(worth)))
-        for worth in (limits["efficiency"], 1.0)
-    )
-    saved = min(low[0], high[0]), max(low[1], high[1])
     row, rows = _main(recording, idleness)
     lack = why(recording, idleness.crew, row, rows)
+    low, high = (
+        recording.replay.saving(Change(compute=idleness.split(worth)))
+        for worth in (limits["efficiency"], _GONE if lack.needless else 1.0)
+    )
+    saved = min(low[0], high[0]), max(low[1], high[1])
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),

@@ -99,7 +99,14 @@ def _finding(recording: Recording, joins: Ints, fetched: int, cost: float) -> Fi
         fix=Fix(_TEXT, _code(kind)),
         where=Where(row.file, row.line, "", row.layer, row.prefix),
         cause=f"result:{row.layer}",
+        # That threads are idle while the pieces are put together is a part of it.
+        also=frozenset(f"few tasks:{name}" for name in _layers(recording, joins)),
     )
+
+
+def _layers(recording: Recording, rows: Ints) -> set[str]:
+    groups = recording.groups
+    return {groups.rows[i].layer for i in np.unique(groups.of_run[rows]).tolist()}
 
 
 def _saving(recording: Recording, joins: Ints) -> tuple[float, float]:
