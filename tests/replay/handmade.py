@@ -99,12 +99,22 @@ class HandMade:
         self._rows[place].append((RUN, run, *times, 100 * worker + thread + 1, 0, place.name))
         return run
 
-    def taken_back(self, worker: int, assigned: float, released: float, *, cause: int) -> int:
+    def taken_back(
+        self,
+        worker: int,
+        assigned: float,
+        released: float,
+        *,
+        cause: int,
+        key: Any = "",
+        needs: list[int] | None = None,
+    ) -> int:
         """A run that never was: its task was stolen, or cancelled, before a thread was free."""
         run, self._runs = self._runs, self._runs + 1
         rows = self._rows[SCHEDULER]
         name = self._workers[worker].name
-        rows.append((ASSIGN, run, ns(assigned), name, cause, f"task-{run}"))
+        rows.append((ASSIGN, run, ns(assigned), name, cause, key or f"task-{run}"))
+        rows += [(DEPEND, run, on) for on in needs or ()]
         rows.append((FINISH, run, ns(released), STATUS.index("released"), 0, ""))
         return run
 

@@ -86,6 +86,12 @@ def _estimated(out: Columns, runs: Columns, untold: NDArray[np.bool_]) -> None:
     out["start"][waited] = out["stop"][waited]
 
 
+def given_back(runs: Columns) -> NDArray[np.bool_]:
+    """Which runs never were: a worker had the task, which was stolen or cancelled before it ran."""
+    found: NDArray[np.bool_] = (runs["seen"] == 0) & (runs["status"] == _RELEASED)
+    return found
+
+
 def lookup(keys: Ints, keys2: Ints, wanted: Ints, wanted2: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     """For each wanted pair the index of its last row, and whether there is one."""
     if not len(keys) or not len(wanted):

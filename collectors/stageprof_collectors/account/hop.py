@@ -11,6 +11,10 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ParamSpec
 
+import numpy as np
+from numpy.typing import NDArray
+
+from stageprof_collectors.account.attempts import given_back
 from stageprof_collectors.account.block import Block
 from stageprof_collectors.account.intervals import innermost
 from stageprof_collectors.account.lane import Lane, Lanes, What
@@ -139,6 +143,43 @@ class Hops:
     def allotting(self, worker: int, _scheduler: int) -> Hop:
         """The task is ready but for a resource of its worker that others have."""
         return [self._lanes.loop(worker)], What(STEP["wait.resource"], worker)
+
+    @_once
+    def held(self, scheduler: int, name: int, needs: int) -> Hop:
+        """A worker had the task, and it was taken back before it ran: nobody says why it waited.
+
+        Its thread had another, or what it needed was under way, or its message was. `name`: the
+        text of the worker's address; `needs`: 1 if it needed another's result.
+        """
+        worker = self._by_name.get(name, -1)
+        if worker < 0:
+            return [], What(STEP["wait.thread"], worker)
+        runs, mine = self._t.runs, self._t.at.of(worker)
+        times = zip(runs["start"][mine].tolist(), runs["stop"][mine].tolist(), strict=True)
+        busy = innermost((a, b, What(STEP["wait.thread"], worker)) for a, b in times)
+        fetching, moved = self.fetching(worker, scheduler, name)
+        sending, sent = self.sending(worker, scheduler)
+        return [*(fetching if needs else sending), busy], moved if needs else sent
+
+    def gave_back(self, run: int) -> bool:
+        """Whether a worker had a run that never was."""
+        return bool(self._given_back[run])
+
+    @cached_property
+    def _given_back(self) -> NDArray[np.bool_]:
+        return given_back(self._t.runs)
+
+    def needs(self, run: int) -> int:
+        """1 if a run needed another's result."""
+        first = self._t.depends.first
+        return int(first[run + 1] > first[run])
+
+    @cached_property
+    def _by_name(self) -> dict[int, int]:
+        """Workers that were seen, by the text of their address."""
+        texts, places = self._t.store.strings, self._t.store.places
+        known = {places[i].name: i for i in self._workers}
+        return {n: known[text] for n, text in enumerate(texts) if text in known}
 
     @_once
     def fetching(self, worker: int, _scheduler: int, name: int) -> Hop:

@@ -270,6 +270,8 @@ class Walk:
             name = "running"
         elif name == "starting" and run in self._t.constrained:
             name = "allotting"
+        elif name == "starting" and self._hops.gave_back(run):
+            return self._hops.held(scheduler, self._at("worker", run), self._hops.needs(run))
         more = (self._at("worker", run),) if name == "fetching" else ()
         hop: Hop = getattr(self._hops, name)(worker, scheduler, *more)
         return hop

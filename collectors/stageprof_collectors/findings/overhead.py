@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from stageprof_collectors.account.attempts import given_back
 from stageprof_collectors.account.path import Step, lanes
 from stageprof_collectors.findings.burden import Burdens
 from stageprof_collectors.findings.crowd import Bools, Crowd
@@ -118,14 +119,16 @@ class Overhead:
     def _usual(self) -> dict[str, NDArray[np.float64]]:
         """How much of each part of a run is what such a run takes usually; 0 of other runs.
 
-        The first on each thread may wait for a process to start, and will do so in any case.
+        The first on each thread may wait for a process to start, and will do so in any case; one
+        that a worker had to give back waited for what kept that worker.
         """
+        seldom = self._first | given_back(self._runs)
         found = {}
         for part, (start, stop) in run_windows(self._recording, self._runs).items():
             took = np.maximum(stop - start, 0).astype(float)
             left = self._alone(part)
             usual = np.median((took * left)[self._mine]) / np.maximum(took, 1.0)
-            found[part] = np.where(self._first, np.minimum(left, usual), left) * self._mine
+            found[part] = np.where(seldom, np.minimum(left, usual), left) * self._mine
         return found
 
     @cached_property

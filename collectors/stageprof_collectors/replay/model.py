@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.account.attempts import given_back
 from stageprof_collectors.account.depend import by_row
 from stageprof_collectors.account.graph import Graph
 from stageprof_collectors.account.thread import Threads, threads
@@ -22,7 +23,6 @@ from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline
 from stageprof_runtime.event import STATUS
 
 _FAILED = STATUS.index("erred"), STATUS.index("lost")
-_RELEASED = STATUS.index("released")
 
 Bools = NDArray[np.bool_]
 
@@ -74,7 +74,7 @@ class Model:
         runs = self._t.runs
         local = runs["run"] >= LOCAL
         #: taken back before it ran: it takes no thread, and its end is known to the scheduler
-        self._gone: Bools = (runs["seen"] == 0) & (runs["status"] == _RELEASED)
+        self._gone: Bools = given_back(runs)
         self.assigned: Ints = runs["assigned"]
         # A local scheduler has its loop and its threads in one process: nothing is sent.
         here = local | self._gone

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.account.attempts import given_back
 from stageprof_collectors.account.intervals import innermost
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import Columns, Ints
@@ -89,6 +90,9 @@ def relief(
     # What is fetched comes from a worker whose loop may be the one in trouble.
     everybodys = Covered(span for spans in trouble.values() for span in spans)
     parts["fetch"] = _left(everybodys, *ends["fetch"])
+    # So does what a worker waited for that had to give the task back.
+    back = given_back(runs)
+    parts["lag"][back] = _left(everybodys, *(t[back] for t in ends["lag"]))
     compute = _unslowed(recording, trouble) if slowed else np.ones(len(runs["run"]))
     if gone is not None:
         for factor in (compute, *parts.values()):
@@ -155,11 +159,13 @@ def run_windows(recording: Recording, runs: Columns) -> dict[str, tuple[Ints, In
     led = np.where(cause >= 0, runs["finished"][np.maximum(cause, 0)], runs["assigned"])
     known = np.where(runs["finished"] > 0, runs["finished"], runs["stop"])
     free = np.maximum(runs["ready"], thread_free(runs))
+    back = given_back(runs)
+    begun, stopped = (np.where(back, runs["assigned"], runs[name]) for name in ("start", "stop"))
     return {
         "lead": (np.minimum(led, runs["received"]), runs["received"]),
         "fetch": (runs["received"], runs["ready"]),
-        "begin": (np.minimum(free, runs["start"]), runs["start"]),
-        "lag": (runs["stop"], np.maximum(known, runs["stop"])),
+        "begin": (np.minimum(free, begun), begun),
+        "lag": (stopped, np.maximum(known, stopped)),
     }
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from stageprof_collectors.account.attempts import given_back
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import Columns
 from stageprof_collectors.replay.replay import Change
@@ -34,18 +35,24 @@ def toll(recording: Recording, change: Change) -> float:
 
 def tolls(recording: Recording, change: Change) -> dict[Stage, float]:
     """The same by stage, most first; below 0 where the change adds."""
-    runs = recording.timeline.runs
+    ends = _ends(recording.timeline.runs)
     gone: defaultdict[Stage, float] = defaultdict(float)
     for step in recording.path_steps:
-        ns = (step.stop - step.start) * (1 - _left(runs, step, change))
+        ns = (step.stop - step.start) * (1 - _left(ends, step, change))
         gone[stage_of(step.what.step)] += ns / 1e9
     return dict(sorted(gone.items(), key=lambda item: -item[1]))
 
 
-def _left(runs: Columns, step: Step, change: Change) -> float:
+def _ends(runs: Columns) -> Columns:
+    """When each part of each run ended; what a worker had to give back has none but its lag."""
+    back = given_back(runs)
+    return {end: np.where(back, runs["assigned"], runs[end]) for _, end in _PARTS}
+
+
+def _left(ends: Columns, step: Step, change: Change) -> float:
     """The fraction that is left of a piece of the critical path."""
     if step.run < 0:
         return change.serial(step) if change.serial and step.run == -1 else 1.0
-    part = next((p for p, end in _PARTS if step.start < runs[end][step.run]), "lag")
+    part = next((p for p, end in _PARTS if step.start < ends[end][step.run]), "lag")
     factor = getattr(change, part)
     return float(factor[step.run]) if isinstance(factor, np.ndarray) else float(factor)

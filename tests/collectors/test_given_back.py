@@ -1,0 +1,72 @@
+"""What the path waited for where a worker had a task and gave it back before it ran."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from replay.handmade import HandMade, ns
+from stageprof_collectors.recording import Recording
+from stageprof_collectors.replay.relief import relief
+from stageprof_collectors.replay.toll import toll
+from stageprof_runtime.event import MARK, SPAN
+from stageprof_runtime.stage import STEP
+
+
+def stolen(
+    *, dumped: bool = False, other: bool = False, needs: bool = True
+) -> tuple[Recording, int]:
+    """A worker has a task from 100 to 900 ms, another runs it then; and the place of that other.
+
+    It may be pickling from 200 to 800 what the first is to have, and the first be at another task.
+    """
+    made = HandMade(2)
+    graph = made.graph(0, 0, 0)
+    part = made.run(1, 0, 100, cause=-1 - graph, key="part-1", lead=(0, 0))
+    if other:
+        made.run(0, 200, 800, cause=-1 - graph, key="other-1", lead=(0, 0))
+    if dumped:
+        rows = made.rows_of(made._workers[1])
+        rows.append((MARK, ns(0), "loop thread", "5"))
+        rows.append((SPAN, STEP["data.dump"], ns(200), ns(800), 5, made._workers[0].name, 100))
+    on = [part] if needs else [-1]
+    back = made.taken_back(0, 100, 900, cause=part, key="sum-1", needs=on)
+    last = made.run(1, 900, 1000, cause=back, key="sum-1", needs=on, lead=(900, 900), wanted=True)
+    made.wait(0, 1000, last, 1000)
+    recording = made.recording(1000)
+    places = [place.name for place in recording.store.places]
+    return recording, places.index(made._workers[1].name)
+
+
+@pytest.mark.parametrize(
+    ("dumped", "other", "needs", "stages"),
+    [
+        (True, False, True, {"serialization": 0.6, "communication": 0.2}),
+        (False, True, True, {"execution": 0.6, "communication": 0.2}),
+        (True, True, True, {"serialization": 0.6, "communication": 0.2}),
+        (False, False, True, {"communication": 0.8}),
+        (True, False, False, {"communication": 0.8}),
+    ],
+)
+def test_it_waited_for_data_that_were_pickled_or_for_its_thread_or_else_was_under_way(
+    dumped: bool, other: bool, needs: bool, stages: dict[str, float]
+) -> None:
+    """All of it was "wait.thread" once, of a worker whose thread had nothing to do."""
+    recording, _ = stolen(dumped=dumped, other=other, needs=needs)
+    walls = recording.stages()["wall_s"]
+    ran = {"execution": 0.2}
+    for stage in ("serialization", "communication", "execution"):
+        expected = stages.get(stage, 0.0) + ran.get(stage, 0.0)
+        assert walls[stage] == pytest.approx(expected, abs=1e-6), stage
+
+
+def test_without_what_kept_its_data_it_is_shorter_by_that() -> None:
+    """The replay and the account agree: 600 of the 800 ms go."""
+    recording, place = stolen(dumped=True)
+    change = relief(recording, {place: [(ns(200), ns(800))]})
+
+    assert toll(recording, change) == pytest.approx(0.6, abs=1e-6)
+    low, high = recording.replay.saving(change)
+    assert low == pytest.approx(0.6, abs=0.02)
+    assert high == pytest.approx(0.6, abs=0.02)
+    assert np.all(np.asarray(change.begin) == 1.0)
