@@ -6,25 +6,22 @@ A graph may take them back to the workers: whoever names what is in a graph asks
 from __future__ import annotations
 
 import itertools
-import weakref
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from stageprof_runtime.identity import Identity
 from stageprof_runtime.kinds import ATOM, CONTAINER, FUNCTION, kind_of
 from stageprof_runtime.kinship import parent
 
 #: Results remembered, the latest; and elements of a container that are looked at.
 MOST: Final = 2000
 ELEMENTS: Final = 8
-#: Characters of a text that tell it from another of its length.
-_SAMPLED: Final = 16
 
 
 class _Kept(NamedTuple):
-    """A result: a weak reference, or what tells it from a later object at its address."""
+    """A result."""
 
-    ref: Any
-    features: object
+    identity: Identity
     key: object
 
 
@@ -43,7 +40,7 @@ class Fetched:
             if kind_of(value) not in (ATOM, FUNCTION):
                 if len(self._kept) >= MOST:
                     self._kept.pop(next(iter(self._kept)), None)
-                self._kept[id(value)] = _kept(value, key)
+                self._kept[id(value)] = _Kept(Identity(value), key)
 
     def key_of(self, value: Any) -> object:
         """The key of which a value is the result, a view of it, or a container of some; or None."""
@@ -63,30 +60,9 @@ class Fetched:
     def _own(self, value: object) -> object:
         for same in (value, parent(value)):
             kept = self._kept.get(id(same))
-            if kept is not None and kept.ref is not None and kept.ref() is same:
-                return kept.key
-            if kept is not None and kept.ref is None and kept.features == _features(same):
+            if kept is not None and kept.identity.is_of(same):
                 return kept.key
         return None
-
-
-def _kept(value: object, key: object) -> _Kept:
-    try:
-        return _Kept(weakref.ref(value), None, key)
-    except TypeError:
-        return _Kept(None, _features(value), key)
-
-
-def _features(value: Any) -> object:
-    """What tells a value from another of its class, without a reference to anything in it."""
-    kind = type(value)
-    if kind in (str, bytes):
-        return kind, len(value), value[:_SAMPLED], value[-_SAMPLED:]
-    if kind in (list, tuple) and value:
-        return kind, len(value), id(value[0]), id(value[-1])
-    if kind in (dict, set, frozenset):
-        return kind, len(value), id(next(iter(value), None))
-    return kind, 0
 
 
 #: Those of this process's clients.

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, Self
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.fetched import fetched
 from stageprof_runtime.holding import LEAST, Held, Walk
+from stageprof_runtime.identity import Identity
 from stageprof_runtime.kinds import CUSTOM, DATA, kind_of
 from stageprof_runtime.kinship import address, find_kin, find_whole, is_kin, is_numpy, parent
 from stageprof_runtime.naming import Origin, by_hint, find
@@ -38,9 +39,7 @@ _CELLS: Final = LEAST // 50
 class Known(NamedTuple):
     """A named object."""
 
-    ref: Any
-    type: type
-    size: int
+    identity: Identity
     origin: Origin
     #: what it is a piece of, or its own number
     number: int
@@ -63,10 +62,8 @@ class Names:
     def get(self, value: object) -> Known | None:
         """What is known of an object."""
         known = self._known.get(id(value))
-        if known is not None and known.type is type(value):
-            there = known.ref() is value if known.ref is not None else known.size == _size(value)
-            if there:
-                return known
+        if known is not None and known.identity.is_of(value):
+            return known
         return self._of_parent(value)
 
     def _of_parent(self, value: object) -> Known | None:
@@ -121,12 +118,8 @@ class Names:
         """Know an object by this origin from now on."""
         if len(self._known) >= MOST:
             self.clear()
-        try:
-            ref = weakref.ref(value)
-        except TypeError:
-            ref = None
         number = number or self._number(value)
-        known = Known(ref, type(value), _size(value), origin, number, key)
+        known = Known(Identity(value), origin, number, key)
         self._known[id(value)] = self._numbered[number] = known
         return known
 
@@ -240,7 +233,3 @@ def heavy(value: Any) -> bool:
             cells *= n
         return cells >= _CELLS
     return weigh(parent(value)) >= LEAST
-
-
-def _size(value: Any) -> int:
-    return len(value) if type(value) in (list, tuple, dict, set, frozenset, str, bytes) else 0

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from stageprof_collectors.findings.fetched import fetched
 from stageprof_collectors.tables.thing import OUTSIDE, is_cut
-from stageprof_runtime.event import SCATTERED
 from stageprof_runtime.holding import DATUM
 from stageprof_runtime.wording import MAP
 
@@ -119,17 +119,9 @@ def embedded(recording: Recording) -> list[Embedded]:
     for row in rows:
         values = dict(zip(names, row, strict=True))
         grouped[int(values["number"])].append(values)
-    keys = _fetched(recording)
+    keys = {number: key for (_, number), key in fetched(recording, scattered=False).items()}
     things = _alike(_one(some, keys) for some in grouped.values())
     return sorted(things, key=lambda e: -e.total_s)
-
-
-def _fetched(recording: Recording) -> dict[int, str]:
-    """By the number of an object of which key it is the result."""
-    table = recording.store.table("fetched")
-    mine = table["graph"] != SCATTERED
-    keys = recording.store.keys(table["key"][mine])
-    return dict(zip(table["number"][mine].tolist(), keys, strict=True))
 
 
 def _one(rows: list[dict[str, Any]], keys: dict[int, str]) -> Embedded:

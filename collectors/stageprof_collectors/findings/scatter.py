@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from stageprof_collectors.account.block import SCATTER
+from stageprof_collectors.findings.fetched import fetched
 from stageprof_collectors.replay.relief import Interval
-from stageprof_runtime.event import SCATTERED
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -38,7 +38,7 @@ def scattered(recording: Recording) -> list[Scattered]:
     if not recording.store.rows("scatter"):
         return []
     table, strings = recording.timeline.read("scatter", "t"), recording.store.strings
-    calls, keys = _calls(recording), _fetched(recording)
+    calls, keys = _calls(recording), fetched(recording, scattered=True)
     starts = [start for start, _ in calls]
     found = []
     for row in np.argsort(table["t"], kind="stable"):
@@ -61,15 +61,6 @@ def scattered(recording: Recording) -> list[Scattered]:
                 )
             )
     return found
-
-
-def _fetched(recording: Recording) -> dict[tuple[int, int], str]:
-    """By whose object it is, of which key it is the result."""
-    table = recording.store.table("fetched")
-    mine = table["graph"] == SCATTERED
-    places, numbers = (table[name][mine].tolist() for name in ("place", "number"))
-    keys = recording.store.keys(table["key"][mine])
-    return dict(zip(zip(places, numbers, strict=True), keys, strict=True))
 
 
 def _calls(recording: Recording) -> list[Interval]:
