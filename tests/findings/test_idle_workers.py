@@ -80,6 +80,24 @@ def test_one_task_for_all_pieces_is_to_get_what_each_gives(pieces: int, why: str
     assert put_together(pieces).evidence["why"] == why
 
 
+@pytest.mark.parametrize(
+    ("megabytes", "why"), [(20, "all pieces in one task"), (1, "too few tasks")]
+)
+def test_what_works_on_a_small_answer_did_not_get_all_pieces(megabytes: int, why: str) -> None:
+    """A reduction of twenty pieces of a megabyte each is small; put together they are not."""
+    made = Crewed(2)
+    cause, parts = -1 - made.graph(0, 0, 0), []
+    for i in range(20):
+        parts.append(made.run(i % 2, 0, 10, cause=cause, key=f"part-{i}"))
+        made.sized(1_000_000)
+    joined = made.run(0, 10, 20, cause=parts[-1], needs=parts, key="joined-1", lead=(10, 10))
+    made.sized(megabytes * 1_000_000)
+    key = "solve-1"
+    made.run(0, 20, 920, cause=joined, needs=[joined], key=key, lead=(20, 20), wanted=True)
+    made.wait_for(0, 920, key)
+    assert one(RULE, made.recording(920)).evidence["why"] == why
+
+
 def test_the_fix_for_one_task_for_all_pieces_works_on_each() -> None:
     found = put_together(20)
     assert "`concat` at etl.py:7" in found.headline

@@ -17,14 +17,15 @@ from stageprof_collectors.findings.finding import Finding, Severity
 #: The measured difference may miss the predicted interval by this share of it and these seconds:
 #: one run of each program on a busy machine; docs/calibration.md has medians of several.
 SHARE, SECONDS = 0.5, 0.7
-#: Whether there is any trouble depends on how fast tasks are: beside other tests there is none.
-RACES = frozenset({"root-overproduction"})
+#: Whether there is any trouble depends on how fast tasks are, or on idle processors, or who is in
+#: whose way: beside other tests there is none, or other.
+QUIET = frozenset({"event-loop-blocked", "io-bound", "root-overproduction"})
 
 
 def rules() -> Iterator[Any]:
     """All that see something here."""
     for rule in sorted({*PAIRS} - BLIND):
-        yield pytest.param(rule, marks=[pytest.mark.alone] * (rule in RACES))
+        yield pytest.param(rule, marks=[pytest.mark.alone] * (rule in QUIET))
 
 
 @pytest.mark.nightly

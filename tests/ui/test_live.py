@@ -217,7 +217,7 @@ def test_a_real_cluster_is_followed_and_left_as_it_was(watched: Watched, tmp_pat
         go.set()
         ended.result()
         page.wait_for_function(f"{DRAWING}.boxes.opened.size === 0")
-        assert page.evaluate(f"{DRAWING}.boxes.count") == 6
+        page.wait_for_function(f"{DRAWING}.boxes.count === 6")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
         soon(lambda: remains.everywhere(client) == [], 15)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: As many as Dask's own reductions of frames put together in one task; what needs more than so many
 #: others has all of them.
 TREE: Final = 8
+#: Of the bytes that a task was given: what makes less of them is a reduction, and is small.
+WHOLE: Final = 0.5
 
 _FEW: Final = (
     "Cut the data into at least {parts} pieces, two or more for each of {threads}. It is best to "
@@ -30,8 +32,9 @@ _TOGETHER: Final = (
     "{number} pieces were put together for `{prefix}`, and while one task works on all of them the "
     "other threads have nothing to do. Do the work on each piece, and put together what is small "
     "then (the code below). Dask's own `groupby`, `mean` and the like do so, with `split_out=` "
-    "where groups are many. A function of `dask.delayed` that is given a Dask collection gets all "
-    "of it in one piece: call it by `map_partitions` or `map_blocks`."
+    "where groups are many. `repartition(npartitions=1)` comes last, if at all. A function of "
+    "`dask.delayed` that is given a Dask collection gets all of it in one piece: call it by "
+    "`map_partitions` or `map_blocks`."
 )
 _CHAINED: Final = (
     "Each of them needs the one before, so that one runs at a time, however many there are. What "
@@ -105,13 +108,20 @@ def _chained(recording: Recording, rows: Ints) -> bool:
 
 
 def _together(recording: Recording, rows: Ints) -> int:
-    """Of how many results a single task's input was put together, there or in what it needed."""
+    """Of how many results a single task got all: itself, or what it needed put them together."""
     if len(rows) != 1:
         return 0
+    on, nbytes = _needed(recording, int(rows[0])), recording.timeline.runs["nbytes"]
+    if len(on) == 1:
+        given = _needed(recording, int(on[0]))
+        on = given if nbytes[on[0]] >= WHOLE * nbytes[given].sum() else on
+    return len(on)
+
+
+def _needed(recording: Recording, row: int) -> Ints:
     needs = recording.timeline.depends
-    numbers = np.diff(needs.first)
-    below = numbers[needs.on[needs.user == rows[0]]]
-    return max(int(numbers[rows[0]]), int(below.max(initial=0)) if len(below) == 1 else 0)
+    found: Ints = needs.on[needs.first[row] : needs.first[row + 1]]
+    return found
 
 
 def _code(recording: Recording, row: Row, rows: Ints, parts: int) -> str:
