@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stageprof_collectors.findings.finding import Finding, Fix, Severity
+from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where
 from stageprof_collectors.findings.innocence import (
     AROUND,
     at_most,
@@ -14,8 +15,10 @@ from stageprof_collectors.findings.innocence import (
     unexplained,
 )
 from stageprof_collectors.findings.other_threads import by_other_threads
+from stageprof_collectors.findings.phrase import made_at
 from stageprof_collectors.findings.quantity import count, seconds, share
 from stageprof_collectors.findings.rule import Limits, Rule
+from stageprof_collectors.findings.untaken import Untaken, untaken
 from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stage import SIX, Stage
 
@@ -48,6 +51,16 @@ _LOOK_THERE = (
     "thread. What ran meanwhile is in computations() and tasks()."
 )
 
+_NOT_TAKEN = "After {seconds} the scheduler had made no tasks of the graph{at}"
+_STUCK = (
+    "The graph was handed over and no task of it came to be: the scheduler was still at it, or it "
+    "never got there. Where that goes on for ever, an expression computes while tasks are made of "
+    "it, and waits for the scheduler that makes them: `repartition(partition_size=...)` does in "
+    "some releases of Dask. Give `npartitions=` in its place, or have it done here (the code "
+    "below). Else make smaller graphs, with fewer and larger pieces."
+)
+_HERE = "ddf = ddf.optimize()  # before .compute(): what it computes, it computes from here"
+
 _NOT_BY_THEN = "It ended early: no Dask computation had been seen by then"
 _TO_THE_END = (
     "The recording ends before the run did: its program was killed, or the file is cut off. What "
@@ -69,7 +82,10 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: AR
     """The one finding; it is asked for only if there is no other above a note."""
     shares = {str(s): float(part) for s, part in recording.stages()["share"].items()}
     others = by_other_threads(recording)
-    if nothing_ran(recording):
+    stuck = untaken(recording)
+    if stuck is not None:
+        yield _stuck(shares, stuck)
+    elif nothing_ran(recording):
         yield _unseen(recording, shares)
     elif others:
         headline = _OTHERS.format(graphs=count(others, "computation"))
@@ -83,6 +99,14 @@ def _unseen(recording: Recording, shares: dict[str, float]) -> Finding:
     headline = _NOT_BY_THEN if early else _NOT_MEANWHILE if attached else _UNSEEN
     advice = _TO_THE_END if early else _LATER if attached else _LOOK_ELSEWHERE
     return _no_verdict(headline, advice, shares, tasks=0)
+
+
+def _stuck(shares: dict[str, float], stuck: Untaken) -> Finding:
+    at = made_at(stuck.file, stuck.line, " of ")
+    headline = _NOT_TAKEN.format(seconds=seconds(stuck.seconds), at=at)
+    found = _no_verdict(headline, _STUCK, shares)
+    where = Where(stuck.file, stuck.line)
+    return replace(found, cost_s=stuck.seconds, fix=Fix(_STUCK, _HERE), where=where)
 
 
 def _no_verdict(headline: str, advice: str, shares: dict[str, float], **known: int) -> Finding:
