@@ -35,7 +35,7 @@ def test_a_graph_that_never_became_tasks_is_told_by_its_line(earlier: bool) -> N
     assert (found.where.file, found.where.line) == ("etl.py", 7)
     assert found.cost_s == pytest.approx(8.0)
     frame = dd.from_pandas(pd.DataFrame({"x": range(4)}), npartitions=2)
-    assert run(found, ddf=frame.repartition(partition_size="1kB"))["ddf"].x.sum().compute() == 6
+    assert run(found, ddf=frame)["ddf"].x.sum().compute() == 6
 
 
 def test_one_that_was_under_way_for_a_moment_is_not() -> None:

@@ -52,14 +52,16 @@ _LOOK_THERE = (
 )
 
 _NOT_TAKEN = "After {seconds} the scheduler had made no tasks of the graph{at}"
+#: Dask asks for lengths within a `functools.cached_property`, which has one lock for all objects.
 _STUCK = (
-    "The graph was handed over and no task of it came to be: the scheduler was still at it, or it "
-    "never got there. Where that goes on for ever, an expression computes while tasks are made of "
-    "it, and waits for the scheduler that makes them: `repartition(partition_size=...)` does in "
-    "some releases of Dask. Give `npartitions=` in its place, or have it done here (the code "
-    "below). Else make smaller graphs, with fewer and larger pieces."
+    "The graph was handed over and no task of it came to be: the scheduler was still making them, "
+    "or never got there. On a `LocalCluster`, whose scheduler is in the program's own process, the "
+    "two may wait for each other for ever: before Python 3.12 they do where Dask computes lengths "
+    "to make the graph, as for `repartition(partition_size=...)`. Say how many pieces there are to "
+    "be (the code below), or have the scheduler in a process of its own. Else make smaller graphs, "
+    "with fewer and larger pieces."
 )
-_HERE = "ddf = ddf.optimize()  # before .compute(): what it computes, it computes from here"
+_COUNTED = "ddf = ddf.repartition(npartitions=20)  # in place of partition_size=..."
 
 _NOT_BY_THEN = "It ended early: no Dask computation had been seen by then"
 _TO_THE_END = (
@@ -106,7 +108,7 @@ def _stuck(shares: dict[str, float], stuck: Untaken) -> Finding:
     headline = _NOT_TAKEN.format(seconds=seconds(stuck.seconds), at=at)
     found = _no_verdict(headline, _STUCK, shares)
     where = Where(stuck.file, stuck.line)
-    return replace(found, cost_s=stuck.seconds, fix=Fix(_STUCK, _HERE), where=where)
+    return replace(found, cost_s=stuck.seconds, fix=Fix(_STUCK, _COUNTED), where=where)
 
 
 def _no_verdict(headline: str, advice: str, shares: dict[str, float], **known: int) -> Finding:
