@@ -55,14 +55,17 @@ def _waiting(recording: Recording, limits: Limits) -> NDArray[np.bool_]:
     """Runs that neither computed nor waited for Dask: for the GIL, a lock of its, other tasks."""
     runs = recording.timeline.runs
     took = np.maximum(runs["stop"] - runs["start"], 1)
+    waits: NDArray[np.bool_] = (runs["seen"] == 1) & (took > limits["least_s"] * 1e9)
+    waits &= runs["cpu"] < limits["cpu"] * took
+    if not waits.any():  # what else they did is found out for all runs, and takes long
+        return waits
     held = np.zeros(len(took))
     for holdup in holdups(recording):
         for run, ns in holdup.waited.items():
             held[run] += ns
     known = recording.timeline.graphs
     parents = [recording.timeline.run_of(g.parent, g.place) for g in known if g.parent >= 0]
-    waits: NDArray[np.bool_] = busy(recording) + held / took < limits["cpu"]
-    waits &= (runs["seen"] == 1) & (took > limits["least_s"] * 1e9)
+    waits &= busy(recording) + held / took < limits["cpu"]
     waits[[row for row in parents if row >= 0]] = False
     return waits
 
