@@ -39,6 +39,7 @@ from stageprof_runtime import (
     made,
     patch,
     process,
+    rounds,
     sampler,
     scheduler_plugin,
     system,
@@ -106,6 +107,7 @@ EVERYWHERE = [
     (scheduling, "role"),
     (imports, "_emit"),
     (waiting, "user_line"),
+    (rounds, "count"),
     (waiting, "lane_number"),
     (Session, "_sample"),
     (Memberships, "ask_loops"),
@@ -170,7 +172,7 @@ CLUSTER = [
 ]
 LOCAL = [
     (local, "_hand_over"),
-    (local, "user_line"),
+    (rounds, "count"),
     (Computation, "_assigned"),
     (Computation, "_rows"),
     (Computation, "_row"),
