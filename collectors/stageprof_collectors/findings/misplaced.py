@@ -59,8 +59,8 @@ pieces = [
 class Line(NamedTuple):
     """What stood in line.
 
-    `row`: the layer of which most was. `free`: whether most needed nothing
-    that another task of the recording made.
+    `row`: the layer of which most was. `free`: whether most needed nothing that another task of the
+    recording made.
     """
 
     row: Row

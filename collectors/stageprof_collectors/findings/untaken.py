@@ -27,7 +27,8 @@ def untaken(recording: Recording) -> Untaken | None:
     table = timeline.read("submit", "t")
     if not len(table["t"]):
         return None
-    last = {name: int(column[np.argmax(table["t"])]) for name, column in table.items()}
+    row = int(np.argmax(table["t"]))
+    last = {name: int(column[row]) for name, column in table.items()}
     known = (graph.submit for graph in timeline.graphs)
     waited_s = (timeline.region.stop - last["t"]) / 1e9
     if waited_s < LONG_S or (last["place"], last["graph"]) in {

@@ -9,6 +9,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stageprof_collectors.account.attempts import given_back
 from stageprof_collectors.account.path import Step
@@ -35,24 +36,25 @@ def toll(recording: Recording, change: Change) -> float:
 
 def tolls(recording: Recording, change: Change) -> dict[Stage, float]:
     """The same by stage, most first; below 0 where the change adds."""
-    ends = _ends(recording.timeline.runs)
+    runs = recording.timeline.runs
+    back = given_back(runs)
     gone: defaultdict[Stage, float] = defaultdict(float)
     for step in recording.path_steps:
-        ns = (step.stop - step.start) * (1 - _left(ends, step, change))
+        ns = (step.stop - step.start) * (1 - _left(runs, back, step, change))
         gone[stage_of(step.what.step)] += ns / 1e9
     return dict(sorted(gone.items(), key=lambda item: -item[1]))
 
 
-def _ends(runs: Columns) -> Columns:
-    """When each part of each run ended; what a worker had to give back has none but its lag."""
-    back = given_back(runs)
-    return {end: np.where(back, runs["assigned"], runs[end]) for _, end in _PARTS}
-
-
-def _left(ends: Columns, step: Step, change: Change) -> float:
+def _left(runs: Columns, back: NDArray[np.bool_], step: Step, change: Change) -> float:
     """The fraction that is left of a piece of the critical path."""
     if step.run < 0:
         return change.serial(step) if change.serial and step.run == -1 else 1.0
-    part = next((p for p, end in _PARTS if step.start < ends[end][step.run]), "lag")
-    factor = getattr(change, part)
+    factor = getattr(change, _part(runs, back, step))
     return float(factor[step.run]) if isinstance(factor, np.ndarray) else float(factor)
+
+
+def _part(runs: Columns, back: NDArray[np.bool_], step: Step) -> str:
+    """The part of its run that a piece is of; what a worker had to give back has lead and lag."""
+    if back[step.run] and step.start >= runs["assigned"][step.run]:
+        return "lag"
+    return next((p for p, end in _PARTS if step.start < runs[end][step.run]), "lag")
