@@ -1,4 +1,4 @@
-"""Code that several rules print: calls in batches, and many operations in one function."""
+"""Code that several rules print: calls in batches, many operations in one function, exchanges."""
 
 from __future__ import annotations
 
@@ -57,6 +57,11 @@ _FRAMES: Final = {
     "call": "dd.from_delayed",
 }
 
+_EXCHANGED: Final = """\
+import dask
+
+dask.config.set({{"{key}": "{method}"}})"""
+
 
 def pieces_in_batches(name: str, k: int, *, frames: bool) -> str:
     """Code that has a function of the user's make `k` pieces of a collection in each task."""
@@ -76,3 +81,9 @@ def one_function(collection: Collection) -> str:
     if collection == Collection.PIECES:
         return ""
     return _STEPS.format(plain=_PLAIN[collection]) + _APPLIED[collection]
+
+
+def exchanged(method: str, *, arrays: bool) -> str:
+    """Code by which Dask exchanges pieces of arrays, or else of frames, by "tasks" or "p2p"."""
+    key = "array.rechunk.method" if arrays else "dataframe.shuffle.method"
+    return _EXCHANGED.format(key=key, method=method)

@@ -8,6 +8,7 @@ import numpy as np
 
 from stageprof_collectors.account.exchange import Exchanges, Method
 from stageprof_collectors.account.groups import Row
+from stageprof_collectors.findings.advice import exchanged
 from stageprof_collectors.findings.finding import Fix
 from stageprof_runtime.event import STATUS
 
@@ -39,10 +40,6 @@ _PASSED_ON: Final = (
     "them stood idle. By tasks (the code below) pieces are placed like all others, but more is "
     "held and moved, so measure both."
 )
-_BY_TASKS: Final = """\
-import dask
-
-dask.config.set({{"{key}": "tasks"}})"""
 _SPREAD: Final = """\
 from itertools import cycle
 from distributed import Client
@@ -102,6 +99,5 @@ def fix(stood: Line, passed: dict[str, int]) -> Fix:
 def _by_tasks(passed: tuple[str, int]) -> Fix:
     name, number = passed
     what = name.partition("_")[0]
-    key = "array.rechunk.method" if what == "rechunk" else "dataframe.shuffle.method"
     text = _PASSED_ON.format(what=what, number=f"{number:,}")
-    return Fix(text, _BY_TASKS.format(key=key))
+    return Fix(text, exchanged("tasks", arrays=what == "rechunk"))

@@ -16,6 +16,7 @@ from stageprof_collectors.account.exchange import (
     p2p_tasks,
 )
 from stageprof_collectors.account.groups import Row
+from stageprof_collectors.findings.advice import exchanged
 from stageprof_collectors.findings.crowd import Crowd, Kind
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.overhead import Overhead
@@ -37,10 +38,6 @@ _TEXT: Final = (
     "before the collection is made, and take away where your code or configuration asks for "
     '"tasks". It needs the distributed scheduler, and writes to the workers\' disks on its way.'
 )
-_CODE: Final = """\
-import dask
-
-dask.config.set({{"{key}": "p2p"}})"""
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -105,8 +102,7 @@ def _fix(exchange: Exchange, p2p: int, what: str) -> Fix:
         p2p=p2p,
         now=len(exchange.rows),
     )
-    key = "array.rechunk.method" if arrays else "dataframe.shuffle.method"
-    return Fix(text, _CODE.format(key=key))
+    return Fix(text, exchanged("p2p", arrays=arrays))
 
 
 RULE = Rule(
