@@ -50,6 +50,10 @@ class Heir:
         with contextlib.suppress(OSError):
             sweep(os.path.dirname(folder))
 
+    def left(self) -> list[bytes]:
+        """What has been left so far: a run may go on for long after the last worker has gone."""
+        return inherited(self._session) if self._there is not None and not self._over else []
+
     def take(self) -> list[bytes]:
         """The batches that were left; nobody waits for more, and the session's folder goes, too."""
         self._leave()  # first: what is left from now on is taken back

@@ -26,6 +26,9 @@ LIBRARIES: Final = frozenset(
 
 _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
 
+#: What Cython was made from says so relative to the folder where it was built.
+_CYTHON: Final = (".pyx", ".pxd", ".pxi")
+
 #: The user's line of what was begun on another thread and goes on here, where no frame is theirs.
 inherited: Final[ContextVar[tuple[str, int]]] = ContextVar("stageprof_line", default=("", 0))
 
@@ -45,6 +48,8 @@ def kind(filename: str) -> int:
 
 def _kind(filename: str) -> int:
     if filename.startswith(("<frozen", "<stageprof_runtime")):  # the latter: sent by `bootstrap`
+        return LIBRARY
+    if filename.endswith(_CYTHON) and not os.path.exists(filename):
         return LIBRARY
     package = _package(filename)
     if package in ("dask", "distributed"):

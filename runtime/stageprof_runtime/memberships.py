@@ -53,6 +53,8 @@ class Memberships:
         self.watches = watches
         #: whether the session is ending: no cluster is joined any more
         self.over = False
+        #: called, on a client's loop, before a cluster is joined
+        self.coming: Callable[[], None] = lambda: None
         self._name = name
         self._ring = ring
         self._sink = sink
@@ -158,6 +160,7 @@ class Memberships:
         membership = Membership(client, self._name, self._ring, self._sink, self.watches)
         there = self._members_of(membership.cluster)
         self._joined[client] = membership
+        self.coming()
         if any(each.host for each in there):
             membership.visit()
         else:

@@ -193,7 +193,8 @@ class Session:
         self._shipper.cost |= {"objects": objects.cost} | self._cost
         asked = (self._sample, self._clusters.ask_loops, self._await_tails)
         self._shipper.every += [*asked, Waits(self.ring).tell]
-        self._shipper.seldom.append(functools.partial(sample_host, self.ring))
+        self._shipper.seldom += [functools.partial(sample_host, self.ring), self._take_left]
+        self._clusters.coming = self._shipper.hurry  # workers may not live for half a second
         self._shipper.start()
         self._monitor = OwnMonitor()
 
@@ -231,6 +232,10 @@ class Session:
     def _await_tails(self) -> None:
         if self._clusters.any:
             self._heir.wait()
+
+    def _take_left(self) -> None:
+        for batch in self._heir.left():
+            self._sink(batch)
 
     def _take_tails(self) -> None:
         """Of workers that ended here, and whom no other one has followed."""

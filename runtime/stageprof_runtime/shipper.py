@@ -85,8 +85,7 @@ class Shipper:
         self._held: list[Row] = []
         #: whether it tells what the process's wrappers take; else another one does
         self._leads = False
-        #: what they take, if it was asked for lately: to ask each of them costs a tenth of a
-        #: millisecond
+        #: what they take, if it was asked for lately: to ask each of them costs 0.1 ms
         self._wrappers: list[int] | None = None
         #: hook -> what it had done when it was met first
         self._before: dict[Watch, tuple[int, int]] = {}
@@ -94,15 +93,13 @@ class Shipper:
         self._watch = Watch(f"{place.role}.ship")
         self._tailing = Watch(f"{place.role}.tail")
         self._seq = self._waited = self._halves = 0
-        #: rounds until what is there goes; 0: not asked yet
-        self._due = 0
+        self._due = 0  # rounds until what is there goes; 0: not asked yet
         #: how many rounds the next one lasts; rows that were there after the last
         self._lasts, self._left = 1, 0
         self._phase = 0
         self._unsent: dict[str, int] = {}
         self._told: set[str] = set()
-        #: when the loop came to keep what waits
-        self._came = 0
+        self._came = 0  # when the loop came to keep what waits
         self._packing = threading.Lock()
         self._stopped = False
         self._awake = threading.Event()
@@ -150,6 +147,11 @@ class Shipper:
             self._awake.clear()
             self._lasts = min(self._lasts, max(1, round((now_ns() - began) / PERIOD_S / 1e9)))
         return not self._stopped
+
+    def hurry(self) -> None:
+        """Have what is done every half second done now."""
+        self._due = 1
+        self._awake.set()
 
     def come(self) -> None:
         """Called ten times a second on the worker's loop: keep what is new, if that is quick."""

@@ -11,12 +11,18 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.replay.absence import Absence
 from stageprof_collectors.rules.worker_restarted import RULE, wasted
 from stageprof_runtime.event import MARK, STATUS
+from stageprof_runtime.probes.failure import UNLOADED
 
 LOST = STATUS.index("lost")
 
 
 def ask(recording: Recording) -> list[Finding]:
     return list(RULE.find(recording, {}))
+
+
+def missed(recording: Recording) -> float:
+    ended = {kill.worker for kill in recording.incidents.kills}
+    return Absence(recording, wasted(recording), ended).seconds
 
 
 def killed(**more: int) -> Recording:
@@ -73,20 +79,20 @@ def replaced(*, queued: bool = True) -> Recording:
 def test_threads_that_were_missing_are_a_part_of_what_is_saved() -> None:
     """One of two threads for two seconds, and a second of work in vain on one: 1.5 s for both."""
     recording = replaced()
-    assert Absence(recording, wasted(recording)).seconds == pytest.approx(1.5)
+    assert missed(recording) == pytest.approx(1.5)
     (found,) = ask(recording)
     assert found.saving_s[0] == pytest.approx(1.5)
 
 
 def test_threads_that_nothing_waited_for_are_not_missed() -> None:
     recording = replaced(queued=False)
-    assert Absence(recording, wasted(recording)).seconds == pytest.approx(0.5)
+    assert missed(recording) == pytest.approx(0.5)
 
 
 def test_a_run_without_any_worker_is_missed_whatever_waited() -> None:
     """For two seconds nobody is there, beside the second that one thread of one worked in vain."""
     recording = alone()
-    assert Absence(recording, wasted(recording)).seconds == pytest.approx(3.0)
+    assert missed(recording) == pytest.approx(3.0)
 
 
 def alone() -> Recording:
@@ -121,6 +127,60 @@ def test_workers_that_went_by_themselves_have_another_fix_and_cause() -> None:
     assert found.fix.code == ""
     assert "dmesg" in found.fix.text
     assert found.cause != "memory"
+
+
+def unloadable(*said: str) -> Recording:
+    """Of two workers each goes as it gets its first task; for 20 s nobody is there."""
+    made = Workers(2)
+    graph = made.graph(0, 0, 0)
+    for worker, label in enumerate(said):
+        run = made.run(worker, 50, 60, cause=-1 - graph, status=LOST, key="clip-1", wanted=True)
+        mark = (MARK, ns(55), UNLOADED, label)
+        made._rows[made._workers[worker]].append(mark)
+        made.lost(worker, 60, results=0, running=1)
+    made.wait(0, 20_000, run, 20_000)
+    return made.recording(20_000)
+
+
+def test_what_workers_that_went_could_not_load_is_told_with_what_to_do() -> None:
+    """A module that only the client has: Dask closes each worker, and the run waits for ever."""
+    said = "ModuleNotFoundError\tgeo.tiles\t"
+    (found,) = ask(unloadable(said, said))
+    assert found.headline.startswith(
+        "2 workers could not load their tasks (`geo.tiles` is not there)"
+    )
+    assert 'client.upload_file("geo.py")' in found.fix.code
+    assert 'PipInstall(["geo"])' in found.fix.code
+    assert found.where.prefix == "clip"
+    assert found.severity == Severity.CRITICAL
+    assert found.saving_s[0] > 19
+    assert found.cost_s > 19
+
+
+def test_what_is_not_a_missing_module_is_told_by_its_exception_and_line() -> None:
+    (found,) = ask(unloadable("AttributeError\t\t/home/me/tiles.py:12", "OSError\t\t"))
+    assert "1 worker could not load their tasks (AttributeError at tiles.py:12)" in found.headline
+    assert "get_versions" in found.fix.text
+    assert found.fix.code == ""
+
+
+def test_a_module_with_a_hostile_name_is_not_printed_as_code() -> None:
+    (found,) = ask(unloadable('ModuleNotFoundError\t"); boom(\t', "no\ttabs"))
+    assert "boom" not in found.fix.code
+
+
+def test_a_worker_that_could_not_load_something_and_went_on_is_no_finding() -> None:
+    made = Workers(2)
+    end = chain(made)
+    mark = (MARK, ns(55), UNLOADED, "ModuleNotFoundError\tgeo\t")
+    made._rows[made._workers[0]].append(mark)
+    assert ask(made.recording(end)) == []
+
+
+def test_that_nobody_is_there_is_told_with_why() -> None:
+    """`late-workers` would say to keep an adaptive cluster's workers."""
+    found = unloadable("ModuleNotFoundError\tgeo\t", "ModuleNotFoundError\tgeo\t").findings()
+    assert [one.rule for one in found] == ["worker-restarted"]
 
 
 @pytest.mark.parametrize(("results", "running", "well"), [(0, 0, False), (4, 2, True)])

@@ -85,6 +85,19 @@ def test_the_thread_sleeps_for_the_rest_of_the_half_second_while_the_loop_comes(
     assert slept[-2:] == [ROUNDS, ROUNDS]
 
 
+def test_what_is_done_every_half_second_is_done_at_once_if_asked_for(worker: Worker) -> None:
+    """A worker may live for less than that after a cluster was joined."""
+    done: list[int] = []
+    worker.shipper.every.append(lambda: done.append(worker.now))
+    worker.shipper._round()
+    assert done == []
+    worker.shipper.hurry()
+    assert worker.shipper._slept()  # not for a tenth of a second: it was woken
+    worker.shipper._round()
+    worker.shipper._round()
+    assert len(done) == 1
+
+
 def test_where_the_loop_stands_still_the_thread_keeps_what_is_new(worker: Worker) -> None:
     worker.shipper.come()
     worker.shipper._round()

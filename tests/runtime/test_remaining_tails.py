@@ -56,6 +56,20 @@ def test_it_is_taken_and_nothing_stays(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
+def test_a_client_that_waits_takes_what_is_left_as_the_run_goes_on(folder: Path) -> None:
+    """After the last worker has gone it may go on for long, and be killed."""
+    heir = Heir("s")
+    orphan(mark(1), life=1)
+    assert heir.left() == []  # no cluster is joined yet: it does not ask
+    heir.wait()
+    assert [tables(batch) for batch in heir.left()] == [{TABLES[MARK]: 1}]
+    assert heir.left() == []
+    orphan(mark(2), life=2)
+    assert len(heir.take()) == 1
+    assert heir.left() == []
+    assert list(folder.iterdir()) == []
+
+
 def test_of_a_session_without_any_there_is_nothing(folder: Path) -> None:
     orphan(mark(1), session="another")
     assert remaining("s") == []

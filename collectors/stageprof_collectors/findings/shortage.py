@@ -6,7 +6,7 @@ them: their findings have one cause, so that the one whose removal saves most is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
@@ -60,12 +60,21 @@ def pause_cost(recording: Recording) -> float:
     return _waited(recording, anyone, paused(recording)) if anyone else 0.0
 
 
-def missing_cost(recording: Recording) -> float:
-    """Seconds of the blocking account that were waited while an ended worker was not replaced."""
-    kills = recording.incidents.kills
+def gone(recording: Recording) -> str:
+    """The cause of findings about workers that went: their memory, or another."""
+    return CAUSE if recording.incidents.kills else "workers lost"
+
+
+def missing_cost(recording: Recording, ended: Iterable[int]) -> float:
+    """Seconds of the blocking account that were waited while a worker was not replaced.
+
+    Args:
+        recording: of what.
+        ended: when the workers ended, ns.
+    """
     come = [t for t, _, _ in recording.timeline.marks("worker seen")]
     stop = recording.timeline.region.stop
-    away = [(k.t, next((t for t in come if t > k.t), stop)) for k in kills]
+    away = [(went, next((t for t in come if t > went), stop)) for went in ended]
     return _waited(recording, away, {}) if away else 0.0
 
 

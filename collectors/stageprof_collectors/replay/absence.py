@@ -6,6 +6,7 @@ waited for threads, what a missing thread would have done in that time was done 
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -30,10 +31,11 @@ class Absence:
     Args:
         recording: of what.
         again: rows of runs that were lost, or done a second time.
+        ended: the addresses of the workers that were ended.
     """
 
-    def __init__(self, recording: Recording, again: Ints) -> None:
-        self._recording, self._again = recording, again
+    def __init__(self, recording: Recording, again: Ints, ended: Container[str]) -> None:
+        self._recording, self._again, self._ended = recording, again, ended
         self._crew = Crew(recording)
         self._threads = max(self._crew.threads, 1)
 
@@ -59,11 +61,10 @@ class Absence:
     @property
     def _away(self) -> list[tuple[Member, Member | None]]:
         """Each worker that was ended, with the one that came in its place."""
-        gone = {kill.worker for kill in self._recording.incidents.kills}
         new = [m for m in self._crew.members if m.since > self._crew.members[0].since]
         found: list[tuple[Member, Member | None]] = []
         for one in sorted(self._crew.members, key=lambda m: m.until):
-            if one.address in gone:
+            if one.address in self._ended:
                 came = next((m for m in new if m.since >= one.until), None)
                 found.append((one, came))
                 new = [m for m in new if m is not came]

@@ -106,7 +106,7 @@ def _headline(rows: Ints, row: Row, error: str, where: str, *, lost: bool) -> st
 def _cause(recording: Recording, row: Row, *, lost: bool) -> str:
     """What was lost with workers has the cause that the rule worker-restarted names."""
     if lost:
-        return shortage.CAUSE if recording.incidents.kills else "workers lost"
+        return shortage.gone(recording)
     return f"raised:{row.layer}"
 
 

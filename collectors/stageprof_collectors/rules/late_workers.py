@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.account.intervals import gaps, innermost
+from stageprof_collectors.findings import shortage
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import count, seconds
@@ -106,7 +107,9 @@ def _absent(recording: Recording, crew: Crew, least: float) -> Iterator[Finding]
     first = min(member.since for member in members)
     again = sum(b - a for a, b in waits if a > first) / 1e9
     row = _waiting(recording, max(waits, key=lambda wait: wait[1] - wait[0])[1])
-    saved = again, cost
+    # Those that went by themselves may go again, whatever is asked for.
+    lost = any(not loss.expected for loss in recording.incidents.losses)
+    saved = 0.0 if lost else again, cost
     yield Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
@@ -125,7 +128,7 @@ def _absent(recording: Recording, crew: Crew, least: float) -> Iterator[Finding]
         saving_s=saved,
         fix=Fix(_NONE, _KEPT.format(workers=len(crew.fullest))),
         where=Where(row.file, row.line, "", row.layer, row.prefix),
-        cause="no worker",
+        cause=shortage.gone(recording) if lost else "no worker",
     )
 
 

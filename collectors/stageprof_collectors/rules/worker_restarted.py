@@ -1,8 +1,11 @@
-"""Workers were ended by their nannies for their memory; what they held or ran was done again."""
+"""Workers were ended, by their nannies for their memory or since they could not load their tasks.
+
+What they held or ran was done again, or could not be.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,10 +13,11 @@ import numpy as np
 from stageprof_collectors.account.calls import Calls
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings import shortage
-from stageprof_collectors.findings.finding import Finding, Fix, Severity, severity
+from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where, severity
 from stageprof_collectors.findings.quantity import count, seconds, share, size
 from stageprof_collectors.findings.rule import Ground, Limits, Rule
 from stageprof_collectors.findings.sizing import bigger, sizing
+from stageprof_collectors.findings.unloaded import Unloaded, unloaded
 from stageprof_collectors.replay.absence import Absence
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.tables.incidents import Loss
@@ -39,15 +43,16 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: AR
     if not lost:
         return
     killed = {kill.worker: kill.taken for kill in incidents.kills}
-    again = wasted(recording)
-    trouble = shortage.both(recording) if killed else {}
-    cost = _cost(recording, again, killed)
-    saving = _saving(recording, again, cost, trouble if killed else None)
+    reason = None if killed else unloaded(recording)
+    again, ended = wasted(recording), killed or (reason.workers if reason else ())
+    cost = _cost(recording, again, ended, memory=bool(killed))
+    saving = _saving(recording, again, cost, ended, memory=bool(killed))
     found = sizing(recording) if killed else None
+    fix = bigger(recording, found) if found else reason.fix if reason else _UNKNOWN
     yield Finding(
         rule=RULE.id,
         severity=max(severity(saving, wall), Severity.MODERATE, key=_gravity),
-        headline=_headline(recording, lost, killed, cost),
+        headline=_headline(recording, lost, killed, reason, cost),
         stage=Stage.EXECUTION,
         evidence={
             "workers_lost": len(lost),
@@ -57,34 +62,50 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: AR
             "tasks_done_again": len(again),
             "done_again_s": _seconds(recording, again),
             **(shortage.sizes(found) if found else {}),
+            **({"could_not_load": reason.why} if reason else {}),
         },
         cost_s=cost,
         saving_s=saving,
-        fix=bigger(recording, found) if found else _UNKNOWN,
-        where=shortage.largest(recording),
-        cause=shortage.CAUSE if killed else "workers lost",
+        fix=fix,
+        where=_tasks(recording) if reason else shortage.largest(recording),
+        cause=shortage.gone(recording),
     )
 
 
+def _tasks(recording: Recording) -> Where:
+    """The layer of most of the tasks that were cut off."""
+    groups, lost = recording.groups, recording.timeline.runs["status"] == _LOST
+    if not lost.any():
+        return Where()
+    row = groups.rows[int(np.argmax(np.bincount(groups.of_run[lost])))]
+    return Where(row.file, row.line, "", row.layer, row.prefix)
+
+
 def _saving(
-    recording: Recording, again: Ints, cost: float, trouble: shortage.Trouble | None
+    recording: Recording, again: Ints, cost: float, ended: Collection[str], *, memory: bool
 ) -> tuple[float, float]:
-    """At least without work in vain and with all threads; at most also without new workers."""
-    low, high = shortage.saving(recording, trouble or {}, spill=trouble is not None, gone=again)
-    if trouble is None:
+    """At least without work in vain and with all threads; at most also without new workers.
+
+    Of those of which nobody knows why they went it may be nothing: others may go the next time.
+    """
+    trouble = shortage.both(recording) if memory else {}
+    low, high = shortage.saving(recording, trouble, spill=memory, gone=again)
+    if not ended:
         return low, max(high, cost)
-    absence, wall = Absence(recording, again), recording.wall
+    absence, wall = Absence(recording, again, ended), recording.wall
     missed = absence.seconds
     most = max(high, cost, missed + absence.start_s)
     return min(max(low, missed), wall), min(most, wall)
 
 
-def _cost(recording: Recording, again: Ints, killed: dict[str, int]) -> float:
+def _cost(recording: Recording, again: Ints, ended: Collection[str], *, memory: bool) -> float:
     """Seconds of the blocking account in vain work, and in waiting for workers to come back."""
-    cost = cost_of(recording, runs=again.tolist())
-    if killed:
-        cost += shortage.missing_cost(recording)
-        cost += shortage.pause_cost(recording) + shortage.spill_cost(recording)
+    incidents = recording.incidents
+    when = [gone.t for gone in (incidents.kills or incidents.losses) if gone.worker in ended]
+    cost, missing = cost_of(recording, runs=again.tolist()), shortage.missing_cost(recording, when)
+    if not memory:
+        return max(cost, missing)
+    cost += missing + shortage.pause_cost(recording) + shortage.spill_cost(recording)
     return min(cost, recording.wall)
 
 
@@ -92,10 +113,19 @@ def _gravity(level: Severity) -> int:
     return -list(Severity).index(level)
 
 
-def _headline(recording: Recording, lost: list[Loss], killed: dict[str, int], cost: float) -> str:
+def _headline(
+    recording: Recording,
+    lost: list[Loss],
+    killed: dict[str, int],
+    reason: Unloaded | None,
+    cost: float,
+) -> str:
     results, running = sum(loss.results for loss in lost), sum(loss.running for loss in lost)
     what = f"with {count(results, 'result')} and {count(running, 'unfinished task')}"
     amount = f"{seconds(cost)} of {seconds(recording.wall)}"
+    if reason:
+        many = count(len(reason.workers), "worker")
+        return f"{many} could not load their tasks ({reason.why}) and went, {what}: {amount}"
     if not killed:
         return f"{count(len(lost), 'worker')} went unexpectedly, {what}: {amount}"
     limits = next(iter(recording.memory.limits.values()), None)
@@ -136,4 +166,6 @@ RULE = Rule(
     summary="Workers were lost, mostly to their memory, and their work was done again.",
     find=find,
     ground=Ground.CROWDED,
+    # That there was no worker says less than why.
+    instead_of=frozenset({"late-workers"}),
 )

@@ -2,6 +2,8 @@
 
 A mark "task failed" is put down as the function ends, its label is "<type> TAB <prefix> TAB
 <file:line>". How many tasks failed is known from the scheduler, so a few hundred marks will do.
+A worker that cannot load a message of its scheduler's ends, and the tasks in it with it: a mark
+"not loaded" says why, "<type> TAB <module that was not found> TAB <file:line>".
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from stageprof_runtime.event import MARK
 from stageprof_runtime.lines import USER, kind
 from stageprof_runtime.patch import Emit
 
-#: The name of the mark.
+#: The names of the marks.
 NAME: Final = "task failed"
+UNLOADED: Final = "not loaded"
 #: The file of a function that cloudpickle sent to a process of a pool.
 NAMELESS: Final = "<dynamic-code>"
 #: In place of a label, of an exception that was not seen.
@@ -31,6 +34,7 @@ LONG: Final = 200
 # the slots themselves: a class may have put something else in their way
 _TRACEBACK: Final[Any] = vars(BaseException)["__traceback__"]
 _NAME: Final[Any] = vars(type)["__name__"]
+_MODULE: Final[Any] = vars(ImportError)["name"]
 
 #: How many marks this process has put down; a list, for hooks of several threads share it.
 _told: Final[list[None]] = []
@@ -52,6 +56,15 @@ def tell(emit: Emit, role: str, name: str, t: int, said: str) -> None:
     if len(_told) < MOST and said != UNKNOWN:
         _told.append(None)
         emit.row_of(role, name, (MARK, t, NAME, said))
+
+
+def unloaded(emit: Emit, role: str, error: BaseException) -> None:
+    """A message could not be loaded in the process of that role."""
+    if len(_told) < MOST and isinstance(error, Exception):
+        _told.append(None)
+        lacks = part(_MODULE.__get__(error) or "") if isinstance(error, ImportError) else ""
+        said = "\t".join((type_name(error), lacks, _raised(error)))
+        emit.row(role, (MARK, now_ns(), UNLOADED, said))
 
 
 def label(key: object, error: BaseException | str) -> str:

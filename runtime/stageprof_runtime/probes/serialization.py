@@ -16,8 +16,9 @@ from stageprof_runtime.carried import Dumping, Loading, here, tell
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import exchange, inside, within
-from stageprof_runtime.guard import SELDOM, Watch, caught
+from stageprof_runtime.guard import SELDOM, Watch, attempt, caught
 from stageprof_runtime.patch import Emit, Undo, observe, replace, together
+from stageprof_runtime.probes.failure import unloaded
 from stageprof_runtime.ring import SHORT_NS
 from stageprof_runtime.stage import STEP, Stage
 
@@ -120,6 +121,9 @@ def _loads(emit: Emit, loads: Callable[..., Any], watch: Watch) -> Callable[...,
         start, cpu = now_ns(), thread_ns()
         try:
             msg = loads(frames, *args, **kwargs)
+        except BaseException as error:
+            attempt(watch, unloaded, emit, "worker", error)
+            raise
         finally:
             stop, carried = now_ns(), here.load
             here.load, inside.at = before
