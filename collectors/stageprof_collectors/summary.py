@@ -20,6 +20,7 @@ from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.missing import lost, missing
 from stageprof_collectors.others import others
+from stageprof_collectors.profiles.lines import own_lines
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.tables.tasks import names as layers_and_prefixes
 from stageprof_runtime.stage import Stage
@@ -28,6 +29,8 @@ from stageprof_runtime.stage import Stage
 TOP = 3
 #: A diagnosis that takes longer than this is worth a word: somebody waited for it.
 SLOW_S = 2.0
+#: What a line of the user's own is called among the steps, and from which share on it is named.
+OWN, OWN_SHARE = "your code", 0.05
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class StageLine:
 
 @dataclass(frozen=True)
 class StepLine:
-    """A step that the caller waited for, and where it ran."""
+    """A step that the caller waited for, or a line of its own (`OWN`), and where it ran."""
 
     stage: Stage
     step: str
@@ -186,10 +189,22 @@ def _steps(recording: Recording) -> tuple[StepLine, ...]:
     frame = frame[(frame["step"] != "") & (frame["wall_s"] > 0)].head(TOP)
     path = recording.critical_path()
     rows = ((row, _where(recording, path, row)) for row in frame.to_dict("records"))
-    return tuple(
+    steps = [
         StepLine(Stage(row["stage"]), row["step"], row["wall_s"], row["share"], where)
         for row, where in rows
-    )
+    ]
+    both = [*steps, *_own(recording)]
+    return tuple(sorted(both, key=lambda line: -line.wall_s)[:TOP])
+
+
+def _own(recording: Recording) -> list[StepLine]:
+    """The line of the user's own code that took most, if that is a good part of the run."""
+    lines, wall = own_lines(recording)[:1], recording.wall
+    return [
+        StepLine(Stage.OUTSIDE, OWN, one.seconds, one.seconds / wall, at(one.file, one.line))
+        for one in lines
+        if one.seconds >= OWN_SHARE * wall
+    ]
 
 
 def _where(recording: Recording, path: pd.DataFrame, row: dict[Any, Any]) -> str:

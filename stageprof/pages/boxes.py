@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from stageprof_collectors.profiles.flame import Flame
-from stageprof_collectors.profiles.nodes import Frame
+from stageprof_collectors.profiles.nodes import Frame, is_library
 from stageprof_collectors.profiles.sides import Side
 from stageprof_collectors.profiles.whose import of_c
 from stageprof_collectors.text import safe
@@ -17,8 +17,6 @@ from stageprof_collectors.text import safe
 #: Boxes that a page holds; of more, the narrowest are left out.
 MOST: Final = 20_000
 _LIMIT: Final = 300
-#: Where a file is no program of the user's.
-_LIBRARIES: Final = ("site-packages", "dist-packages", "/lib/python", "<frozen", "stageprof_")
 
 #: What a box is: a stage, a task prefix, a function of the user's or one of a library's.
 STAGE, PREFIX, USER, LIBRARY = range(4)
@@ -154,7 +152,7 @@ def _of_flame(flame: Flame, around: int, first: int) -> Iterator[_Node]:
 
 
 def _of_library(frame: Frame) -> bool:
-    return of_c(frame.file, frame.line) or any(part in frame.file for part in _LIBRARIES)
+    return of_c(frame.file, frame.line) or is_library(frame.file)
 
 
 def _kept(nodes: list[_Node], most: int) -> set[int]:

@@ -11,7 +11,7 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import CALLED, FLAME, MARK, NODE, Place
-from stageprof_runtime.stage import STEP
+from stageprof_runtime.stage import OUTSIDE, STEP
 from stageprof_runtime.stem import frames_of
 
 CLIENT = Place("client", "laptop", 1, "Client-1", 1)
@@ -78,7 +78,8 @@ class Seen:
     ) -> None:
         """A place saw functions ("name file:line", the outermost first) for so long."""
         node = self._node(place, tuple(stack))
-        row = (FLAME, 1, STEP[step], prefix, how, node, looks, round(seconds * SECOND))
+        code = OUTSIDE if step == "outside" else STEP[step]
+        row = (FLAME, 1, code, prefix, how, node, looks, round(seconds * SECOND))
         self._rows.setdefault(place, []).append(row)
 
     def row(self, *row: Any, place: Place = CLIENT) -> None:

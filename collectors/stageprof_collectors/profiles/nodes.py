@@ -23,6 +23,13 @@ DEEPEST: Final = 512
 UNKNOWN: Final = "(not recorded)"
 
 _SHIFT: Final = 32
+#: Where a file is no program of the user's.
+_LIBRARIES: Final = ("site-packages", "dist-packages", "/lib/python", "<frozen", "stageprof_")
+
+
+def is_library(file: str) -> bool:
+    """Whether a frame's file is none of the user's, as far as its path tells."""
+    return any(part in file for part in _LIBRARIES)
 
 
 class Frame(NamedTuple):

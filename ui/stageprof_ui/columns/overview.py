@@ -14,7 +14,7 @@ from stageprof_collectors.findings.innocence import TITLE
 from stageprof_collectors.findings.phrase import worth
 from stageprof_collectors.findings.quantity import seconds, share
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.summary import Summary
+from stageprof_collectors.summary import OWN, Summary
 from stageprof_runtime.stage import Stage
 from stageprof_ui.words import code, text
 
@@ -49,11 +49,17 @@ def stages(summary: Summary) -> dict[str, Any]:
                 "wall": seconds(line.wall_s),
                 "share": share(line.share),
                 "width": round(max(line.share, 0.0), 6),
-                "meaning": MEANINGS[line.stage],
+                "meaning": _meaning(line.stage, summary),
             }
             for line in summary.stages
         ],
     }
+
+
+def _meaning(stage: Stage, summary: Summary) -> str:
+    """What a stage is; of what is outside all of them also the line that took most."""
+    own = next((s for s in summary.steps if (s.stage, s.step) == (stage, OWN)), None)
+    return MEANINGS[stage] + (f": {seconds(own.wall_s)} at {text(own.where)}" if own else "")
 
 
 def _first(first: FirstTask | None) -> dict[str, str] | None:
