@@ -18,6 +18,7 @@ from stageprof_runtime.clock import now_ns
 from stageprof_runtime.context import lane, regions
 from stageprof_runtime.ending import RAISED, raised
 from stageprof_runtime.event import MARK, Place
+from stageprof_runtime.fetched import fetched
 from stageprof_runtime.guard import Watches, attempt
 from stageprof_runtime.heir import Heir
 from stageprof_runtime.inbox import Sink, sinks
@@ -220,6 +221,8 @@ class Session:
     def _tell_loops(self) -> None:
         for label in rounds.told():
             self.ring.emit((MARK, now_ns(), "loop", label))
+        for label in fetched.told():
+            self.ring.emit((MARK, now_ns(), "fetches", label))
 
     def _tell_cells(self) -> None:
         for label in cells.told():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import re
+import sys
 import weakref
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stageprof_runtime.fetched import MOST, Fetched
+from stageprof_runtime.fetched import LEAST, MOST, Fetched
 
 
 class Model:
@@ -83,3 +85,14 @@ def test_the_latest_are_remembered() -> None:
     assert fetched.key_of(values[-1]) == MOST + 9
     fetched.clear()
     assert not fetched
+
+
+def test_lines_that_fetch_again_and_again_are_told_with_how_often() -> None:
+    fetched = Fetched()
+    for _ in range(LEAST):
+        fetched.call(sys._getframe())
+    fetched.call(sys._getframe())
+    (said,) = fetched.told()
+    assert re.fullmatch(rf"{LEAST} .*test_fetched\.py:\d+", said)
+    fetched.clear()
+    assert list(fetched.told()) == []

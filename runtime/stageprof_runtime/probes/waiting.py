@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import get_ident
-from types import FunctionType, MethodType
+from types import FrameType, FunctionType, MethodType
 from typing import Any, Final
 
 from stageprof_runtime import awaited, process, rounds
@@ -146,7 +146,7 @@ def _sync(emit: Emit, sync: Callable[..., Any]) -> Callable[..., Any]:
             if others and thread in running:
                 held_up(emit, here, others, start, stop)
             else:
-                _block(emit, start, stop, thread, name, fetch, (func, args))
+                _block(emit, start, stop, thread, name, fetch, (func, args), here)
 
     return timed
 
@@ -164,8 +164,17 @@ def _is_client(owner: Any) -> bool:
 
 
 def _block(
-    emit: Emit, start: int, stop: int, thread: int, call: str, fetch: _Fetch, needs: object
+    emit: Emit,
+    start: int,
+    stop: int,
+    thread: int,
+    call: str,
+    fetch: _Fetch,
+    needs: object,
+    here: FrameType | None = None,
 ) -> None:
+    if fetch.start and here is not None:
+        fetched.call(here)
     arrived, key = _last(needs, fetch.start or stop)
     row = (BLOCK, start, stop, thread, call, arrived, fetch.start, fetch.stop, key)
     emit.row("client", row)
@@ -233,7 +242,7 @@ def _awaited(emit: Emit, function: Callable[..., Any], call: str) -> Callable[..
             calls.pop(ours, None)
             stop = now_ns()
             _fetch.reset(token)
-            _block(emit, start, stop, ours, call, fetch, args)
+            _block(emit, start, stop, ours, call, fetch, args, sys._getframe(1))
 
     return timed
 
