@@ -21,8 +21,10 @@ from stageprof_runtime.event import ARRIVE, BLOCK
 MB = 1_000_000
 
 
-def fetched(megabytes: int, gather: float, *, work: float = 500, kind: str = "int") -> Recording:
-    """A task of so many ms whose result takes so many ms to fetch."""
+def fetched(
+    megabytes: int, gather: float, *, work: float = 500, kind: str = "int", calls: int = 1
+) -> Recording:
+    """A task of so many ms whose result takes so many ms to fetch, by so many calls."""
     made = Crewed(1)
     graph = made.graph(0, 0, 0)
     made.made("field", 16)
@@ -32,7 +34,10 @@ def fetched(megabytes: int, gather: float, *, work: float = 500, kind: str = "in
     stop = work + gather
     rows = made._rows[CLIENT]
     rows.append((ARRIVE, ns(work), key))
-    rows.append((BLOCK, ns(0), ns(stop), LANE, "_gather", ns(work), ns(work), ns(stop), key))
+    ends = [work + gather * i / calls for i in range(calls + 1)]
+    for start, end in zip([0.0, *ends[1:]], ends[1:], strict=False):
+        row = (BLOCK, ns(start), ns(end), LANE, "_gather", ns(work), ns(work), ns(end), key)
+        rows.append(row)
     made.loaded(work, stop, megabytes * MB)
     return made.recording(stop)
 
@@ -55,6 +60,12 @@ def test_it_fires_above_a_tenth_of_the_run_for_many_bytes(
 ) -> None:
     """Bytes alone make no finding, and neither does waiting for a small result."""
     assert bool(asked(RULE, fetched(megabytes, gather))) is fires
+
+
+def test_many_small_results_are_many_and_not_large() -> None:
+    """200 kB each: results-one-by-one tells of them."""
+    assert asked(RULE, fetched(20, 500, calls=10))
+    assert not asked(RULE, fetched(20, 500, calls=100))
 
 
 def joined() -> Recording:

@@ -53,7 +53,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         return
     whole = int(recording.timeline.runs["nbytes"][wanted(recording)].sum())
     fetched = min(_fetched(recording), whole)  # of nested objects each level is counted
-    if fetched >= limits["bytes"]:
+    if fetched >= max(limits["bytes"], limits["each"] * _calls(recording)):
         yield _finding(recording, joins, fetched, min(cost, recording.wall))
 
 
@@ -62,6 +62,13 @@ def _fetched(recording: Recording) -> int:
     spans, place = recording.timeline.spans, recording.timeline.region.place
     mine = (spans["step"] == _LOAD) & (spans["place"] == place)
     return int(np.maximum(spans["nbytes"][mine], 0).sum())
+
+
+def _calls(recording: Recording) -> int:
+    """How many calls of the region's client fetched."""
+    table = recording.store.table("block")
+    mine = (table["gather"] > 0) & (table["place"] == recording.timeline.region.place)
+    return int(np.count_nonzero(mine))
 
 
 def _joins(recording: Recording, least: float) -> Ints:
@@ -137,5 +144,6 @@ RULE = Rule(
     limits={
         "share": Limit(0.1, "of the wall time: results have to come somehow"),
         "bytes": Limit(10e6, "fetched: with less it is not their size that takes the time"),
+        "each": Limit(1e6, "bytes for each call that fetched: with less it is the calls"),
     },
 )

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 #: Of a round trip for one so much is left for each of many, at least and at most: one in twenty
 #: where they are gathered at once, one in five where they come as they are done.
 _LEFT: Final = (0.05, 0.2)
+#: Of calls beside which the cluster computed at most so much is saved: it would still be computing,
+#: though sooner done, for a round trip takes the time of its scheduler and workers as well.
+_BESIDE: Final = 0.5
 #: Bytes in a second: theirs is time that no other way of fetching saves.
 _FASTEST, _SLOWEST = 1e9, 1e8
 _TEXT: Final = (
@@ -57,7 +60,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One for all that the region's thread fetched so."""
     if len(recording.store.table("block")["start"]) < limits["calls"]:
         return
-    calls = list(_calls(recording))
+    calls = _calls(recording)
     cost = sum(block.stop - _there(block) for block in calls) / 1e9
     if len(calls) < limits["calls"] or cost < limits["share"] * recording.wall:
         return
@@ -66,23 +69,11 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         yield _finding(recording, fetched)
 
 
-def _calls(recording: Recording) -> Iterator[Block]:
-    """Those of the region's thread that fetched, but for the first after a hand-over.
-
-    That may be a `compute`, which fetches what it handed over.
-    """
-    timeline = recording.timeline
-    lane = timeline.region.place, timeline.region.thread
-    table = timeline.read("submit", "t")
-    mine = (table["place"] == lane[0]) & (table["thread"] == lane[1])
-    handed = np.sort(table["t"][mine])
-    last = 0
-    for block in Blocks(timeline).by_lane.get(lane, []):
-        if block.gather and block.awaited != STILL:
-            now = int(np.searchsorted(handed, block.start, side="right"))
-            if now == last:
-                yield block
-            last = now
+def _calls(recording: Recording) -> list[Block]:
+    """Those of the region's thread that fetched."""
+    region = recording.timeline.region
+    blocks = Blocks(recording.timeline).by_lane.get((region.place, region.thread), [])
+    return [block for block in blocks if block.gather and block.awaited != STILL]
 
 
 def _there(block: Block) -> int:
@@ -91,12 +82,37 @@ def _there(block: Block) -> int:
 
 
 def _fetched(recording: Recording, calls: list[Block]) -> Fetched:
-    """What is known of the results that these calls fetched."""
-    asked = wanted(recording)
-    keys = recording.store.keys(recording.timeline.runs["key"][asked])
-    made = dict(zip(keys, asked.tolist(), strict=True))
-    known = [(made[b.key], b.stop - _there(b), _there(b)) for b in calls if b.key in made]
+    """What is known of the results that these calls fetched, but for those of a `compute`.
+
+    It fetches what was handed over last, once.
+    """
+    made, handed = _made(recording), _handed(recording)
+    latest = np.searchsorted(handed, [block.start for block in calls], side="right") - 1
+    known, seen = [], set()
+    for block, last in zip(calls, latest.tolist(), strict=True):
+        row, submitted = made.get(block.key, (-1, 0))
+        computed = last >= 0 and submitted == handed[last] and submitted not in seen
+        seen.add(submitted)
+        if row >= 0 and not computed:
+            known.append((row, block.stop - _there(block), _there(block)))
     return Fetched(*np.array(known, np.int64).reshape(-1, 3).T)
+
+
+def _made(recording: Recording) -> dict[str, tuple[int, int]]:
+    """The run that made each result that a client asked for, and when it was handed over."""
+    timeline, asked = recording.timeline, wanted(recording)
+    keys = recording.store.keys(timeline.runs["key"][asked])
+    when = [graph.submitted for graph in timeline.graphs]
+    graphs = timeline.graph_rows[asked].tolist()
+    submitted = (when[graph] if graph >= 0 else 0 for graph in graphs)
+    return dict(zip(keys, zip(asked.tolist(), submitted, strict=True), strict=True))
+
+
+def _handed(recording: Recording) -> Ints:
+    """When the region's thread handed graphs over, in order."""
+    region, table = recording.timeline.region, recording.timeline.read("submit", "t")
+    mine = (table["place"] == region.place) & (table["thread"] == region.thread)
+    return np.sort(table["t"][mine])
 
 
 def _finding(recording: Recording, fetched: Fetched) -> Finding:
@@ -128,14 +144,15 @@ def _finding(recording: Recording, fetched: Fetched) -> Finding:
 
 
 def _saving(recording: Recording, fetched: Fetched) -> tuple[float, float]:
-    """At least what came when all was computed; at most all: computing went on beside the rest."""
+    """What came when all was computed, and at most half of the rest, beside which others worked."""
     runs = recording.timeline.runs
     nbytes = np.maximum(runs["nbytes"][fetched.rows], 0) * 1e9
     late = fetched.start >= runs["finished"][fetched.rows].max()
     least = fetched.ns * (1 - _LEFT[1]) - nbytes / _SLOWEST
     most = fetched.ns * (1 - _LEFT[0]) - nbytes / _FASTEST
     low = float(np.maximum(least, 0)[late].sum()) / 1e9
-    return low, max(low, float(np.maximum(most, 0).sum()) / 1e9)
+    high = float((np.maximum(most, 0) * np.where(late, 1.0, _BESIDE)).sum()) / 1e9
+    return low, max(low, high)
 
 
 def _line(recording: Recording) -> tuple[str, int]:
