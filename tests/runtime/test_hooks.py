@@ -164,6 +164,7 @@ CLUSTER = [
     (waiting, "_block"),
     (awaited, "keys"),
     (Fetched, "note"),
+    (Fetched, "call"),
     (scatters.Scatters, "_tell"),
     (waiting, "_is_client"),
     (spill, "within"),

@@ -173,11 +173,11 @@ def _block(
     needs: object,
     here: FrameType | None = None,
 ) -> None:
-    if fetch.start and here is not None:
-        fetched.call(here)
     arrived, key = _last(needs, fetch.start or stop)
     row = (BLOCK, start, stop, thread, call, arrived, fetch.start, fetch.stop, key)
     emit.row("client", row)
+    if fetch.start and here is not None:
+        fetched.call(here)
 
 
 def _last(needs: object, before: int) -> tuple[int, object]:
