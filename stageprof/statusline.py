@@ -1,5 +1,7 @@
 """The last row of the terminal while a program runs: stage, tasks done, elapsed time.
 
+Where no task ends for long it says so: a program may wait for ever.
+
 The program may print what and how it likes, and so may its child processes: the terminal is told
 to scroll all rows but the last, so nothing of theirs passes through us or over our line.
 """
@@ -22,6 +24,8 @@ from stageprof_ui.palette import STAGE_COLOURS
 
 #: Seconds between two looks.
 PERIOD_S: Final = 0.2
+#: Seconds without the end of a task, while some are known, from which on that is worth a word.
+QUIET_S: Final = 30.0
 #: Fewer rows than this are the program's.
 _LEAST_ROWS: Final = 5
 
@@ -41,7 +45,8 @@ class StatusLine:
     def __init__(self, look: Callable[[], Live], file: TextIO | None = None) -> None:
         self._look = look
         self._file = file or sys.stderr
-        self._start = time.monotonic()
+        self._start = self._ended = time.monotonic()
+        self._done = 0
         self._stop = threading.Event()
         self._size = os.terminal_size((0, 0))
         self._pid = os.getpid()
@@ -77,8 +82,16 @@ class StatusLine:
             return
         setup = "" if size == self._size else _reserve(size)
         self._size = size
-        line = rendered(self._look(), time.monotonic() - self._start, size.columns)
+        live, now = self._look(), time.monotonic()
+        line = rendered(live, now - self._start, size.columns, self._quiet(live, now))
         self._write(f"{setup}{_SAVE}\x1b[{size.lines};1H{_CLEAR}{line}{_RESTORE}")
+
+    def _quiet(self, live: Live, now: float) -> float:
+        """Seconds since a task was seen to have ended, or since there was none to wait for."""
+        known, _, done = live.tasks
+        if done != self._done or done >= known:
+            self._done, self._ended = done, now
+        return now - self._ended
 
     def _clear(self) -> None:
         """Give the last row back."""
@@ -111,11 +124,20 @@ def _reserve(size: os.terminal_size) -> str:
     return f"{_DOWN}{_UP}{_SAVE}\x1b[1;{size.lines - 1}r{_RESTORE}"
 
 
-def rendered(live: Live, elapsed: float, columns: int) -> str:
-    """The line itself, no wider than the terminal, coloured unless NO_COLOR is set."""
+def rendered(live: Live, elapsed: float, columns: int, quiet: float = 0.0) -> str:
+    """The line itself, no wider than the terminal, coloured unless NO_COLOR is set.
+
+    Args:
+        live: what is known of the run.
+        elapsed: seconds since it began.
+        columns: of the terminal.
+        quiet: seconds since a task has ended.
+    """
     stage = live.stage
     known, _, done = live.tasks
     tasks = f"   {done:,} of {known:,} tasks" if known else ""
+    if quiet >= QUIET_S:
+        tasks += f", none ended for {seconds(quiet)}; Ctrl-C ends it, with what is known"
     plain = f"stageprof  {stage:<14}{seconds(elapsed):>10}{tasks}"
     line = set_cell_size(plain, min(len(plain), columns - 1))
     if os.environ.get("NO_COLOR"):

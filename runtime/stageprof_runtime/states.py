@@ -12,7 +12,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import ran_ns, resources, run_id
-from stageprof_runtime.event import RESOURCE
+from stageprof_runtime.event import MARK, RESOURCE
 from stageprof_runtime.guard import TIMED, Watches, guard
 from stageprof_runtime.probes import execution
 from stageprof_runtime.process import EMIT
@@ -27,6 +27,8 @@ _RUNNING = frozenset({"executing", "long-running"})
 #: Where a running task goes whose function goes on: it left its thread to others, or its result is
 #: not wanted any more.
 _GOES_ON = frozenset({"long-running", "released"})
+#: The mark that a run left its thread to others (`secede`); its label is the run's number.
+LEFT = "left its thread"
 
 
 class States(WorkerPlugin):
@@ -71,6 +73,8 @@ class States(WorkerPlugin):
         elif start in _RUNNING:
             if finish not in _GOES_ON:
                 self._ended(key)
+            elif finish == "long-running":
+                self._ring.emit((MARK, now_ns(), LEFT, str(run_id(self._worker, key))))
         elif finish == "released" or finish == "forgotten":
             self._times.pop(key, None)  # stolen or cancelled before it ran
 

@@ -177,6 +177,17 @@ def test_a_worker_that_could_not_load_something_and_went_on_is_no_finding() -> N
     assert ask(made.recording(end)) == []
 
 
+def test_a_worker_that_went_long_after_that_went_for_another_reason() -> None:
+    made = Workers(2)
+    end = chain(made, runs=20)
+    mark = (MARK, ns(55), UNLOADED, "ModuleNotFoundError\tgeo\t")
+    made._rows[made._workers[1]].append(mark)
+    made.lost(1, 15_000, results=2, running=0)
+    (found,) = ask(made.recording(end))
+    assert "could_not_load" not in found.evidence
+    assert "dmesg" in found.fix.text
+
+
 def test_that_nobody_is_there_is_told_with_why() -> None:
     """`late-workers` would say to keep an adaptive cluster's workers."""
     found = unloadable("ModuleNotFoundError\tgeo\t", "ModuleNotFoundError\tgeo\t").findings()

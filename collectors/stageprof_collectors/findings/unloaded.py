@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stageprof_collectors.findings.finding import Fix
 from stageprof_collectors.findings.phrase import made_at, word
@@ -32,6 +32,10 @@ _OTHER = (
     "cannot be loaded from what pickle wrote of it. Dask closes a worker that cannot load a task, "
     "and its nanny with it; once none is left the computation waits for ever."
 )
+
+
+#: Dask closes a worker at once that could not load its tasks; it takes less, ns.
+SOON_NS: Final = 10_000_000_000
 
 
 class Unloaded(NamedTuple):
@@ -64,12 +68,13 @@ class Unloaded(NamedTuple):
 
 def unloaded(recording: Recording) -> Unloaded | None:
     """The reason that workers gave most, of those that went unexpectedly; None if none did."""
-    lost = {loss.worker for loss in recording.incidents.losses if not loss.expected}
+    lost = {loss.worker: loss.t for loss in recording.incidents.losses if not loss.expected}
     places = recording.store.places
     said = Counter(
         (label, places[place].name)
-        for _, place, label in recording.timeline.marks(UNLOADED)
-        if places[place].name in lost and label.count("\t") == 2
+        for t, place, label in recording.timeline.marks(UNLOADED)
+        if abs(lost.get(places[place].name, t + 2 * SOON_NS) - t) < SOON_NS
+        and label.count("\t") == 2
     )
     if not said:
         return None

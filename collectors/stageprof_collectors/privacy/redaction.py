@@ -248,6 +248,7 @@ _MARKS: Final[dict[str, Callable[[Redaction, str], str]]] = {
     "region start": lambda _, label: _only_numbers(label),
     "region stop": lambda _, label: _only_numbers(label),
     "loop thread": lambda _, label: _only_numbers(label),
+    "left its thread": lambda _, label: _only_numbers(label),
     "gil dropped": lambda _, label: _only_numbers(label),
     "optimized": lambda redaction, label: redaction._facts(label, 2),
     "worker seen": lambda redaction, label: redaction._facts(label, 2),
