@@ -36,7 +36,7 @@ _CODE: Final = """\
 from distributed import worker_client
 
 def {name}(items):
-    with worker_client() as client:  # in place of get_client(): its thread is free until the end
+    with worker_client() as client:  # not get_client(): others have its thread
         futures = client.map(work, items)  # what you launch
         return client.gather(futures)  # and wait for"""
 
