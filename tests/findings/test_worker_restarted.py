@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from findings.workers import Workers, chain
-from replay.handmade import SCHEDULER, ns
+from replay.handmade import CLIENT, LANE, SCHEDULER, ns
 from stageprof_collectors.findings.finding import Finding, Severity
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.replay.absence import Absence
 from stageprof_collectors.rules.worker_restarted import RULE, wasted
-from stageprof_runtime.event import MARK, STATUS
+from stageprof_runtime.ending import RAISED
+from stageprof_runtime.event import BLOCK, LOCK, MARK, STATUS
 from stageprof_runtime.probes.failure import UNLOADED
 
 LOST = STATUS.index("lost")
@@ -203,6 +204,23 @@ def test_workers_that_went_with_nothing_or_in_good_order_are_no_finding(
     end = chain(made)
     made.lost(1, 100, results, running, well=well)
     assert ask(made.recording(end)) == []
+
+
+@pytest.mark.parametrize(("ended", "expected"), [(5000, True), (1000, False)])
+def test_workers_that_went_with_the_programs_ctrl_c_are_no_finding(
+    ended: float, *, expected: bool
+) -> None:
+    """A terminal interrupts them as well; the caller closes the cluster, and waits for threads."""
+    made = Workers(2)
+    end = chain(made)
+    made.lost(0, 5100, results=2, running=0)
+    made.lost(1, 5100, results=2, running=1)
+    rows = made._rows[CLIENT]
+    raised = (MARK, ns(end + 3000), RAISED, "program\tKeyboardInterrupt\t")
+    lock = (BLOCK, ns(5200), ns(8000), LANE, LOCK, 0, 0, 0, "")
+    rows[:] = [row for row in rows if row[0] != BLOCK] + [raised, lock]
+    rows.append((BLOCK, ns(100), ns(ended), LANE, "_gather", 0, 0, 0, "task-1"))
+    assert (not ask(made.recording(8000))) is expected
 
 
 def test_runs_in_vain_are_those_lost_and_those_whose_results_were() -> None:

@@ -7,15 +7,20 @@ if it was observed.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from stageprof_collectors.account.lane import Lanes
 from stageprof_collectors.account.timeline import Timeline
 from stageprof_collectors.text import number
+from stageprof_runtime.ending import RAISED
+from stageprof_runtime.event import LOCK
 from stageprof_runtime.stage import STEP
 
 #: Steps of writing results to disk and of reading them back.
 SPILL = frozenset({STEP["spill.write"], STEP["spill.read"]})
+
+#: A worker that ends with the terminal's Ctrl-C goes so soon before or after the caller, ns.
+_AT_ONCE_NS: Final = 2_000_000_000
 
 Interval = tuple[int, int]
 
@@ -80,13 +85,30 @@ class Incidents:
 
     @cached_property
     def losses(self) -> list[Loss]:
-        """Workers that went."""
-        marks = self._t.marks("worker lost")
+        """Workers that went; with Ctrl-C all of a terminal's processes do, which is expected."""
+        marks, over = self._t.marks("worker lost"), self._interrupted
         rows = [(t, label.split(" ")) for t, _, label in marks if self._inside(t)]
         return [
-            Loss(t, worker, max(number(results), 0), max(number(running), 0), expected == "1")
+            Loss(
+                t,
+                worker,
+                max(number(results), 0),
+                max(number(running), 0),
+                expected == "1" or abs(t - over) < _AT_ONCE_NS,
+            )
             for t, (worker, results, running, expected) in ((t, x) for t, x in rows if len(x) == 4)
         ]
+
+    @property
+    def _interrupted(self) -> int:
+        """When Ctrl-C ended what the caller waited for, ns; long ago where it did not."""
+        region, blocks = self._region, self._t.read("block", "stop")
+        mine = (blocks["place"] == region.place) & (blocks["thread"] == region.lane)
+        # To close a cluster waits for its threads.
+        mine &= [self._t.store.strings[i] != LOCK for i in blocks["call"].tolist()]
+        stops = blocks["stop"][mine & (blocks["stop"] <= region.stop)]
+        by_hand = any("\tKeyboardInterrupt\t" in label for _, _, label in self._t.marks(RAISED))
+        return int(stops.max()) if by_hand and len(stops) else -_AT_ONCE_NS
 
     def place(self, worker: str) -> int:
         """The index of a worker's place; -1 if it was not observed."""
