@@ -41,6 +41,7 @@ from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import Shipper
 from stageprof_runtime.system import also_of, monitored, sample, sample_host
 from stageprof_runtime.tick import Ticks
+from stageprof_runtime.unrunnable import Unrunnable
 
 PROBES = [
     deadlock.install,
@@ -115,7 +116,8 @@ class SchedulerProbe(Decisions):
         self._shipper = Shipper(place, ring, self._relay.send)
         self._shipper.watches = self.watches
         self._counts = self._shipper.counts
-        self._shipper.every += [self._sample, self._ask_loop]
+        unrunnable = Unrunnable(ring, scheduler)
+        self._shipper.every += [self._sample, self._ask_loop, unrunnable.tell]
         self._shipper.seldom.append(functools.partial(sample_host, ring))
         self._shipper.ready = self._relay.ready
         undos: list[Undo] = []
