@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from stageprof_collectors.account.ends import Ends
 from stageprof_collectors.account.graph import SLACK
-from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline, present
+from stageprof_collectors.account.timeline import Ints, Timeline, present
 from stageprof_collectors.account.underway import running
 from stageprof_collectors.account.unended import unended
 from stageprof_runtime.event import LOCK
@@ -25,6 +26,8 @@ OUTSIDE = frozenset({"attached", "under way"})
 LATE_NS: Final = 100_000_000
 #: Nobody gives up waiting sooner, ns; to look for what goes on then takes a while.
 LONG_NS: Final = 50_000_000
+#: Calls that fetch what they waited for, unless it never came.
+_FETCH: Final = frozenset({"_gather", "gather"})
 #: Keys that came and that no run made, one after another, at most.
 _SCATTERED: Final = 100
 #: The call that brings data to the workers: it waits for no task.
@@ -50,12 +53,20 @@ class Block(NamedTuple):
     gathered: int
     key: str
 
+    @property
+    def gave_up(self) -> bool:
+        """Whether it was to fetch results, of which some never came, and ended."""
+        waited = self.stop - max(self.start, self.awaited)
+        asked = self.call in _FETCH and self.awaited != STILL
+        return asked and not self.gather and waited >= LONG_NS
+
 
 class Blocks:
     """The blocking calls of a timeline."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._t = timeline
+        self._ends = Ends(timeline)
 
     @cached_property
     def by_lane(self) -> dict[tuple[int, int], list[Block]]:
@@ -143,36 +154,54 @@ class Blocks:
         if awaited == STILL:
             return self._still(block, before)
         if block.call == "local":
-            return _at_or_before(self._local_ends[block.thread], before)
+            return self._ends.last_of(block.thread, before)
         if block.call in OUTSIDE:
-            return _at_or_before(self._ends, awaited)
+            return self._ends.last(awaited)
+        if awaited and block.gave_up:
+            return self._going_on(before)
         if not awaited and key:
-            long = block.stop - block.start >= LONG_NS
-            run = self._underway(key, before) if long else -1  # the call gave up
-            if run >= 0:
-                return run
-            awaited = before  # where arrivals are not noted: its last run before the fetch
+            return self._unheard(block, before)
         if not awaited:
             awaited, key = self._arrival(block, before)
+        return self._ended(block, key, awaited)
+
+    def _unheard(self, block: Block, before: int) -> int:
+        """The same of a call of which no key was heard of: it gave up, or none are noted."""
+        if block.stop - block.start >= LONG_NS:
+            run = self._underway(block.key, before)
+            # No run ever was to make it: no worker may, or its graph is on its way.
+            if run >= 0 or self._producer(block.key, before) < 0:
+                return run
+        return self._ended(block, block.key, before)  # its last run before the fetch
+
+    def _ended(self, block: Block, key: str, awaited: int) -> int:
+        """The run that made a key which came then; -1 if that was before the call."""
         if not awaited or awaited < block.start:
             return -1
         run = self._producer(key, awaited)
-        return run if run >= 0 else _at_or_before(self._ends, awaited)
+        return run if run >= 0 else self._ends.last(awaited)
 
     def _underway(self, key: str, t: int) -> int:
         """The run of a key that was assigned and had not ended at `t`; -1 if there is none.
 
         Of one that had not begun, the last that had: threads were busy.
         """
+        rows, begun = self._on(t)
+        keys = self._t.store.keys(self._t.runs["key"][rows])
+        mine = next((row for row, k in zip(rows.tolist(), keys, strict=True) if k == key), -1)
+        return mine if mine < 0 or mine in begun or not len(begun) else int(begun[-1])
+
+    def _going_on(self, t: int) -> int:
+        """The last run that had begun and not ended at `t`, else that was assigned; -1: none."""
+        rows, begun = self._on(t)
+        return int(begun[-1]) if len(begun) else int(rows[-1]) if len(rows) else -1
+
+    def _on(self, t: int) -> tuple[Ints, Ints]:
+        """Runs that were assigned and had not ended at `t`, and those of them that had begun."""
         runs = self._t.runs
         on = (runs["assigned"] < t) & ((runs["finished"] >= t) | (runs["finished"] <= 0))
         rows = np.flatnonzero(on)
-        keys = self._t.store.keys(runs["key"][rows])
-        mine = next((row for row, k in zip(rows.tolist(), keys, strict=True) if k == key), -1)
-        if mine < 0:
-            return mine
-        begun = rows[(runs["seen"][rows] == 1) & (runs["start"][rows] < t)]
-        return mine if mine in begun or not len(begun) else int(begun[-1])
+        return rows, rows[(runs["seen"][rows] == 1) & (runs["start"][rows] < t)]
 
     def _still(self, block: Block, before: int) -> int:
         """The run that goes on and was assigned last; where none does, the last that ended."""
@@ -181,8 +210,8 @@ class Blocks:
         if run >= 0:
             return run
         if local:
-            return _at_or_before(self._local_ends[block.thread], before)
-        last = _at_or_before(self._ends, before)
+            return self._ends.last_of(block.thread, before)
+        last = self._ends.last(before)
         return last if last >= 0 and self._t.runs["finished"][last] > block.start else -1
 
     def _arrival(self, block: Block, before: int) -> tuple[int, str]:
@@ -241,39 +270,7 @@ class Blocks:
 
     def ended_before(self, t: int) -> int:
         """The last run of a cluster that ended before `t`; -1 if none did."""
-        return _at_or_before(self._ends, t - 1)
-
-    @cached_property
-    def _ends(self) -> tuple[Ints, Ints]:
-        return self._in_order(np.flatnonzero(self._t.runs["run"] < LOCAL))
-
-    @cached_property
-    def _local_ends(self) -> defaultdict[int, tuple[Ints, Ints]]:
-        """The same of local schedulers, by the thread that asked for them; others may meanwhile."""
-        local = np.flatnonzero(self._t.runs["run"] >= LOCAL)
-        asked = {g.number: g.submit.thread for g in self._t.graphs if g.submit}
-        numbers = self._t.owners[local]
-        threads = np.array([asked.get(number, 0) for number in numbers.tolist()], np.int64)
-        # Whose a run is may not be known, where a row is missing: anybody may have waited for it.
-        lanes = {
-            t: self._in_order(local[(threads == t) | (threads == 0)])
-            for t in np.unique(threads).tolist()
-        }
-        whole = self._in_order(local)
-        return defaultdict(lambda: whole, lanes)
-
-    def _in_order(self, rows: Ints) -> tuple[Ints, Ints]:
-        """Ends of runs in order, and the runs; without those that never ended."""
-        runs = self._t.runs
-        rows = rows[runs["finished"][rows] > 0]
-        rows = rows[np.argsort(runs["finished"][rows], kind="stable")]
-        return runs["finished"][rows], rows
+        return self._ends.last(t - 1)
 
 
 _NONE: Ints = np.zeros(0, np.int64)
-
-
-def _at_or_before(ends: tuple[Ints, Ints], t: int) -> int:
-    times, rows = ends
-    i = int(np.searchsorted(times, t, side="right")) - 1
-    return int(rows[i]) if i >= 0 else -1

@@ -48,7 +48,7 @@ class Walk:
         self._runs = timeline.runs
 
     def waits(self, lane: tuple[int, int]) -> list[Block]:
-        """The blocking calls of a lane in order, and what it waited for behind other threads."""
+        """The blocking calls of a lane in order, and those behind other threads."""
         return self._blocks.waits(lane)
 
     @property
@@ -235,14 +235,15 @@ class Walk:
     def _from_any_graph(self, out: list[Step], block: Block, start: int, now: int) -> int:
         """No run is known: if a graph was being taken in, that is what was waited for.
 
-        Where the recording ended first, and the graph is not there yet, a scheduler says what it
-        is at.
+        Where the recording ended first, a scheduler says what it is at if none is there yet.
         """
         latest = bisect_left(self._arrived, (now,)) - 1
         for i in range(latest, -1, -1):
             arrived, place, number = self._arrived[i]
             if arrived <= start:
-                break
+                if not (block.gave_up and self._is_scheduler(place)):
+                    break
+                return self._window(out, start, now, self._hops.taking_in(place))
             if place != block.place:
                 return self._from_graph(out, place, number, start, now, 0)[0]
         busy = self._hops.busy() if block.awaited == STILL else None

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from stageprof_collectors.account.lane import Lanes
 from stageprof_collectors.account.timeline import Timeline
 from stageprof_collectors.text import number
@@ -105,7 +107,8 @@ class Incidents:
         region, blocks = self._region, self._t.read("block", "stop")
         mine = (blocks["place"] == region.place) & (blocks["thread"] == region.lane)
         # To close a cluster waits for its threads.
-        mine &= [self._t.store.strings[i] != LOCK for i in blocks["call"].tolist()]
+        calls = (self._t.store.strings[i] for i in blocks["call"].tolist())
+        mine &= np.array([call != LOCK for call in calls], np.bool_)
         stops = blocks["stop"][mine & (blocks["stop"] <= region.stop)]
         by_hand = any("\tKeyboardInterrupt\t" in label for _, _, label in self._t.marks(RAISED))
         return int(stops.max()) if by_hand and len(stops) else -_AT_ONCE_NS
