@@ -20,6 +20,7 @@ from stageprof_runtime.compat import address, batched_stream, forgettable, heart
 from stageprof_runtime.coroutines import Coroutines
 from stageprof_runtime.event import MARK, SAMPLE, Place
 from stageprof_runtime.guard import attempt, hook, quietly
+from stageprof_runtime.heldup import HeldUp
 from stageprof_runtime.inbox import sinks
 from stageprof_runtime.outbox import Outbox
 from stageprof_runtime.patch import Install, Undo, together
@@ -123,7 +124,7 @@ class WorkerProbe(States):
         shipper.watches = self.watches
         shipper.ready, shipper.left = self._ready, self._outbox.left
         shipper.rounds = self._rounds
-        shipper.every += [self._sample, self._ask_loop]
+        shipper.every += [self._sample, self._ask_loop, HeldUp(ring).tell]
         shipper.seldom += [functools.partial(sample_host, ring)]
         if locked.AVAILABLE and self._session not in sinks:  # whose owner would die with it
             shipper.tail = Tail(self._session, place)

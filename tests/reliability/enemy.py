@@ -130,7 +130,7 @@ class Enemy(Observed):
         self.stood(worker, 0, 900, f"/u/{text}:3 {text}")
         for name in ("gil source", "gil holders", "hook disabled", "cluster not joined",
                      "not instrumented", "objects not examined", "task failed", "not loaded",
-                     "left its thread", "fetches", "no worker fits", text):  # fmt: skip
+                     "left its thread", "fetches", "no worker fits", "held up", text):  # fmt: skip
             self.said(worker, name, text)
             self._rows[SCHEDULER].append(
                 (MARK, ns(1), name, f"{self._workers[worker].name} {text}")
@@ -141,6 +141,7 @@ class Enemy(Observed):
         self.said(worker, "fetches", f"9 /u/{text}.py:3")
         self.said(worker, "no worker fits", "\t".join((part(text), f"{part(text)}=1", part(text))))
         self.sample(1100, "tasks.unrunnable", 3, worker)
+        self.said(worker, "held up", f"{worker}\t{part(text)}\t/u/{text}.py:3 Lock {text}")
         self._rows[self._workers[worker]] += [
             (NODE, 0, -1, text, text, 3), (NODE, 1, 0, text, f"/u/{text}.py", 4),
             (FLAME, ns(900), STEP["compute"], text, "python", 1, 40, 400_000_000),

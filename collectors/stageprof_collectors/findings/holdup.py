@@ -68,7 +68,7 @@ def _locks(recording: Recording) -> list[Holdup]:
             runs = lanes.around(place, thread, lane)
             for (start, stop, what), run in zip(lane, runs, strict=True):
                 if run >= 0:
-                    one = found.setdefault(what.label, _of_label(strings[what.label]))
+                    one = found.setdefault(what.label, of_label(strings[what.label]))
                     one.add(run, stop - start)
     for step in recording.path_steps:
         if step.what.step == _STEP and step.what.label in found:
@@ -76,7 +76,8 @@ def _locks(recording: Recording) -> list[Holdup]:
     return list(found.values())
 
 
-def _of_label(label: str) -> Holdup:
+def of_label(label: str) -> Holdup:
+    """What a label says that is waited for, and where."""
     found = _LABEL.fullmatch(label)
     if found is None:
         return Holdup("", "", label)

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.account.groups import Row
-from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where, severity
 from stageprof_collectors.findings.holdup import Holdup, holdups, without
 from stageprof_collectors.findings.phrase import made_at, of_wall
+from stageprof_collectors.findings.quantity import count
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.standoff import Standoff, standoff
 from stageprof_collectors.replay.replay import Change
 from stageprof_runtime.stage import Stage
 
@@ -78,8 +80,31 @@ _DASKS: Final = "SerializableLock"
 _TURNS: Final = {"Lock": _LOCK, "MultiLock": _LOCK, "Semaphore": _SEMAPHORE}
 
 
+_HELD: Final = (
+    "Whoever has it did not give it back: `acquire` without `release`, or an exception or a return "
+    "between the two. The code gives it back whatever happens."
+)
+_EVER: Final = {"Lock": _HELD, "MultiLock": _HELD, "Semaphore": _HELD}
+_WITH: Final = """\
+with lock:  # in place of lock.acquire() and lock.release()
+    ...  # what one at a time may do"""
+_NOBODY: Final = (
+    "Nobody does what these tasks wait for (sets the event or the variable, puts something into "
+    "the queue): a task that is to do so may have failed, or has no thread to run on while these "
+    "hold all of them. Wait with a `timeout=`, and have what is waited for done by something that "
+    "does not need a thread of these workers."
+)
+
+
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
-    """One for each lock (or event, queue, ...) at a line, and for each resource of workers."""
+    """One for each lock (or event, queue, ...) at a line, and for each resource of workers.
+
+    Where tasks wait for ever, that one alone.
+    """
+    ever = standoff(recording)
+    if ever is not None and ever.seconds >= limits["stuck_s"]:
+        yield _for_ever(recording, ever)
+        return
     least = limits["share"] * recording.wall
     for holdup in holdups(recording)[:_MOST]:
         if holdup.waited_ns / 1e9 >= least:
@@ -114,6 +139,27 @@ def _finding(recording: Recording, holdup: Holdup) -> Finding:
         cost_s=cost,
         saving_s=saved,
         fix=_fix(holdup),
+        where=_where(holdup, row),
+        cause=f"resource:{holdup.file}:{holdup.line}:{holdup.name}",
+    )
+
+
+def _for_ever(recording: Recording, ever: Standoff) -> Finding:
+    holdup, rows = ever.what, recording.groups.rows
+    row = next((row for row in rows if row.prefix == ever.prefix), rows[0])
+    waits = "waits" if ever.tasks == 1 else "wait"
+    return Finding(
+        rule=RULE.id,
+        severity=Severity.CRITICAL,
+        headline=(
+            f"{count(ever.tasks, 'task')} of `{ever.prefix}` {waits} for {_what(holdup)}, and "
+            f"nothing goes on: {of_wall(ever.seconds, recording)}"
+        ),
+        stage=Stage.EXECUTION,
+        evidence={"what": holdup.kind, "name": holdup.name, "tasks": ever.tasks},
+        cost_s=ever.seconds,
+        saving_s=(ever.seconds, ever.seconds),
+        fix=Fix(_EVER.get(holdup.kind, _NOBODY), _WITH if holdup.kind in _EVER else ""),
         where=_where(holdup, row),
         cause=f"resource:{holdup.file}:{holdup.line}:{holdup.name}",
     )
@@ -163,5 +209,6 @@ RULE = Rule(
     ground=Ground.SPREAD,
     limits={
         "share": Limit(0.05, "of the wall time: with less, no other way of sharing is worth it"),
+        "stuck_s": Limit(5, "at the end, in which no task ended: others may take as long"),
     },
 )
