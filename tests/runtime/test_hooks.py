@@ -49,6 +49,7 @@ from stageprof_runtime.computation import Computation
 from stageprof_runtime.decisions import Decisions
 from stageprof_runtime.fetched import Fetched
 from stageprof_runtime.heir import Heir
+from stageprof_runtime.heldup import HeldUp
 from stageprof_runtime.membership import Membership
 from stageprof_runtime.memberships import Memberships
 from stageprof_runtime.outbox import Outbox
@@ -75,6 +76,7 @@ from stageprof_runtime.scheduler_plugin import SchedulerProbe
 from stageprof_runtime.session import Session
 from stageprof_runtime.shipper import Shipper
 from stageprof_runtime.underway import Waits
+from stageprof_runtime.unrunnable import Unrunnable
 from stageprof_runtime.worker_plugin import WorkerProbe
 
 ERRORS = (
@@ -139,6 +141,8 @@ CLUSTER = [
     (WorkerProbe, "_sample"),
     (WorkerProbe, "_ping"),
     (WorkerProbe, "_inherit"),
+    (HeldUp, "tell"),
+    (Unrunnable, "tell"),
     (Membership, "ping"),
     (Membership, "_wait_for"),
     (system, "sample"),
@@ -200,6 +204,8 @@ TWICE_A_SECOND = {
     (Heir, "wait"),
     (Session, "_sample"),
     (Waits, "tell"),
+    (HeldUp, "tell"),
+    (Unrunnable, "tell"),
     (SchedulerProbe, "_sample"),
     (SchedulerProbe, "_on_loop"),
     (sampler, "look"),
