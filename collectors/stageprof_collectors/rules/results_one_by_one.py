@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from stageprof_collectors.account.block import STILL, Block, Blocks
+from stageprof_collectors.account.block import STILL, Block
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import seconds
@@ -72,7 +72,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 def _calls(recording: Recording) -> list[Block]:
     """Those of the region's thread that fetched."""
     region = recording.timeline.region
-    blocks = Blocks(recording.timeline).by_lane.get((region.place, region.thread), [])
+    blocks = recording.walk.blocks.get((region.place, region.lane), [])
     return [block for block in blocks if block.gather and block.awaited != STILL]
 
 
@@ -111,7 +111,7 @@ def _made(recording: Recording) -> dict[str, tuple[int, int]]:
 def _handed(recording: Recording) -> Ints:
     """When the region's thread handed graphs over, in order."""
     region, table = recording.timeline.region, recording.timeline.read("submit", "t")
-    mine = (table["place"] == region.place) & (table["thread"] == region.thread)
+    mine = (table["place"] == region.place) & (table["thread"] == region.lane)
     return np.sort(table["t"][mine])
 
 
