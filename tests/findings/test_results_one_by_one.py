@@ -183,3 +183,5 @@ def test_in_a_coroutine_it_is_found_as_well() -> None:
     said = [label for _, _, label in recording.timeline.marks("fetches")]
     assert [label.partition(" ")[0] for label in said] == ["60"]
     assert HERE in said[0]
+    (found,) = ask(recording)
+    assert found.evidence["fetched"] == 59
