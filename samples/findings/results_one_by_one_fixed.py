@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from distributed import Client, LocalCluster, wait
 
-OPTIONS = 1_000
-PATHS = 250_000
+OPTIONS = 500
+PATHS = 800_000
 
 
 def price(strike: float) -> float:
