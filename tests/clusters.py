@@ -134,6 +134,18 @@ def local(workers: int = 2, threads: int = 1) -> Iterator[Client]:
             shared.difference_update(mine)
 
 
+@contextmanager
+def inside(workers: int = 2, threads: int = 1) -> Iterator[Client]:
+    """A LocalCluster whose workers share this process, too."""
+    with (
+        LocalCluster(
+            n_workers=workers, threads_per_worker=threads, processes=False, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
 def soon(condition: object, timeout: float = 30.0) -> None:
     """Wait until a condition holds; fails after `timeout` seconds."""
     assert callable(condition)

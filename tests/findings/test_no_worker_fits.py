@@ -10,8 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
+import clusters
 import stageprof
 from replay.handmade import SCHEDULER, HandMade, ns
 from stageprof_collectors.findings.finding import Finding, Severity
@@ -119,12 +120,7 @@ def test_reasons_are_bounded() -> None:
 
 @pytest.fixture
 def client() -> Iterator[Client]:
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    with clusters.inside(1) as client:
         yield client
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from distributed import Client, LocalCluster, as_completed, wait
 
+import clusters
 import stageprof
 from replay.handmade import CLIENT, HandMade, ns
 from stageprof_collectors.findings.finding import Finding, Severity
@@ -120,12 +121,7 @@ def test_large_results_take_their_time_however_they_are_fetched() -> None:
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
     """Two workers in this process."""
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    with clusters.inside() as client:
         yield client
 
 

@@ -6,8 +6,9 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from distributed import Client, Event, LocalCluster
+from distributed import Client, Event
 
+import clusters
 import stageprof
 from replay.handmade import HandMade, ns
 from stageprof_collectors.findings.finding import Finding, Severity
@@ -113,12 +114,7 @@ def test_a_call_that_waits_for_a_result_is_none(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def client() -> Iterator[Client]:
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    with clusters.inside(1, 2) as client:
         yield client
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from distributed import Client, LocalCluster, get_client, wait, worker_client
+from distributed import Client, get_client, wait, worker_client
 
+import clusters
 import stageprof
 from replay.handmade import SCHEDULER, HandMade, ns
 from stageprof_collectors.findings.finding import Finding, Severity
@@ -117,12 +118,7 @@ def test_a_run_without_tasks_that_launch_has_none() -> None:
 @pytest.fixture
 def client() -> Iterator[Client]:
     """One worker with one thread, in this process."""
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    with clusters.inside(1) as client:
         yield client
 
 

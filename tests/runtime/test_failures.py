@@ -13,6 +13,7 @@ import pytest
 from dask import compute, delayed
 from distributed import Client, LocalCluster, wait
 
+import clusters
 import stageprof
 from runtime.oddly import Odd
 from stageprof_collectors.storage.file import read_frames
@@ -49,12 +50,7 @@ def test_a_task_that_fails_on_a_local_scheduler_is_named(scheduler: str) -> None
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
     """Two workers in this process."""
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    with clusters.inside() as client:
         yield client
 
 

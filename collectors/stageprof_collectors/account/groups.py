@@ -7,9 +7,9 @@ one task each; those of one prefix and line are one row. Row 0 is nobody's.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from dask.utils import key_split
@@ -62,6 +62,10 @@ class Groups:
             for name in {row.layer, row.prefix}:
                 self._by_name[name][i] = self._tasks[i]
             self._by_line[f"{row.file}:{row.line}"][i] = self._tasks[i]
+
+    def most(self, runs: Sequence[int] | NDArray[Any]) -> Row:
+        """The row of most of some runs, which are rows or a mask of theirs, and not none."""
+        return self.rows[int(np.argmax(np.bincount(self.of_run[runs])))]
 
     def took(self, row: int) -> float:
         """Nanoseconds of the runs of a row, all together."""

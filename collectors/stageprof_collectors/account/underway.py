@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from stageprof_collectors.account.attempts import LOCAL, Columns, Ints, attempts, lookup
 from stageprof_runtime.event import NO_CAUSE, STATUS
 
-_ENDED: Final = STATUS.index("memory"), STATUS.index("erred")
+#: How runs end that ran to their end.
+ENDED: Final = STATUS.index("memory"), STATUS.index("erred")
 _RUNNING: Final = -1
 #: The text of a worker that nobody named: the first of all texts is "".
 NAMELESS: Final = 0
@@ -59,7 +60,7 @@ def running(runs: Columns, *, local: bool = False) -> int:
 def _under_way(assign: Columns, finish: Columns, want: Columns, run: Columns) -> _UnderWay:
     """The tasks that ended and that nobody said were assigned."""
     _, known = lookup(assign["run"], assign["place"], finish["run"], finish["place"])
-    ended = np.isin(finish["status"], _ENDED) & (finish["run"] < LOCAL)
+    ended = np.isin(finish["status"], ENDED) & (finish["run"] < LOCAL)
     rows = np.flatnonzero(~known & ended)
     numbers, places = finish["run"][rows], finish["place"][rows]
     at, named = lookup(want["run"], want["place"], numbers, places)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from stageprof_collectors.account.underway import ENDED
 from stageprof_collectors.findings.holdup import Holdup, of_label
 from stageprof_collectors.text import number
-from stageprof_runtime.event import STATUS
 from stageprof_runtime.heldup import NAME
 from stageprof_runtime.stage import STEP
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _STEP: Final = STEP["wait.resource"]
-_DONE: Final = STATUS.index("memory"), STATUS.index("erred")
 
 
 class Standoff(NamedTuple):
@@ -36,7 +35,7 @@ def standoff(recording: Recording) -> Standoff | None:
         return None
     (prefix, label), tasks = Counter((prefix, label) for _, prefix, label in waits).most_common()[0]
     runs, region = recording.timeline.runs, recording.timeline.region
-    done = runs["finished"][np.isin(runs["status"], _DONE)]
+    done = runs["finished"][np.isin(runs["status"], ENDED)]
     since = max(int(done.max(initial=0)), min(t for t, _, _ in waits))
     return Standoff(of_label(label), prefix, tasks, max(0, region.stop - since) / 1e9)
 

@@ -33,7 +33,6 @@ _OTHER = (
     "and its nanny with it; once none is left the computation waits for ever."
 )
 
-
 #: Dask closes a worker at once that could not load its tasks; it takes less, ns.
 SOON_NS: Final = 10_000_000_000
 

@@ -70,8 +70,7 @@ def _finding(recording: Recording, rows: Ints, *, lost: bool) -> Finding:
     saved = recording.replay.saving(without(recording, rows))
     # Healthy tasks waited behind failed runs: what that cost is not in the failed runs themselves.
     cost = max(cost_of(recording, runs=rows.tolist()), saved[1])
-    groups = recording.groups
-    row = groups.rows[int(np.argmax(np.bincount(groups.of_run[rows])))]
+    row = recording.groups.most(rows)
     error, where = ("", "") if lost else _raised(recording, row.prefix)
     return Finding(
         rule=RULE.id,

@@ -116,9 +116,7 @@ def _handed(recording: Recording) -> Ints:
 
 
 def _finding(recording: Recording, fetched: Fetched) -> Finding:
-    groups, runs = recording.groups, recording.timeline.runs
-    of_run = groups.of_run[fetched.rows]
-    row = groups.rows[int(np.argmax(np.bincount(of_run)))]
+    row, runs = recording.groups.most(fetched.rows), recording.timeline.runs
     cost, saved = float(fetched.ns.sum()) / 1e9, _saving(recording, fetched)
     file, line = _line(recording)
     each, many = float(np.median(fetched.ns)) / 1e9, len(fetched.rows)

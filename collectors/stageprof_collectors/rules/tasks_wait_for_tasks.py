@@ -12,20 +12,19 @@ from stageprof_collectors.account.course import Course
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.account.intervals import clip, innermost, length
 from stageprof_collectors.account.timeline import LOCAL
+from stageprof_collectors.account.underway import ENDED
 from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.tables.crew import Crew
 from stageprof_collectors.text import number
-from stageprof_runtime.event import STATUS
 from stageprof_runtime.stage import Stage
 from stageprof_runtime.states import LEFT
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
-_DONE: Final = STATUS.index("memory"), STATUS.index("erred")
 _TEXT: Final = (
     "Have the task leave its thread to others while it waits (the code below). {stuck}Where you "
     "can tell beforehand what is to be computed, hand it over from your program in place of from "
@@ -47,6 +46,11 @@ class Launching:
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self._t = recording.timeline
+
+    @cached_property
+    def threads(self) -> int:
+        """Those of all workers."""
+        return Crew(self.recording).threads
 
     @cached_property
     def of_graph(self) -> dict[int, int]:
@@ -88,15 +92,14 @@ class Launching:
     def stuck(self) -> tuple[int, int, list[int]]:
         """From when to when nothing went on, ns, and the runs that then held all threads."""
         runs, region = self._t.runs, self._t.region
-        done = np.isin(runs["status"], _DONE)
-        holding = sorted({row for row in self.of_graph.values() if not done[row]})
+        done = np.isin(runs["status"], ENDED)
+        holding = {row for row in self.of_graph.values() if not done[row]}
         came = [g.taken for i, g in enumerate(self._t.graphs) if self.of_graph.get(i) in holding]
         last = max([region.start, *came, *runs["finished"][done].tolist()])
         ends = [int(runs["finished"][row]) for row in holding if runs["finished"][row] > last]
         stop = min([region.stop, *ends])
-        threads = Crew(self.recording).threads
-        full = 0 < threads <= len(holding) and last < stop
-        return (last, stop, holding) if full else (0, 0, [])
+        full = 0 < self.threads <= len(holding) and last < stop
+        return (last, stop, sorted(holding)) if full else (0, 0, [])
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -109,15 +112,15 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         yield _finding(launching, rows, (stop - start) / 1e9, stuck=True)
         return
     held_s = sum(launching.held.values()) / 1e9
-    saving = held_s / max(1, Crew(recording).threads)
+    saving = held_s / max(1, launching.threads)
     if saving >= limits["share"] * recording.wall:
         yield _finding(launching, sorted(launching.held), held_s, stuck=False)
 
 
 def _finding(launching: Launching, rows: list[int], held_s: float, *, stuck: bool) -> Finding:
     recording = launching.recording
-    row, child = _most(recording, rows), _child(launching, rows)
-    threads = Crew(recording).threads
+    row, child = recording.groups.most(rows), _child(launching, rows)
+    threads = launching.threads
     most = held_s if stuck else held_s / max(1, threads)
     saved = (most if stuck else most / 2, most)
     return Finding(
@@ -156,15 +159,11 @@ def _headline(
     return f"{who} {hold} for {seconds(held_s)} and wait for {what}, which wait for a thread"
 
 
-def _most(recording: Recording, rows: list[int]) -> Row:
-    groups = recording.groups
-    return groups.rows[int(np.argmax(np.bincount(groups.of_run[rows])))]
-
-
 def _child(launching: Launching, rows: list[int]) -> str:
     """The prefix of most of the tasks that these launched; "" if none was seen."""
-    mine = [child for child, parent in launching.launched.items() if parent in set(rows)]
-    return _most(launching.recording, mine).prefix if mine else ""
+    parents = set(rows)
+    mine = [child for child, parent in launching.launched.items() if parent in parents]
+    return launching.recording.groups.most(mine).prefix if mine else ""
 
 
 RULE = Rule(

@@ -74,10 +74,10 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: AR
 
 def _tasks(recording: Recording) -> Where:
     """The layer of most of the tasks that were cut off."""
-    groups, lost = recording.groups, recording.timeline.runs["status"] == _LOST
+    lost = recording.timeline.runs["status"] == _LOST
     if not lost.any():
         return Where()
-    row = groups.rows[int(np.argmax(np.bincount(groups.of_run[lost])))]
+    row = recording.groups.most(lost)
     return Where(row.file, row.line, "", row.layer, row.prefix)
 
 
