@@ -102,6 +102,12 @@ AFFAIR: Final = -2
 _ENDS: Final = {_OUTSIDE: 0, _WAITS: WAITS, _SYNCS: LOOPS}
 
 
+def _end(seen: int, outward: Sequence[FrameType]) -> int:
+    """What such a frame says; who waits for the loop to start or close a cluster is at that."""
+    affair = seen == _SYNCS and any(_seen(frame.f_code) == _OUTSIDE for frame in outward)
+    return 0 if affair else _ENDS[seen]
+
+
 def _locked(code: CodeType) -> bool:
     return code.co_name in _LOCKS and code.co_filename == threading.__file__
 
@@ -149,10 +155,10 @@ def look(frames: Sequence[FrameType], depth: int = 0, loops: int = 0) -> tuple[i
     own = _own(frames, depth, loops)
     if own is None:
         return WAITS, ""
-    for here in own:
+    for i, here in enumerate(own):
         seen = _seen(here.f_code)
         if seen in _ENDS:
-            return _ENDS[seen], ""
+            return _end(seen, own[i:]), ""
         if seen == _USER:
             # A user's function called by Dask (meta inference) is not the line that called Dask.
             if outermost:
