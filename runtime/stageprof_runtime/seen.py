@@ -24,8 +24,15 @@ _META = frozenset(
 _MATERIALIZE = frozenset({"__dask_graph__", "_layer", "_task", "_construct_graph", "to_dict"})
 _EXPR = frozenset({"optimize", "optimize_until", "simplify", "lower_completely", "fuse"})
 
-#: Starting and closing clusters and clients is the user's own affair: `outside`.
-_AFFAIRS = frozenset({"__init__", "__exit__", "close", "restart", "wait_for_workers", "shutdown"})
+#: Starting and closing clusters and clients is the user's own affair: `outside`. So is what they
+#: have done on servers that is no task.
+_AFFAIRS = frozenset(
+    {
+        "__init__", "__exit__", "close", "restart", "wait_for_workers", "shutdown", "run",
+        "run_on_scheduler", "register_plugin", "register_worker_plugin",
+        "register_scheduler_plugin", "unregister_worker_plugin", "upload_file",
+    }
+)  # fmt: skip
 
 _NONE, _DASK, _USER, _OUTSIDE, _HANDS_OVER, _WAITS, _SYNCS, _RUNS = 0, -1, -2, -3, -4, -5, -6, -7
 

@@ -16,7 +16,9 @@ from distributed import Client, wait
 
 import clusters
 import planted
+from stageprof_collectors.profiles.flame import flame
 from stageprof_collectors.profiles.lines import own_lines
+from stageprof_runtime.stage import Stage
 from truth import adds_up, appears_in, read_back, record, step_seconds
 
 
@@ -161,6 +163,21 @@ def test_the_first_import_on_a_worker_is_named() -> None:
         assert "worker" in set(imports["role"])
 
 
+@pytest.mark.parametrize("call", ["run", "run_on_scheduler"])
+def test_what_servers_are_asked_to_run_that_is_no_task_is_outside(
+    call: str, cluster: Client, tmp_path: Path
+) -> None:
+    """It was unexplained; it is the user's own, at their line."""
+
+    def program(log: str, delay: float) -> None:
+        assert cluster.submit(planted.identity, 3).result() == 3
+        getattr(cluster, call)(planted.work, log, delay)
+
+    reading = read_back(program, 0.5, tmp_path)
+    appears_in(reading, {"outside": 0.5})
+    assert own_lines(reading.recording)[0].seconds > 0.4
+
+
 def test_a_cluster_started_in_the_region_is_outside() -> None:
     """Starting a cluster is the user's affair, at their line; what runs on it is recorded."""
 
@@ -174,4 +191,4 @@ def test_a_cluster_started_in_the_region_is_outside() -> None:
     assert len(recording.tasks()) == 1
     outside = recording.stages()["wall_s"]["outside"]
     assert outside > 0.8 * recording.wall
-    assert sum(line.seconds for line in own_lines(recording)) > 0.5 * outside
+    assert flame(recording, stage=Stage.OUTSIDE).own.sum() > 0.5 * outside

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where
+from stageprof_collectors.findings.hotspot import hotspots, sentence
 from stageprof_collectors.findings.innocence import (
     AROUND,
     at_most,
@@ -31,6 +32,9 @@ _ACQUITTED = 0.1
 
 #: From this share on it is the tasks themselves that the run consists of.
 _MOSTLY = 0.5
+
+#: From this share on it is told where tasks spent their time.
+_TASKS = 0.25
 
 _UNSEEN = "No Dask computation was seen here: no compute, persist or submit in this process"
 _LOOK_ELSEWHERE = (
@@ -132,6 +136,8 @@ def _bound(recording: Recording, shares: dict[str, float]) -> Finding:
     work, early = shares[Stage.EXECUTION] + shares[Stage.OUTSIDE], ended_early(recording)
     text, room = _OWN if work >= _MOSTLY else _AROUND_IT, _room(recording)
     advice = text.format(work=share(work), stage=stage, room=room)
+    if shares[Stage.EXECUTION] >= _TASKS:
+        advice += sentence(hotspots(recording))
     return Finding(
         rule=RULE.id,
         severity=Severity.NOTE,

@@ -37,7 +37,13 @@ from stageprof_runtime.stage import STEP
 from stageprof_runtime.underway import LONG_NS, calls, ended
 
 #: Calls that are not the computation: they are `outside`.
-NOT_OURS = frozenset({"_start", "_close", "_shutdown", "_restart", "_wait_for_workers"})
+NOT_OURS = frozenset(
+    {
+        "_start", "_close", "_shutdown", "_restart", "_wait_for_workers", "_run",
+        "_run_on_scheduler", "_register_worker_plugin", "_register_scheduler_plugin",
+        "_register_nanny_plugin", "_unregister_worker_plugin",
+    }
+)  # fmt: skip
 #: Arrivals remembered to find the last one that a call needed.
 MOST = 100_000
 

@@ -1,0 +1,71 @@
+"""The lines of the user's at which tasks were seen most, whatever they did there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from stageprof_collectors.findings.phrase import at
+from stageprof_collectors.findings.quantity import share
+from stageprof_collectors.profiles.looks import Looks
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: Looks at tasks from which on they say something.
+LEAST: Final = 20
+#: The part of the tasks' time from which on a line is named, and how many lines are.
+PART: Final = 0.1
+MOST: Final = 3
+#: From this part on a function that the tasks call is what they do.
+MOSTLY: Final = 0.5
+
+
+class Hotspot(NamedTuple):
+    """A line of the user's: its function, and that which the task was; part of the tasks' time.
+
+    Of a line with several functions (lambdas stand in others) it is the one seen most.
+    """
+
+    file: str
+    line: int
+    function: str
+    entry: str
+    part: float
+
+
+def hotspots(recording: Recording) -> list[Hotspot]:
+    """The lines with a good part of the tasks' time, the largest first; none after few looks."""
+    looks = Looks(recording).all
+    whole = sum(look.seconds for look in looks)
+    if sum(look.count for look in looks) < LEAST or whole <= 0:
+        return []
+    total: defaultdict[tuple[str, int, str, str], float] = defaultdict(float)
+    for look in looks:
+        if look.file:
+            total[look.file, look.line, look.function, look.entry] += look.seconds
+    lines: dict[tuple[str, int], Hotspot] = {}
+    for where, seconds in sorted(total.items(), key=lambda item: -item[1]):
+        spot = lines.setdefault(where[:2], Hotspot(*where, 0.0))
+        lines[where[:2]] = spot._replace(part=spot.part + seconds / whole)
+    found = sorted(lines.values(), key=lambda spot: -spot.part)
+    return [spot for spot in found if spot.part >= PART][:MOST]
+
+
+def sentence(spots: list[Hotspot]) -> str:
+    """What the lines say, with a space before it; "" without any."""
+    if not spots:
+        return ""
+    named = [f"{share(s.part)} was at {at(s.file, s.line)}{_within(s)}" for s in spots]
+    told = f" Of the time in tasks {', '.join(named)}."
+    first = spots[0]
+    if first.part < MOSTLY or first.function == first.entry or not first.function.isidentifier():
+        return told
+    return (
+        f"{told} If `{first.function}` gives the same each time, let each process call it once "
+        "(`functools.cache`)."
+    )
+
+
+def _within(spot: Hotspot) -> str:
+    return f" (`{spot.function}`)" if spot.function.isidentifier() else ""

@@ -1,0 +1,69 @@
+"""Where tasks spent their time, said where no rule knows what to do about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from findings.busy import Busy
+from stageprof_collectors.findings.diagnosis import diagnose
+from stageprof_collectors.findings.hotspot import Hotspot, hotspots
+from stageprof_collectors.recording import Recording
+
+
+def loaded(loads: int, rest: int, *, entry: str = "predict") -> Recording:
+    """Tasks that were seen so often in `load`, and in their own function."""
+    made = Busy(2)
+    made.tasks("predict", 40, 100)
+    made.look("predict", 9, "load", "library", loads, entry=entry)
+    made.look("predict", 12, "predict", "call", rest)
+    return made.recording()
+
+
+def advice(recording: Recording) -> str:
+    (found,) = (f for f in diagnose(recording) if f.rule == "nothing-to-fix")
+    return found.fix.text
+
+
+def test_lines_are_named_with_their_part_of_the_tasks_time() -> None:
+    load, predict = hotspots(loaded(30, 10))
+    assert load == Hotspot("/home/u/etl.py", 9, "load", "predict", pytest.approx(0.75))
+    assert (predict.line, predict.part) == (12, pytest.approx(0.25))
+
+
+def test_looks_of_any_kind_of_work_at_a_line_are_one() -> None:
+    made = Busy()
+    made.tasks("predict", 40, 100)
+    for how in ("library", "call"):
+        made.look("predict", 9, "load", how, 15, entry="predict")
+    assert [spot.part for spot in hotspots(made.recording())] == [1.0]
+
+
+def test_functions_of_one_line_are_one_by_the_name_of_the_largest() -> None:
+    made = Busy()
+    made.tasks("predict", 40, 100)
+    made.look("predict", 9, "load", "library", 25, entry="predict")
+    made.look("predict", 9, "<lambda>", "library", 5, entry="predict")
+    (found,) = hotspots(made.recording())
+    assert (found.function, found.part) == ("load", pytest.approx(1.0))
+
+
+def test_a_small_part_and_few_looks_say_nothing() -> None:
+    assert [spot.line for spot in hotspots(loaded(2, 38))] == [12]
+    assert not hotspots(loaded(10, 9))
+
+
+def test_a_function_that_tasks_call_may_be_kept_by_each_process() -> None:
+    said = advice(loaded(30, 10))
+    assert "75 % was at etl.py:9 (`load`), 25 % was at etl.py:12 (`predict`)" in said
+    assert "If `load` gives the same each time" in said
+
+
+def test_the_tasks_own_function_is_not_called_anew_for_nothing() -> None:
+    assert "gives the same" not in advice(loaded(30, 10, entry="load"))
+
+
+def test_what_has_no_name_of_its_own_is_told_by_its_line() -> None:
+    made = Busy()
+    made.tasks("predict", 40, 100)
+    made.look("predict", 9, "<lambda>", "library", 30, entry="predict")
+    assert "100 % was at etl.py:9." in advice(made.recording())
