@@ -35,6 +35,33 @@ def test_where_tasks_go_on_it_waited_for_these() -> None:
     assert wall(interrupted(made, key, 210), "execution") == pytest.approx(4.8, abs=0.02)
 
 
+def half_done(made: HandMade) -> Recording:
+    """A call for a key that no run made: two runs, 1.5 s each, and perhaps another that goes on."""
+    made.rows_of(CLIENT).append((BLOCK, ns(200), ns(5000), LANE, "_gather", 0, 0, 0, "last-1"))
+    return made.recording(5000)
+
+
+def chain(made: HandMade) -> int:
+    """Two runs, one after the other, of the graph that is to end with a key that none made."""
+    one = made.run(0, 300, 1800, cause=-1 - made.graph(200, 200, 250))
+    return made.run(0, 1900, 3400, cause=one)
+
+
+def test_before_the_last_task_began_it_waited_for_those_before_it() -> None:
+    """A `compute` that is interrupted half-way: what it waited for is what was done of it."""
+    made = HandMade(2)
+    made.run(1, 3500, 6000, cause=chain(made))
+    assert wall(half_done(made), "execution") == pytest.approx(4.5, abs=0.02)
+
+
+def test_where_the_rest_does_not_begin_it_waited_for_the_scheduler_since_the_last_ended() -> None:
+    made = HandMade(2)
+    chain(made)
+    recording = half_done(made)
+    assert wall(recording, "execution") == pytest.approx(3.0, abs=0.02)
+    assert wall(recording, "scheduling") == pytest.approx(1.7, abs=0.15)
+
+
 def test_where_none_does_it_waited_for_the_scheduler() -> None:
     """No worker may run what is left; the first of the keys had been computed before."""
     made = HandMade(2)

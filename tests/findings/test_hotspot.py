@@ -6,7 +6,7 @@ import pytest
 
 from findings.busy import Busy
 from stageprof_collectors.findings.diagnosis import diagnose
-from stageprof_collectors.findings.hotspot import Hotspot, hotspots
+from stageprof_collectors.findings.hotspot import hotspots
 from stageprof_collectors.recording import Recording
 
 
@@ -26,8 +26,9 @@ def advice(recording: Recording) -> str:
 
 def test_lines_are_named_with_their_part_of_the_tasks_time() -> None:
     load, predict = hotspots(loaded(30, 10))
-    assert load == Hotspot("/home/u/etl.py", 9, "load", "predict", pytest.approx(0.75))
-    assert (predict.line, predict.part) == (12, pytest.approx(0.25))
+    assert load[:4] == ("/home/u/etl.py", 9, "load", "predict")
+    assert predict.line == 12
+    assert (load.part, predict.part) == pytest.approx((0.75, 0.25))
 
 
 def test_looks_of_any_kind_of_work_at_a_line_are_one() -> None:
@@ -44,7 +45,8 @@ def test_functions_of_one_line_are_one_by_the_name_of_the_largest() -> None:
     made.look("predict", 9, "load", "library", 25, entry="predict")
     made.look("predict", 9, "<lambda>", "library", 5, entry="predict")
     (found,) = hotspots(made.recording())
-    assert (found.function, found.part) == ("load", pytest.approx(1.0))
+    assert found.function == "load"
+    assert found.part == pytest.approx(1.0)
 
 
 def test_a_small_part_and_few_looks_say_nothing() -> None:

@@ -158,7 +158,7 @@ class Blocks:
         if block.call in OUTSIDE:
             return self._ends.last(awaited)
         if awaited and block.gave_up:
-            return self._going_on(before)
+            return self._before_it(block, before)
         if not awaited and key:
             return self._unheard(block, before)
         if not awaited:
@@ -169,10 +169,19 @@ class Blocks:
         """The same of a call of which no key was heard of: it gave up, or none are noted."""
         if block.stop - block.start >= LONG_NS:
             run = self._underway(block.key, before)
-            # No run ever was to make it: no worker may, or its graph is on its way.
-            if run >= 0 or self._producer(block.key, before) < 0:
+            if run >= 0:
                 return run
+            if self._producer(block.key, before) < 0:
+                return self._before_it(block, before)
         return self._ended(block, block.key, before)  # its last run before the fetch
+
+    def _before_it(self, block: Block, before: int) -> int:
+        """The same of a key that no run was to make yet: one that goes on, or the last that ended.
+
+        -1 if there was none: its graph is on its way, or no worker may run any of it.
+        """
+        run = self._going_on(before)
+        return run if run >= 0 else self._during(block, before)
 
     def _ended(self, block: Block, key: str, awaited: int) -> int:
         """The run that made a key which came then; -1 if that was before the call."""
@@ -211,6 +220,10 @@ class Blocks:
             return run
         if local:
             return self._ends.last_of(block.thread, before)
+        return self._during(block, before)
+
+    def _during(self, block: Block, before: int) -> int:
+        """The last run that ended while the caller waited; -1 if none did."""
         last = self._ends.last(before)
         return last if last >= 0 and self._t.runs["finished"][last] > block.start else -1
 

@@ -280,7 +280,7 @@ class Walk:
     def _notified(self, block: Block, run: int) -> Hop:
         if self._at("run", run) >= LOCAL:
             return self._hops.local(block.place)
-        if block.awaited == STILL and run not in self._blocks.wanted:
+        if (block.awaited == STILL or block.gave_up) and run not in self._blocks.wanted:
             return self._hop("placing", run)  # that of what is still to be done
         return self._hops.notified(self._at("place", run), block.place)
 
