@@ -17,7 +17,7 @@ from stageprof_collectors.account.timeline import Columns, Ints, Timeline
 from stageprof_collectors.findings.phrase import made_at
 from stageprof_collectors.findings.quantity import count
 from stageprof_collectors.storage.layered import Layered
-from stageprof_collectors.text import number, safe
+from stageprof_collectors.text import line_of, number, safe
 from stageprof_runtime.ending import KINDS, RAISED
 from stageprof_runtime.event import STATUS
 from stageprof_runtime.probes.failure import NAME, part
@@ -152,8 +152,7 @@ class Failures:
         """Marks by process and prefix, the first one last."""
         found: dict[tuple[object, str], list[tuple[int, Raised]]] = {}
         for t, place, name, prefix, where in told(self._t):
-            file, _, line = where.rpartition(":")
-            one = Raised(name, prefix, file, max(number(line), 0))
+            one = Raised(name, prefix, *line_of(where))
             found.setdefault((self._process(place), prefix), []).append((t, one))
         for marks in found.values():
             marks.reverse()

@@ -25,6 +25,12 @@ def number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1
 
 
+def line_of(text: str) -> tuple[str, int]:
+    """File and line that a text of a recording says as "file:line"; ("", 0) if it says none."""
+    file, _, line = text.rpartition(":")
+    return (file, number(line)) if number(line) >= 0 else ("", 0)
+
+
 def safe(text: object, form: Form = "terminal", *, limit: int = LIMIT) -> str:
     r"""The text on one line, with nothing in it that acts on whoever shows it.
 

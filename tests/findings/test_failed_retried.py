@@ -37,6 +37,16 @@ def test_a_retried_task_is_found_with_its_exception_and_line() -> None:
     assert "raised OSError at etl.py:9, and were retried" in found.headline
 
 
+def test_a_line_that_is_no_number_is_none() -> None:
+    """What a recording says of it is anybody's: `int` would raise on a digit such as this."""
+    made = Crewed(1)
+    made.raised(0, "OSError", "fetched", "\N{SUPERSCRIPT TWO}")  # type: ignore[arg-type]
+    first = made.run(0, 0, 300, cause=-1 - made.graph(0, 0, 0), key="fetched-1", status=ERRED)
+    made.run(0, 300, 600, cause=first, key="fetched-1", needs=[-1], wanted=True)
+    made.wait_for(0, 600, "fetched-1")
+    assert "raised OSError, and were retried" in one(RULE, made.recording(600)).headline
+
+
 def test_what_healthy_tasks_waited_behind_a_failed_run_is_its_cost() -> None:
     """The other worker did four tasks meanwhile, and is what was waited for: "0 s of 1.2 s"."""
     made = Crewed(2)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stageprof_collectors.findings.finding import Fix
 from stageprof_collectors.findings.phrase import made_at, word
-from stageprof_collectors.text import number
+from stageprof_collectors.text import line_of
 from stageprof_runtime.probes.failure import UNLOADED
 
 if TYPE_CHECKING:
@@ -79,6 +79,5 @@ def unloaded(recording: Recording) -> Unloaded | None:
         return None
     most = Counter(label for label, _ in said).most_common(1)[0][0]
     error, module, where = most.split("\t")
-    file, _, line = where.rpartition(":")
     workers = frozenset(worker for label, worker in said if label == most)
-    return Unloaded(error, module, file, max(number(line), 0), workers)
+    return Unloaded(error, module, *line_of(where), workers)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.replay import Change
-from stageprof_collectors.text import number
+from stageprof_collectors.text import line_of
 from stageprof_runtime.stack import CALL, PYTHON, SMALL
 from stageprof_runtime.stage import STEP
 
@@ -208,5 +208,5 @@ def _read(recording: Recording) -> Iterable[Look]:
 def place(label: str) -> tuple[str, int, str]:
     """File, line and function of "file:line function"; ("", 0, "") where it is none."""
     where, _, function = label.rpartition(" ")
-    file, _, line = where.rpartition(":")
-    return (file, number(line), function) if number(line) >= 0 else ("", 0, "")
+    file, line = line_of(where)
+    return (file, line, function) if file else ("", 0, "")

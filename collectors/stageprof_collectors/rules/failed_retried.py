@@ -17,6 +17,7 @@ from stageprof_collectors.findings.quantity import count
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.gone import without, worked_s
+from stageprof_collectors.text import line_of
 from stageprof_runtime.event import STATUS
 from stageprof_runtime.stage import Stage
 
@@ -97,8 +98,7 @@ def _headline(rows: Ints, row: Row, error: str, where: str, *, lost: bool) -> st
     what = f"{count(len(rows), 'run')} of `{row.prefix}`{made_at(row.file, row.line)}"
     if lost:
         return f"{what} went with their workers and were done again"
-    file, _, line = where.rpartition(":")
-    at = made_at(file, int(line)) if line.isdigit() else ""
+    at = made_at(*line_of(where))
     return f"{what} raised {error or 'an exception'}{at}, and were retried"
 
 
@@ -117,8 +117,7 @@ def _raised(recording: Recording, prefix: str) -> tuple[str, str]:
 
 
 def _fix(row: Row, error: str, where: str) -> Fix:
-    file, _, line = where.rpartition(":")
-    at = made_at(file, int(line)) if line.isdigit() else ""
+    at = made_at(*line_of(where))
     text = _TEXT.format(error=f"{error} " if error else "an exception ", where=at)
     name = word(error, "Exception") if error else "Exception"
     return Fix(text, _CODE.format(error=name, name=word(row.prefix, "your_task")))

@@ -13,7 +13,7 @@ from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import seconds
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.tables.wanted import wanted
-from stageprof_collectors.text import number
+from stageprof_collectors.text import line_of, number
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -158,9 +158,7 @@ def _line(recording: Recording) -> tuple[str, int]:
     said = [label.partition(" ") for _, _, label in recording.timeline.marks("fetches")]
     if not said:
         return "", 0
-    _, _, where = max(said, key=lambda parts: number(parts[0]))
-    file, _, line = where.rpartition(":")
-    return file, max(number(line), 0)
+    return line_of(max(said, key=lambda parts: number(parts[0]))[2])
 
 
 RULE = Rule(

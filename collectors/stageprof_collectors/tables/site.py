@@ -12,7 +12,7 @@ import numpy as np
 from stageprof_collectors.account.groups import Groups
 from stageprof_collectors.account.timeline import present
 from stageprof_collectors.findings.crowd import Bools, is_piece
-from stageprof_collectors.text import number
+from stageprof_collectors.text import line_of
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -35,9 +35,7 @@ class Site:
         self._recording = recording
         self._groups = groups
         self.label = label
-        file, _, line = label.rpartition(":")
-        self.file = file if number(line) >= 0 else ""
-        self.line = number(line) if self.file else 0
+        self.file, self.line = line_of(label)
         #: rows of the table of layers
         self._made = [row for row in groups.at(label) if row]
 
