@@ -70,3 +70,16 @@ def test_without_what_kept_its_data_it_is_shorter_by_that() -> None:
     assert low == pytest.approx(0.6, abs=0.02)
     assert high == pytest.approx(0.6, abs=0.02)
     assert np.all(np.asarray(change.begin) == 1.0)
+
+
+def test_behind_a_task_that_never_ended_it_waited_for_its_thread() -> None:
+    """Tasks that wait for others in their threads, until these are cancelled: a deadlock."""
+    made = HandMade(1)
+    graph = made.graph(0, 0, 0)
+    first = made.run(0, 0, 100, cause=-1 - graph, lead=(0, 0))
+    made.goes_on(0, 100, cause=first)
+    back = made.taken_back(0, 200, 900, cause=first, needs=[-1])
+    last = made.run(0, 900, 1000, cause=back, lead=(900, 900), needs=[-1], wanted=True)
+    made.wait(0, 1000, last, 1000)
+    steps = made.recording(1000).steps().set_index("step")["wall_s"]
+    assert steps["wait.thread"] == pytest.approx(0.7, abs=0.01)

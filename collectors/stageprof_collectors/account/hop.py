@@ -18,7 +18,7 @@ from stageprof_collectors.account.attempts import given_back
 from stageprof_collectors.account.block import Block
 from stageprof_collectors.account.intervals import innermost
 from stageprof_collectors.account.lane import Lane, Lanes, What
-from stageprof_collectors.account.timeline import Timeline
+from stageprof_collectors.account.timeline import Ints, Timeline
 from stageprof_runtime.coordination import WAITS
 from stageprof_runtime.event import LOCK
 from stageprof_runtime.stage import OUTSIDE, STEP, STEPS, UNEXPLAINED
@@ -155,11 +155,26 @@ class Hops:
         if worker < 0:
             return [], What(STEP["wait.thread"], worker)
         runs, mine = self._t.runs, self._t.at.of(worker)
-        times = zip(runs["start"][mine].tolist(), runs["stop"][mine].tolist(), strict=True)
+        times = [*zip(runs["start"][mine].tolist(), runs["stop"][mine].tolist(), strict=True)]
+        times += () if needs else self._went_on(name)
         busy = innermost((a, b, What(STEP["wait.thread"], worker)) for a, b in times)
         fetching, moved = self.fetching(worker, scheduler, name)
         sending, sent = self.sending(worker, scheduler)
         return [*(fetching if needs else sending), busy], moved if needs else sent
+
+    def _went_on(self, name: int) -> list[tuple[int, int]]:
+        """From when to when a worker had tasks of which no end is known but the worker's own."""
+        runs, rows = self._t.runs, self._untold
+        mine = rows[runs["worker"][rows] == name]
+        ended = runs["finished"][mine]
+        stop = np.where(ended > 0, ended, self._t.region.stop)
+        return list(zip(runs["assigned"][mine].tolist(), stop.tolist(), strict=True))
+
+    @cached_property
+    def _untold(self) -> Ints:
+        """Runs that no worker told of and that were not given back."""
+        found: Ints = np.flatnonzero((self._t.runs["seen"] == 0) & ~self._given_back)
+        return found
 
     def gave_back(self, run: int) -> bool:
         """Whether a worker had a run that never was."""
