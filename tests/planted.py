@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from distributed import Event
+
 
 def note(log: str, what: str, started: float) -> None:
     """Append what took how long, and in which process and thread."""
@@ -150,6 +152,12 @@ class SlowOptimize:
 def first(results: Any) -> Any:
     """The first of a list of results."""
     return results[0]
+
+
+def hold(x: Any, event: str) -> Any:
+    """Returns when an event of this name is set."""
+    Event(event).wait()
+    return x
 
 
 def fail_once(marker: str, log: str, seconds: float) -> int:

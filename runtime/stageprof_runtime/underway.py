@@ -6,6 +6,7 @@ may be killed while it waits. A short call costs an entry in a dict, and no row.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from stageprof_runtime.clock import now_ns
@@ -18,6 +19,17 @@ WAITS: Final = "waits since"
 TELLS: Final = "waits are told"
 #: Calls that last so long are told of, ns.
 LONG_NS: Final = 100_000_000
+#: Errors with which a call ends that did not wait to its end, and what it is named with then.
+GIVES_UP: Final = (KeyboardInterrupt, TimeoutError, asyncio.CancelledError)
+GAVE_UP: Final = " gave up"
+#: Calls that are not the computation: they are `outside`.
+NOT_OURS = frozenset(
+    {
+        "_start", "_close", "_shutdown", "_restart", "_wait_for_workers", "_run",
+        "_run_on_scheduler", "_register_worker_plugin", "_register_scheduler_plugin",
+        "_register_nanny_plugin", "_unregister_worker_plugin",
+    }
+)  # fmt: skip
 
 #: lane (thread, or negative number of an async region) -> when its call began, and which it is
 calls: Final[dict[int, tuple[int, str]]] = {}

@@ -22,6 +22,7 @@ from stageprof_runtime.event import MARK, SAMPLE, Place
 from stageprof_runtime.guard import attempt, hook, quietly
 from stageprof_runtime.heldup import HeldUp
 from stageprof_runtime.inbox import sinks
+from stageprof_runtime.ongoing import Ongoing
 from stageprof_runtime.outbox import Outbox
 from stageprof_runtime.patch import Install, Undo, together
 from stageprof_runtime.pings import FIRST, UNANSWERED, Pings
@@ -124,7 +125,8 @@ class WorkerProbe(States):
         shipper.watches = self.watches
         shipper.ready, shipper.left = self._ready, self._outbox.left
         shipper.rounds = self._rounds
-        shipper.every += [self._sample, self._ask_loop, HeldUp(ring).tell]
+        self._ongoing = Ongoing(ring, worker)
+        shipper.every += [self._sample, self._ask_loop, HeldUp(ring).tell, self._ongoing.tell]
         shipper.seldom += [functools.partial(sample_host, ring)]
         if locked.AVAILABLE and self._session not in sinks:  # whose owner would die with it
             shipper.tail = Tail(self._session, place)
@@ -148,6 +150,7 @@ class WorkerProbe(States):
     @hook
     def teardown(self, worker: Any) -> None:
         """Take everything away again, and send what is left."""
+        attempt(self.watches["teardown"], self._tell_ongoing)
         attempt(self.watches["teardown"], self._undo)
         self._shipper.stop()
         self._ring.emit((MARK, now_ns(), "told all", ""))
@@ -235,9 +238,13 @@ class WorkerProbe(States):
             await quietly(native.settled(), self.watches["drain"])
         await quietly(gil.ended(), self.watches["drain"])
         self._outbox.closed = True
-        for step in (self._undo, self._shipper.stop, self._inherit, self._pack_all):
+        done = self._tell_ongoing, self._undo, self._shipper.stop, self._inherit, self._pack_all
+        for step in done:
             attempt(self.watches["drain"], step)
         return [self._outbox.sent, *self._outbox.take()]
+
+    def _tell_ongoing(self) -> None:
+        self._ongoing.end()
 
     def _pack_all(self) -> None:
         self._outbox.keep(self._shipper.drain())

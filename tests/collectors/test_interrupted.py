@@ -62,6 +62,25 @@ def test_where_the_rest_does_not_begin_it_waited_for_the_scheduler_since_the_las
     assert wall(recording, "scheduling") == pytest.approx(1.7, abs=0.15)
 
 
+def test_a_wait_that_gave_up_fetches_nothing_and_waited_for_what_goes_on() -> None:
+    """So does the last turn of a loop over `as_completed`; whatever came of it before."""
+    for call in ("_wait", "as_completed", "_result"):
+        made = HandMade(2)
+        key = first(made)
+        made.run(1, 300, 6000, cause=-1 - made.graph(200, 200, 250), wanted=True)
+        recording = interrupted(made, key, 210, call=f"{call} gave up")
+        assert wall(recording, "execution") == pytest.approx(4.8, abs=0.02)
+
+
+def test_a_task_that_ended_with_such_an_error_was_waited_for() -> None:
+    """A timeout of its own, say: it came as the call ended."""
+    made = HandMade(2)
+    run = made.run(0, 300, 4900, cause=-1 - made.graph(200, 200, 250), wanted=True)
+    made.run(1, 2000, 6000, cause=-1 - made.graph(1900, 1900, 1950))
+    recording = interrupted(made, f"task-{run}", 4990, call="_gather gave up")
+    assert wall(recording, "execution") == pytest.approx(4.6, abs=0.05)
+
+
 def test_where_none_does_it_waited_for_the_scheduler() -> None:
     """No worker may run what is left; the first of the keys had been computed before."""
     made = HandMade(2)

@@ -52,6 +52,7 @@ from stageprof_runtime.heir import Heir
 from stageprof_runtime.heldup import HeldUp
 from stageprof_runtime.membership import Membership
 from stageprof_runtime.memberships import Memberships
+from stageprof_runtime.ongoing import Ongoing
 from stageprof_runtime.outbox import Outbox
 from stageprof_runtime.probes import (
     execution,
@@ -142,6 +143,8 @@ CLUSTER = [
     (WorkerProbe, "_ping"),
     (WorkerProbe, "_inherit"),
     (HeldUp, "tell"),
+    (Ongoing, "tell"),
+    (Ongoing, "end"),
     (Unrunnable, "tell"),
     (Membership, "ping"),
     (Membership, "_wait_for"),

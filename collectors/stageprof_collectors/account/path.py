@@ -12,7 +12,8 @@ from bisect import bisect_left
 from functools import cached_property
 from typing import NamedTuple
 
-from stageprof_collectors.account.block import SCATTER, STILL, Block, Blocks
+from stageprof_collectors.account.block import SCATTER, STILL, Block
+from stageprof_collectors.account.blocks import Blocks
 from stageprof_collectors.account.earlier import Earlier
 from stageprof_collectors.account.graph import Graph
 from stageprof_collectors.account.hop import Hop, Hops

@@ -26,6 +26,8 @@ _EXECUTING: Final = ("worker", Stage.EXECUTION)
 #: key -> when it came and when it was ready, of the tasks on the workers of this process. Tuples of
 #: numbers are nothing to the garbage collector; there may be many.
 pending: dict[Any, tuple[int, int]] = {}
+#: thread -> key of the run that it is at, since when, and its processor clock then
+begun: Final[dict[int, tuple[Any, int, int]]] = {}
 
 
 def install(emit: Emit) -> Undo:
@@ -37,6 +39,7 @@ def install(emit: Emit) -> Undo:
             observe(*place("worker.run"), functools.partial(_run, emit)),
             replace(*place("worker.run_async"), lambda f: _run_async(emit, f)),
             pending.clear,
+            begun.clear,
         ]
     )
 
@@ -66,7 +69,8 @@ def _run(emit: Emit, run_task: Callable[..., Any], watch: Watch) -> Callable[...
             before = stacks.begin("worker", key)
         except BaseException as error:
             caught(error, watch)
-        cpu, start = thread_ns(), now_ns()
+        thread, cpu, start = get_ident(), thread_ns(), now_ns()
+        begun[thread] = key, start, cpu
         try:
             message = run_task(task, data, execution_state, key, *rest)
             return message
@@ -74,8 +78,9 @@ def _run(emit: Emit, run_task: Callable[..., Any], watch: Watch) -> Callable[...
             stop, cpu = now_ns(), thread_ns() - cpu
             inside.at = at
             try:
+                begun.pop(thread, None)
                 stacks.end(before)
-                finished(emit, execution_state["worker"], key, start, stop, get_ident(), cpu)
+                finished(emit, execution_state["worker"], key, start, stop, thread, cpu)
                 if type(message) is dict:
                     if type(result := message.get("result")).__name__ == "DataFrame":
                         frames.made(emit, key, result)

@@ -57,6 +57,11 @@ def end(before: tuple[str, Any] | None) -> None:
         running[get_ident()] = before
 
 
+def used(thread: int) -> int:
+    """What a thread that runs a task has used of processors so far, ns; -1 if it is not known."""
+    return used_ns(_clocks.get(thread, 0))
+
+
 def install(emit: Emit) -> Undo:
     """Look at tasks from now on."""
     looker = Looker(NAME, Tasks(emit).look, lambda: bool(running), _nap)

@@ -34,16 +34,8 @@ from stageprof_runtime.probes import layers
 from stageprof_runtime.probes.locks import held_up
 from stageprof_runtime.probes.stacks import running
 from stageprof_runtime.stage import STEP
-from stageprof_runtime.underway import LONG_NS, calls, ended
+from stageprof_runtime.underway import GAVE_UP, GIVES_UP, LONG_NS, NOT_OURS, calls, ended
 
-#: Calls that are not the computation: they are `outside`.
-NOT_OURS = frozenset(
-    {
-        "_start", "_close", "_shutdown", "_restart", "_wait_for_workers", "_run",
-        "_run_on_scheduler", "_register_worker_plugin", "_register_scheduler_plugin",
-        "_register_nanny_plugin", "_unregister_worker_plugin",
-    }
-)  # fmt: skip
 #: Arrivals remembered to find the last one that a call needed.
 MOST = 100_000
 
@@ -143,6 +135,9 @@ def _sync(emit: Emit, sync: Callable[..., Any]) -> Callable[..., Any]:
         try:
             calls[thread] = start, name
             return sync(self, func, *args, asynchronous=asynchronous, **kwargs)
+        except GIVES_UP:
+            name += "" if others else GAVE_UP
+            raise
         finally:
             ended(thread, before)
             stop = now_ns()
@@ -199,19 +194,23 @@ def _last(needs: object, before: int) -> tuple[int, object]:
 
 def _next(emit: Emit, advance: Callable[..., Any]) -> Callable[..., Any]:
     def timed(self: Any) -> Any:
-        start, thread = now_ns(), get_ident()
+        start, thread, name = now_ns(), get_ident(), "as_completed"
         future: list[Any] = []
         try:
-            calls[thread] = start, "as_completed"
+            calls[thread] = start, name
             result = advance(self)
             # With its result, which is the user's, comes a pair.
             future.append(result[0] if type(result) is tuple else result)
+        except GIVES_UP:
+            name += GAVE_UP
+            raise
+        else:
             return result
         finally:
             calls.pop(thread, None)
             stop = now_ns()
             if future or stop - start >= LONG_NS:  # else nothing was left to wait for
-                _block(emit, start, stop, thread, "as_completed", _Fetch(), future)
+                _block(emit, start, stop, thread, name, _Fetch(), future)
 
     return timed
 
@@ -240,15 +239,18 @@ def _awaited(emit: Emit, function: Callable[..., Any], call: str) -> Callable[..
             return await function(*args, **kwargs)
         fetch = _Fetch()
         token = _fetch.set(fetch)
-        start = now_ns()
+        start, name = now_ns(), call
         try:
             calls[ours] = start, call
             return await function(*args, **kwargs)
+        except GIVES_UP:
+            name += GAVE_UP
+            raise
         finally:
             calls.pop(ours, None)
             stop = now_ns()
             _fetch.reset(token)
-            _block(emit, start, stop, ours, call, fetch, args, sys._getframe(1))
+            _block(emit, start, stop, ours, name, fetch, args, sys._getframe(1))
 
     return timed
 
