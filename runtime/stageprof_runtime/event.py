@@ -67,6 +67,7 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # The scheduler heard that a run ended; status as in STATUS.
     FINISH: ("run", "t", "status", "nbytes", "type"),
     # What a worker saw of a run: told of it, dependencies here, function began, function ended.
+    # Of one that lasts there are rows before, as if it had ended then: its last row counts.
     RUN: ("run", "received", "ready", "start", "stop", "thread", "cpu", "worker"),
     # A run that ended produced a key that a client had asked for.
     WANT: ("run", "t", "key"),
@@ -81,7 +82,8 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # A thread (or async task) of the user's waited inside Dask; `gather` to `gathered` is the
     # part that fetched results (0, 0 if none); `awaited` is when the last key it needed arrived.
     # With LOCK as `call` it waited for other threads of its process, as the sampler saw it; with
-    # "wait for Event name" for what that stands for.
+    # "wait for Event name" for what that stands for. " gave up" follows the name of one that was
+    # interrupted, or did not wait any longer.
     BLOCK: ("start", "stop", "thread", "call", "awaited", "gather", "gathered", "key"),
     # The scheduler (or a local scheduler) took a graph: number, arrived, state ready, tasks in
     # it (futures that it needs are none), keys wanted, who sent it, and the run of the task that

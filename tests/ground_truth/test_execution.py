@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -192,3 +194,22 @@ def test_a_cluster_started_in_the_region_is_outside() -> None:
     outside = recording.stages()["wall_s"]["outside"]
     assert outside > 0.8 * recording.wall
     assert flame(recording, stage=Stage.OUTSIDE).own.sum() > 0.5 * outside
+
+
+def test_threads_that_are_interrupted_were_waited_for() -> None:
+    """Ctrl-C while a task runs on the local scheduler: it was the scheduler's loop."""
+    over = threading.Event()
+
+    def last() -> None:
+        over.wait(0.6)
+        _thread.interrupt_main()
+        over.wait(30)
+
+    def program() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            dask.delayed(last)().compute(scheduler="threads")
+
+    recording = record(program)
+    over.set()
+    assert recording.stages()["wall_s"]["execution"] > 0.5
+    assert recording.stages()["share"]["execution"] > 0.8

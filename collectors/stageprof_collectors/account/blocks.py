@@ -15,7 +15,7 @@ import numpy as np
 from stageprof_collectors.account.block import LATE_NS, LONG_NS, STILL, Block, named
 from stageprof_collectors.account.ends import Ends
 from stageprof_collectors.account.graph import SLACK
-from stageprof_collectors.account.timeline import Ints, Timeline, present
+from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline, present
 from stageprof_collectors.account.underway import running
 from stageprof_collectors.account.unended import unended
 from stageprof_runtime.event import LOCK
@@ -122,7 +122,8 @@ class Blocks:
         if awaited == STILL:
             return self._still(block, before)
         if block.call == "local":
-            return self._ends.last_of(block.thread, before)
+            run = self._going_on(before, local=True) if block.given_up else -1
+            return run if run >= 0 else self._ends.last_of(block.thread, before)
         if block.call in OUTSIDE:
             return self._ends.last(awaited)
         if block.given_up or (awaited and block.gave_up):
@@ -169,15 +170,19 @@ class Blocks:
         mine = next((row for row, k in zip(rows.tolist(), keys, strict=True) if k == key), -1)
         return mine if mine < 0 or mine in begun or not len(begun) else int(begun[-1])
 
-    def _going_on(self, t: int) -> int:
-        """The last run that had begun and not ended at `t`, else that was assigned; -1: none."""
-        rows, begun = self._on(t)
+    def _going_on(self, t: int, *, local: bool = False) -> int:
+        """The last run that had begun and not ended at `t`, else that was assigned; -1: none.
+
+        One of a cluster's, or of a local scheduler's.
+        """
+        rows, begun = self._on(t, local=local)
         return int(begun[-1]) if len(begun) else int(rows[-1]) if len(rows) else -1
 
-    def _on(self, t: int) -> tuple[Ints, Ints]:
+    def _on(self, t: int, *, local: bool = False) -> tuple[Ints, Ints]:
         """Runs that were assigned and had not ended at `t`, and those of them that had begun."""
         runs = self._t.runs
-        on = (runs["assigned"] < t) & ((runs["finished"] >= t) | (runs["finished"] <= 0))
+        on = (runs["run"] >= LOCAL) == local
+        on &= (runs["assigned"] < t) & ((runs["finished"] >= t) | (runs["finished"] <= 0))
         rows = np.flatnonzero(on)
         return rows, rows[(runs["seen"][rows] == 1) & (runs["start"][rows] < t)]
 

@@ -24,7 +24,7 @@ from stageprof_runtime.patch import Emit, Undo, replace, together
 from stageprof_runtime.probes import failure
 from stageprof_runtime.shield import theirs
 from stageprof_runtime.stage import STEP, Stage
-from stageprof_runtime.underway import calls
+from stageprof_runtime.underway import GAVE_UP, GIVES_UP, calls
 
 #: The computation that the calling thread runs.
 _current: ContextVar[Computation | None] = ContextVar("stageprof_local", default=None)
@@ -98,13 +98,17 @@ def _state(make: Callable[..., Any]) -> Callable[..., Any]:
 
 def _queue_get(emit: Emit, queue_get: Callable[..., Any]) -> Callable[..., Any]:
     def timed(queue: Any) -> Any:
-        start, thread = now_ns(), lane_number() or get_ident()
+        start, thread, name = now_ns(), lane_number() or get_ident(), "local"
         try:
-            calls[thread] = start, "local"
+            calls[thread] = start, name
             result = queue_get(queue)
+        except GIVES_UP:
+            name += GAVE_UP
+            raise
+        else:
+            return result
         finally:
             calls.pop(thread, None)
-        emit.row("client", (BLOCK, start, now_ns(), thread, "local", 0, 0, 0, ""))
-        return result
+            emit.row("client", (BLOCK, start, now_ns(), thread, name, 0, 0, 0, ""))
 
     return timed
