@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _thread
+import signal
 import threading
 import time
 from collections import Counter
@@ -198,11 +198,11 @@ def test_a_cluster_started_in_the_region_is_outside() -> None:
 
 def test_threads_that_are_interrupted_were_waited_for() -> None:
     """Ctrl-C while a task runs on the local scheduler: it was the scheduler's loop."""
-    over = threading.Event()
+    over, main = threading.Event(), threading.get_ident()
 
     def last() -> None:
         over.wait(0.6)
-        _thread.interrupt_main()
+        signal.pthread_kill(main, signal.SIGINT)
         over.wait(30)
 
     def program() -> None:
