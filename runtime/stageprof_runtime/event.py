@@ -50,6 +50,7 @@ PART: Final = 31
 RESOURCE: Final = 32
 FETCHED: Final = 33
 SCATTER: Final = 34
+ONGOING: Final = 35
 
 #: The `graph` of what was fetched and went back without one.
 SCATTERED: Final = -2
@@ -67,7 +68,6 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # The scheduler heard that a run ended; status as in STATUS.
     FINISH: ("run", "t", "status", "nbytes", "type"),
     # What a worker saw of a run: told of it, dependencies here, function began, function ended.
-    # Of one that lasts there are rows before, as if it had ended then: its last row counts.
     RUN: ("run", "received", "ready", "start", "stop", "thread", "cpu", "worker"),
     # A run that ended produced a key that a client had asked for.
     WANT: ("run", "t", "key"),
@@ -183,6 +183,8 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     FETCHED: ("number", "graph", "key"),
     # A client was asked to scatter an object: what, and `variable`, `file`, `line`: where the user
     # has it from. Of one object `number` is the same each time. It was scattered at `by_line`.
+    # A run that lasts, as if it ended now; of several the last counts, and its row of RUN before.
+    ONGOING: ("run", "received", "ready", "start", "stop", "thread", "cpu", "worker"),
     SCATTER: (
         "t", "number", "type", "variable", "file", "line", "by_file", "by_line", "nbytes",
     ),
@@ -236,6 +238,7 @@ TABLES: Final[dict[int, str]] = {
     RESOURCE: "resource",
     FETCHED: "fetched",
     SCATTER: "scatter",
+    ONGOING: "ongoing",
 }
 
 #: How a run ended, by status code.

@@ -1,8 +1,7 @@
 """Runs that last, told while they go on.
 
 The row of a run is emitted when its function ends. Of one that is interrupted, or whose worker is
-killed, nobody would know that it had begun. While it lasts it is told as if it ended now, by rows
-in place of which that of its end counts: the last of a run does.
+killed, nobody would know that it had begun. While it lasts it is told as if it ended now.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Any, Final
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import run_id
-from stageprof_runtime.event import RUN
+from stageprof_runtime.event import ONGOING
 from stageprof_runtime.probes.execution import begun, pending
 from stageprof_runtime.probes.stacks import used
 from stageprof_runtime.ring import Ring
@@ -51,4 +50,4 @@ class Ongoing:
         number, times = run_id(self._worker, key), pending.get(key, (start, start))
         took, address = max(used(thread) - cpu, 0), self._worker.contact_address
         if number >= 0 and begun.get(thread) is run:  # else the row of its end is there already
-            self._ring.emit((RUN, number, *times, start, now, thread, took, address))
+            self._ring.emit((ONGOING, number, *times, start, now, thread, took, address))

@@ -12,7 +12,7 @@ from distributed import Event, wait
 import clusters
 import planted
 from stageprof_runtime import ongoing
-from stageprof_runtime.event import RUN
+from stageprof_runtime.event import ONGOING
 from stageprof_runtime.ongoing import LONG_NS, Ongoing
 from stageprof_runtime.probes import execution
 from stageprof_runtime.ring import Ring
@@ -43,7 +43,7 @@ def observed(*keys: str) -> tuple[Ring, Ongoing]:
 
 def rows(ring: Ring) -> list[tuple[int, int, int]]:
     """Run, start and stop of each."""
-    return [(row[1], row[4] // S, row[5] // S) for row in ring.take() if row[0] == RUN]
+    return [(row[1], row[4] // S, row[5] // S) for row in ring.take() if row[0] == ONGOING]
 
 
 def test_a_run_is_told_when_it_lasts_and_again_and_more_seldom_as_it_goes_on(
@@ -81,7 +81,7 @@ def test_what_it_had_before_it_began_is_told_with_it(clock: list[int]) -> None:
     clock[0] = 5 * S
     told.tell()
     (row,) = ring.take()
-    assert row == (RUN, 0, S, 2 * S, 3 * S, 5 * S, THREAD, 0, "tcp://w:1")
+    assert row == (ONGOING, 0, S, 2 * S, 3 * S, 5 * S, THREAD, 0, "tcp://w:1")
 
 
 def test_tasks_of_other_workers_of_the_process_are_theirs_to_tell(clock: list[int]) -> None:

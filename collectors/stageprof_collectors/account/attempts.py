@@ -6,11 +6,13 @@ the two sides meet here. Where a worker told nothing, its times are the schedule
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from stageprof_collectors.storage.abreast import abreast
-from stageprof_runtime.event import STATUS
+from stageprof_runtime.event import STATUS, Place
 
 Ints = NDArray[np.int64]
 Columns = dict[str, Ints]
@@ -90,6 +92,27 @@ def given_back(runs: Columns) -> NDArray[np.bool_]:
     """Which runs never were: a worker had the task, which was stolen or cancelled before it ran."""
     found: NDArray[np.bool_] = (runs["seen"] == 0) & (runs["status"] == _RELEASED)
     return found
+
+
+def own_last(rows: Columns, places: Sequence[Place]) -> Columns:
+    """Rows of RUN, those that a scheduler guessed before those of the workers themselves.
+
+    Until a worker's first batch has come its scheduler does not know that it tells of its own.
+    """
+    schedulers = [i for i, place in enumerate(places) if place.role == "scheduler"]
+    guessed = np.isin(rows["place"], schedulers)
+    if not guessed.any():
+        return rows
+    order = np.argsort(~guessed, kind="stable")
+    return {name: column[order] for name, column in rows.items()}
+
+
+def with_ongoing(rows: Columns, told: Columns) -> Columns:
+    """Rows of RUN, and of runs that never ended those that were told of them meanwhile."""
+    never = ~np.isin(told["run"], rows["run"])
+    if not never.any():
+        return rows
+    return {name: np.concatenate([told[name][never], rows[name]]) for name in rows}
 
 
 def lookup(keys: Ints, keys2: Ints, wanted: Ints, wanted2: Ints) -> tuple[Ints, NDArray[np.bool_]]:

@@ -8,10 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
-from stageprof_collectors.account.attempts import LOCAL, Columns, Ints, attempts, lookup, ordered
+from stageprof_collectors.account.attempts import (
+    LOCAL,
+    Columns,
+    Ints,
+    attempts,
+    lookup,
+    ordered,
+    own_last,
+    with_ongoing,
+)
 from stageprof_collectors.account.depend import Depends, depends
 from stageprof_collectors.account.graph import Graph, graph_of_runs, graphs, row_of_graphs
 from stageprof_collectors.account.underway import Keyless, with_those_before
@@ -27,6 +37,8 @@ from stageprof_runtime.event import NO_CAUSE
 
 #: Rows that are put on another clock at once: what is made of them on the way fits into a cache.
 _PIECE = 1 << 16
+#: What a row says of a run but its thread and worker.
+_INSTANTS: Final = ("received", "ready", "start", "stop")
 #: Place -> by how much its clock is early at least, and may be at most (None: unknown), ns.
 Bounds = dict[int, tuple[int, int | None]]
 
@@ -107,25 +119,14 @@ class Timeline:
 
     @cached_property
     def _joined(self) -> Columns:
-        rows = self._own_last(self.read("run", "received", "ready", "start", "stop"))
+        rows = own_last(self.read("run", *_INSTANTS), self.store.places)
+        rows = with_ongoing(rows, self.read("ongoing", *_INSTANTS))
         assign, finish = self.read("assign", "t"), self.read("finish", "t")
         if self._outside < 0:
             return attempts(assign, finish, rows)
         want, since = self.store.table("want"), self._extent(self._outside)[0]
         runs, self.keyless = with_those_before(assign, finish, want, rows, since)
         return runs
-
-    def _own_last(self, rows: Columns) -> Columns:
-        """Rows of RUN, those that a scheduler guessed before those of the workers themselves.
-
-        Until a worker's first batch has come its scheduler does not know that it tells of its own.
-        """
-        schedulers = [i for i, p in enumerate(self.store.places) if p.role == "scheduler"]
-        guessed = np.isin(rows["place"], schedulers)
-        if not guessed.any():
-            return rows
-        order = np.argsort(~guessed, kind="stable")
-        return {name: column[order] for name, column in rows.items()}
 
     @cached_property
     def at(self) -> Rows:
