@@ -93,12 +93,9 @@ class Timeline:
                 read = self.clocks[p].read(own)
                 # Zero stands for "never" and stays.
                 out[mine] = read if own.all() else np.where(own == 0, 0, read)
-            return self._kept(out)
+            return self.store.scratch.column(out)
 
         return table | abreast(align, times, len(place))
-
-    def _kept(self, column: Ints) -> Ints:
-        return self.store.scratch.column(column)
 
     @cached_property
     def spans(self) -> Columns:
@@ -115,7 +112,7 @@ class Timeline:
         """
         runs = ordered(self._joined)
         del self._joined  # some of its columns are not those of `runs`, and take as much
-        return {name: self._kept(column) for name, column in runs.items()}
+        return {name: self.store.scratch.column(column) for name, column in runs.items()}
 
     @cached_property
     def _joined(self) -> Columns:
