@@ -8,7 +8,7 @@ from stageprof_runtime.underway import GAVE_UP
 
 #: A lock may have been waited for so much longer than was seen, ns: looks are as far apart.
 LATE_NS: Final = 100_000_000
-#: Nobody gives up waiting sooner, ns; to look for what goes on then takes a while.
+#: Who gives up sooner asks again and again, ns; to look for what goes on then takes a while.
 LONG_NS: Final = 50_000_000
 #: Calls that fetch what they waited for, unless it never came.
 _FETCH: Final = frozenset({"_gather", "gather"})
@@ -53,5 +53,6 @@ def named(block: Block, call: str) -> Block:
     With an error of this kind a task may have ended as well: that came just before.
     """
     came = block.awaited > 0 and block.stop - block.awaited < LATE_NS
-    given_up = call.endswith(GAVE_UP) and not came
+    long = block.stop - block.start >= LONG_NS
+    given_up = call.endswith(GAVE_UP) and long and not came
     return block._replace(call=call.removesuffix(GAVE_UP), given_up=given_up)
