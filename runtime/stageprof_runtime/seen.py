@@ -30,7 +30,7 @@ _AFFAIRS = frozenset(
     {
         "__init__", "__exit__", "close", "restart", "wait_for_workers", "shutdown", "run",
         "run_on_scheduler", "register_plugin", "register_worker_plugin",
-        "register_scheduler_plugin", "unregister_worker_plugin", "upload_file",
+        "register_scheduler_plugin", "unregister_worker_plugin",
     }
 )  # fmt: skip
 
