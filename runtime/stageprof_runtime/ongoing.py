@@ -17,7 +17,7 @@ from stageprof_runtime.ring import Ring
 
 #: Runs that last so long are told of, ns.
 LONG_NS: Final = 1_000_000_000
-#: Told again when this part of their time has passed since: in an hour some 160 rows.
+#: Told again when this part of their time has passed since: in an hour 116 rows.
 PART: Final = 0.05
 
 

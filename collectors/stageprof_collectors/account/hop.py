@@ -26,8 +26,8 @@ from stageprof_runtime.stage import OUTSIDE, STEP, STEPS, UNEXPLAINED
 #: Layers in order of precedence, and what they leave.
 Hop = tuple[list[Lane], What]
 
-#: Calls of a client that run the caller's own function on servers, unseen; what of any other call
-#: no task explains is its messages.
+#: Calls of a client that run the caller's own function on servers, in older recordings; what of any
+#: other call no task explains is its messages.
 UNSEEN = frozenset({"_run", "_run_on_scheduler", "_run_coroutine", "_run_async"})
 
 #: Codes of steps of the six stages.
