@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import dask
+import dask.array as da
 import dask.bag as db
 import dask.dataframe as dd
 import numpy as np
@@ -272,6 +273,41 @@ def test_printed_delayed_gives_the_same_result_with_one_copy() -> None:
     out = ddf.map_partitions(scored, wrapped, meta={"x": float})
     with dask.config.set(scheduler="sync"):
         assert out.compute()["x"].tolist() == [10.0, 11.0, 12.0, 13.0]
+
+
+@pytest.mark.cluster
+def test_printed_delayed_is_taken_by_map_blocks_which_needs_its_meta(client: Client) -> None:
+    """It tries the function on no data, and takes what that makes of a `delayed` for an array."""
+    table = np.random.default_rng(1).random(200_000)
+    x = da.random.random((80, 40), chunks=(10, 40))
+
+    def looked_up(block: Any, table: Any = table) -> Any:
+        return table[(block * 1000).astype(int)]
+
+    with stageprof.profile(gil=False) as region:
+        total = x.map_blocks(looked_up, table=table).sum().compute()
+    found = one(RULE, region.recording, nbytes=1_000_000)
+    wrapped = run(found, table=table)["table"]
+    assert "map_blocks needs meta=np.array((), dtype=...)" in found.fix.code
+    with pytest.raises(TypeError):
+        x.map_blocks(looked_up, table=wrapped).sum()
+    again = x.map_blocks(looked_up, table=wrapped, meta=np.array((), dtype=float))
+    assert again.sum().compute() == pytest.approx(total)
+
+
+@pytest.mark.cluster
+def test_arrays_that_plain_calls_return_need_no_meta(client: Client) -> None:
+    table = np.random.default_rng(1).random(200_000)
+
+    def looked_up(number: int, table: Any) -> Any:
+        return table[:number]
+
+    with stageprof.profile(gil=False) as region:
+        parts = [dask.delayed(looked_up)(i, table) for i in range(1, 9)]
+        dask.compute(*parts)
+    found = one(RULE, region.recording, nbytes=1_000_000)
+    assert "delayed(" in found.fix.code
+    assert "meta=" not in found.fix.code
 
 
 @pytest.mark.cluster

@@ -33,16 +33,18 @@ def repeated(
     times: int = 12,
     made: Workers | None = None,
     left: float | None = None,
+    parent: int = -1,
 ) -> Recording:
     """A computation of a second, so many times; memory before each, and more during it.
 
-    With `left` the process was measured around its run, which left so much.
+    With `left` the process was measured around its run, which left so much. With `parent` all but
+    the first are sent by that run.
     """
     made = made or Workers(1, 1000)
     last = -1
     for i in range(times):
         now = i * 1000.0
-        graph = made.graph(now, now, now)
+        graph = made.graph(now, now, now, parent=parent if i else -1)
         last = made.run(0, now + 10, now + 900, cause=-1 - graph, wanted=True)
         made.wait(now, now + 950, last, now + 900)
         made.took(0, now + 5, process(i), managed(i))
@@ -68,6 +70,11 @@ def test_memory_that_is_not_given_back_is_a_leak() -> None:
     assert "Which tasks leave it cannot be told" in found.fix.text
     # 1,000 MB are paused at 800; the peak was 150 + 25 * 11 + 6 + 200
     assert found.evidence["until_paused_s"] == pytest.approx(169 / 25, rel=0.15)
+
+
+def test_what_tasks_hold_that_wait_for_what_they_sent_is_no_leak() -> None:
+    """Of a recursion each level is a computation, within the one before."""
+    assert not ask(repeated(leaking, parent=0))
 
 
 def test_the_tasks_that_leave_it_are_named() -> None:

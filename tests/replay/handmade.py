@@ -58,11 +58,13 @@ class HandMade:
         """Work of the user's thread."""
         self._rows[CLIENT].append((SPAN, STEP[step], ns(start), ns(stop), LANE, "", 1))
 
-    def graph(self, sent: float, arrived: float, taken: float, *, wanted: int = 1) -> int:
-        """A graph that the user's thread hands over; its number."""
+    def graph(
+        self, sent: float, arrived: float, taken: float, *, wanted: int = 1, parent: int = -1
+    ) -> int:
+        """A graph that the user's thread hands over, or the task of a run; its number."""
         g, self._graphs = self._graphs, self._graphs + 1
         self._rows[CLIENT].append((SUBMIT, g, ns(sent), wanted, 0, LANE, "etl.py", 1))
-        row = (GRAPH, g, ns(arrived), ns(taken), 1, wanted, CLIENT.name, -1)
+        row = (GRAPH, g, ns(arrived), ns(taken), 1, wanted, CLIENT.name, parent)
         self._rows[SCHEDULER].append(row)
         return g
 

@@ -93,9 +93,10 @@ def _bounds(recording: Recording) -> tuple[Ints, int]:
     """When each n-th computation began, at most `MOST` of them, and the end of the last; and n."""
     timeline = recording.timeline
     start, stop = timeline.region.start, timeline.region.stop
-    begun = np.array(sorted(g.arrived for g in timeline.graphs if g.arrived >= start), np.int64)
+    # While what a task sends is computed the task goes on, and so does what it holds.
+    begun = sorted(g.arrived for g in timeline.graphs if g.arrived >= start and g.parent < 0)
     step = max(1, -(-len(begun) // MOST))
-    return np.append(begun[WARM::step], stop), step
+    return np.array([*begun[WARM::step], stop], np.int64), step
 
 
 def _remaining(taken: Taken, bounds: Ints) -> tuple[Ints, dict[str, Floats]]:

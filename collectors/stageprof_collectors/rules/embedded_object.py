@@ -22,6 +22,7 @@ from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.findings.without import Without
 from stageprof_collectors.replay.change import Change
 from stageprof_collectors.replay.toll import tolls
+from stageprof_collectors.tables.site import Collection, Site
 from stageprof_runtime.holding import DATUM
 from stageprof_runtime.stage import Stage
 
@@ -69,7 +70,12 @@ import dask
 {name} = dask.delayed({name}, traverse=False)  # travels once
 # better, it does not travel: {name} = dask.delayed(function_that_makes_it)(...)"""
 _META: Final = """
-# give map_partitions its meta=..., too: it cannot try a function on what is not made yet"""
+# {call} needs meta={meta}, too: it cannot try what is not made yet"""
+#: What applies a function of the user's to the pieces of a collection, and tries it first.
+_TRYING: Final = {
+    Collection.ARRAY: {"call": "map_blocks", "meta": "np.array((), dtype=...)"},
+    Collection.FRAME: {"call": "map_partitions", "meta": "..."},
+}
 _FUTURE: Final = """\
 import dask
 from dask.distributed import get_client
@@ -157,11 +163,22 @@ def _finding(recording: Recording, thing: Embedded, without: Without) -> Finding
             thing,
             futures=by_futures(recording, thing),
             pooled=in_pool(recording),
+            collection=_collection(recording, thing),
             dask=str(recording.store.header.get("dask", "")),
         ),
         where=Where(thing.file, thing.line, thing.variable, min(thing.layers, default="")),
         cause=thing.cause,
     )
+
+
+def _collection(recording: Recording, thing: Embedded) -> Collection:
+    """Of which kind is what holds it."""
+    if thing.how.endswith(_TRIES):
+        return Collection.FRAME
+    label = f"{thing.used_file}:{thing.used_line}"
+    site = Site(recording, recording.crowds.groups, label)
+    chunked = recording.layered.chunked[site.runs]
+    return site.collection if chunked.sum() * 2 > len(chunked) else Collection.CALLS
 
 
 def _saving(
@@ -203,10 +220,18 @@ def _pieces(thing: Embedded) -> int:
     return thing.tasks // thing.graphs
 
 
-def fix(thing: Embedded, *, futures: bool, dask: str, pooled: bool = False) -> Fix:
+def fix(
+    thing: Embedded,
+    *,
+    futures: bool,
+    dask: str,
+    pooled: bool = False,
+    collection: Collection = Collection.CALLS,
+) -> Fix:
     """What to do with that release of Dask.
 
-    `futures`: it was given to `submit` or `map`; `pooled`: tasks ran in a pool of processes.
+    `futures`: it was given to `submit` or `map`; `pooled`: tasks ran in a pool of processes;
+    `collection`: what the tasks that have it are pieces of.
     """
     if known_of_files(thing.how):
         return fewer_known()
@@ -220,11 +245,11 @@ def fix(thing: Embedded, *, futures: bool, dask: str, pooled: bool = False) -> F
     tasks = count(thing.tasks, "task") if thing.tasks else "its tasks"
     wrap = _WRAP_ONCE if thing.how == DATUM else _WRAP.format(tasks=tasks)
     outside = _OUTSIDE.format(how=thing.how) if thing.outside else ""
-    tries = thing.how.endswith(_TRIES)
-    no_delayed = tries and dask.startswith(_HANDS_OVER)
+    tries = _TRYING.get(collection) if thing.how != DATUM else None
+    no_delayed = thing.how.endswith(_TRIES) and dask.startswith(_HANDS_OVER)
     code = (_FUTURE if futures or no_delayed else _CODE).format(name=name)
     text = _TEXT + wrap + outside + (_NO_DELAYED if no_delayed else "")
-    return Fix(text, code + (_META if tries else ""))
+    return Fix(text, code + (_META.format(**tries) if tries else ""))
 
 
 def _made_there(thing: Embedded, name: str, *, futures: bool) -> Fix:

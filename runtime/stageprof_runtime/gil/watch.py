@@ -3,13 +3,13 @@
 It runs by itself, with the modules that it is made of as its input (see `program`), and imports the
 standard library only. About `rate` times a second (half of it while less than half a thread waits
 on average, or no two run tasks; a quarter while none waits, an eighth while the GIL is free; once
-it knows how often the GIL is taken half of these, and so on: see `LONG_NS`) it reads from the other's memory which thread
-has the GIL, and from the kernel which threads wait within the GIL's own lock. It stops nobody and
-takes no lock of the other's. Both have the same monotonic clock. What it saw leaves by standard
-output (see `messages`); on standard input come lines ``thread-id identifier wanted`` of the threads
-to look at, and `TASKS` once two threads run tasks. From then on py-spy says where the holders are
-while threads wait. Where C frames are wanted `NATIVE` comes while tasks run: then another py-spy
-looks at those, which does stop the process.
+it knows how often the GIL is taken half of these, and so on: see `LONG_NS`) it reads from the
+other's memory which thread has the GIL, and from the kernel which threads wait within the GIL's own
+lock. It stops nobody and takes no lock of the other's. Both have the same monotonic clock. What it
+saw leaves by standard output (see `messages`); on standard input come lines ``thread-id identifier
+wanted`` of the threads to look at, and `TASKS` once two threads run tasks. From then on py-spy says
+where the holders are while threads wait. Where C frames are wanted `NATIVE` comes while tasks run:
+then another py-spy looks at those, which does stop the process.
 
 It ends when it is told so, its input does or its parent has gone, and py-spy ends with it.
 """
@@ -49,11 +49,12 @@ SELDOM, LESS, SOME, FIRST = 8, 4, 2, 2
 HARDLY: Final = 0.05
 #: So many threads seen to wait by looks that are rarer make them frequent at once.
 STARTLED: Final = 2
-#: Each time that it has looked for three times as long (ns) it looks half as often, for beside tasks
-#: that fill the processors each look delays one; but not before the part of the time in which the
-#: GIL is taken is known to five points, which is twice its standard error: 256 looks for 20 %.
-KNOWN: Final = 0.025
+#: Each time that it has looked for three times as long (ns) it looks half as often: beside tasks
+#: that fill the processors each look delays one.
 LONG_NS: Final = (1_500_000_000, 4_500_000_000, 13_500_000_000)
+#: But not before it is known with this standard error in which part of the time the GIL is taken,
+#: and so within five points: for 20 % that takes 256 looks.
+KNOWN: Final = 0.025
 #: No look is further than this (ns) from the one before, on average.
 SELDOMMEST_NS: Final = 160_000_000
 #: Nanoseconds between two messages.
