@@ -48,11 +48,12 @@ class Joined(Crewed):
         sent = [self.task((entry, i), run) for i, run in enumerate(made)]
         return self.task(f"shuffle-barrier-{token(number)}", *sent)
 
-    def join(self, number: int, *barriers: int) -> None:
+    def join(self, number: int, *barriers: int, line: int = 31) -> None:
         name = f"hashjoinp2p-{token(number)}"
         for i in range(2):
             self.task((name, i), *barriers)
-        self.made(name, 31)
+        if line:
+            self.made(name, line)
 
     def end(self) -> Recording:
         self.wait(0, self.t, self._last, self.t)
@@ -98,6 +99,29 @@ def test_sides_are_those_of_the_same_join() -> None:
     assert asked(RULE, made.end()) == []
 
 
+def test_what_one_line_joins_in_a_loop_is_one_finding() -> None:
+    """With what all of it costs, and the largest of what was small."""
+    made = Joined()
+    for i in range(3):
+        small = made.side(10 * i + 1, 2, (i + 1) * 1_000_000)
+        made.join(10 * i, small, made.side(10 * i + 2, 4, 400_000_000))
+    found = one(RULE, made.end())
+
+    assert "shuffles 400 MB to join it with 3.0 MB, 3 times" in found.headline
+    assert found.evidence["joins"] == 3
+    assert found.cost_s == pytest.approx(3 * 0.8, abs=0.01)
+    assert found.saving_s == pytest.approx((3 * 0.8, 3 * 0.95), abs=0.05)
+
+
+def test_joins_of_no_known_line_are_told_apart() -> None:
+    made = Joined()
+    for i in range(2):
+        barriers = made.side(10 * i + 1, 2, 1_000_000), made.side(10 * i + 2, 4, 400_000_000)
+        made.join(10 * i, *barriers, line=0)
+
+    assert len(asked(RULE, made.end())) == 2
+
+
 def test_a_join_that_costs_little_is_not_worth_a_word() -> None:
     made = Joined()
     made.join(9, made.side(1, 1, 1_000), made.side(2, 1, 400_000))
@@ -135,3 +159,6 @@ def test_dask_does_shuffle_for_a_small_side_of_several_partitions(
 
     limits = {"times": 1.0, "share": 0.0}
     assert bool(asked(RULE, region.recording, **limits)) is shuffled
+    layers = region.recording.layers()
+    entries = layers[layers["layer"].str.startswith("hash-join-transfer")]
+    assert set(entries["file"]) == ({__file__} if shuffled else set())

@@ -16,6 +16,7 @@ from dask.utils import key_split
 from numpy.typing import NDArray
 
 from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.account.within import lines_of_layers
 from stageprof_collectors.tables.lines import Lines
 
 if TYPE_CHECKING:
@@ -41,9 +42,11 @@ class Groups:
     """The rows of one recording; grows by lines none of whose layers has run."""
 
     def __init__(self, recording: Recording) -> None:
-        self._lines = Lines(recording.store)
+        lines = Lines(recording.store)
         #: the first name made at each line, by "file:line"
-        self._made = self._lines.first_names()
+        self._made = lines.first_names()
+        #: the line of each layer
+        self._lines = lines_of_layers(recording, lines)
         self._recording = recording
         self._index: dict[Row, int] = {}
         self.rows: list[Row] = [Row("", "", "", 0)]
@@ -106,7 +109,7 @@ class Groups:
         return self._by_line[line]
 
     def _row(self, name: str, prefixes: dict[str, str], alone: set[str]) -> int:
-        line, prefix = self._lines.of(name), prefixes[name]
+        line, prefix = self._lines[name], prefixes[name]
         row = Row(prefix if prefix in alone else name, prefix, line.file, line.line)
         index = self._index.setdefault(row, len(self.rows))
         if index == len(self.rows):

@@ -7,6 +7,7 @@ all that it is joined with.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -57,15 +58,28 @@ class _Side(NamedTuple):
     joined: Ints
 
 
+class _Join(NamedTuple):
+    """A join that shuffles for a small side, by the layer of its own tasks."""
+
+    layer: str
+    small: _Side
+    large: _Side
+
+
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
-    """One finding for each such join, where the small side goes into each worker easily."""
-    for small, large in _joins(recording):
-        if 0 < small.nbytes <= min(limits["bytes"], large.nbytes / limits["times"]):
-            yield from _found(recording, small, large, limits)
+    """One finding for the joins of each line, where the small side goes into each worker easily."""
+    lines = Lines(recording.store)
+    alike: defaultdict[tuple[Line, str], list[_Join]] = defaultdict(list)
+    for join in _joins(recording):
+        small, large = join.small.nbytes, join.large.nbytes
+        if 0 < small <= min(limits["bytes"], large / limits["times"]):
+            line = lines.of(join.layer)
+            alike[line, "" if line.file else join.layer].append(join)
+    for (line, _), joins in alike.items():
+        yield from _found(recording, line, joins, limits)
 
 
-def _joins(recording: Recording) -> Iterator[tuple[_Side, _Side]]:
-    """Both sides of each join, the smaller one first."""
+def _joins(recording: Recording) -> Iterator[_Join]:
     names, of = recording.layered.names, recording.layered.of
     entries = [i for i, name in enumerate(names) if name.startswith(_ENTRY)]
     if len(entries) < 2:
@@ -77,10 +91,9 @@ def _joins(recording: Recording) -> Iterator[tuple[_Side, _Side]]:
         for layer in np.unique(of[side.joined]).tolist():
             joined = side.joined[of[side.joined] == layer]
             sides.setdefault(layer, []).append(side._replace(joined=joined))
-    for found in sides.values():
+    for layer, found in sides.items():
         if len(found) == 2:
-            small, large = sorted(found, key=lambda side: side.nbytes)
-            yield small, large
+            yield _Join(names[layer], *sorted(found, key=lambda side: side.nbytes))
 
 
 def _side(recording: Recording, rows: Ints, barrier: Bools) -> _Side:
@@ -92,27 +105,29 @@ def _side(recording: Recording, rows: Ints, barrier: Bools) -> _Side:
     return _Side(int(recording.timeline.runs["nbytes"][inputs].sum()), rows, barriers, joined)
 
 
-def _found(recording: Recording, small: _Side, large: _Side, limits: Limits) -> Iterator[Finding]:
-    parts = small.rows, large.rows, small.barriers, large.barriers
-    gone, joined = np.unique(np.concatenate(parts)), np.union1d(small.joined, large.joined)
+def _found(
+    recording: Recording, line: Line, joins: list[_Join], limits: Limits
+) -> Iterator[Finding]:
+    sides = [side for join in joins for side in (join.small, join.large)]
+    gone = np.unique(np.concatenate([run for side in sides for run in (side.rows, side.barriers)]))
     cost = cost_of(recording, runs=gone.tolist())
     if cost < limits["share"] * recording.wall:
         return
-    saved = _saving(recording, gone, joined)
-    layer = recording.layered.names[int(recording.layered.of[joined[0]])]
-    line = Lines(recording.store).of(layer)
+    saved = _saving(recording, gone, np.unique(np.concatenate([side.joined for side in sides])))
+    layer, small, large = max(joins, key=lambda join: join.small.nbytes)
     yield Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
             f"The join{made_at(line.file, line.line)} shuffles {size(large.nbytes)} to join it "
-            f"with {size(small.nbytes)}: {of_wall(cost, recording)}"
+            f"with {size(small.nbytes)}{_times(len(joins))}: {of_wall(cost, recording)}"
         ),
         stage=Stage.COMMUNICATION,
         evidence={
             "small_bytes": small.nbytes,
             "large_bytes": large.nbytes,
             "partitions": len(small.rows),
+            "joins": len(joins),
             "tasks": len(gone),
         },
         cost_s=cost,
@@ -121,6 +136,10 @@ def _found(recording: Recording, small: _Side, large: _Side, limits: Limits) -> 
         where=Where(line.file, line.line, "", layer, key_split(layer)),
         cause=f"layer:{layer}",
     )
+
+
+def _times(joins: int) -> str:
+    return f", {joins:,} times" if joins > 1 else ""
 
 
 def _saving(recording: Recording, gone: Ints, joined: Ints) -> tuple[float, float]:
