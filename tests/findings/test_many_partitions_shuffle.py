@@ -6,7 +6,9 @@ import dask
 import dask.dataframe as dd
 import pandas as pd
 import pytest
+from distributed import Client
 
+import stageprof
 from findings.asking import asked, one, run
 from findings.crowded import CLIENT, FILE, SCHEDULER, Program
 from stageprof_collectors.recording import Recording
@@ -95,3 +97,21 @@ def test_printed_code_keeps_rows_of_a_key_together() -> None:
     together = list(held)
     assert set.union(*together) == {1, 2, 3}
     assert sum(map(len, together)) == 3
+
+
+@pytest.mark.cluster
+@pytest.mark.smoke
+def test_an_index_that_is_set_for_each_compute_is_kept(client: Client) -> None:
+    """It is what `set_index` made that is persisted: the program goes on from that."""
+    assert client
+    rows = pd.DataFrame({"k": [3, 1, 2] * 200, "v": range(600)})
+    ddf = dd.from_pandas(rows, npartitions=3, sort=False)
+    with stageprof.profile(gil=False) as region:
+        indexed = ddf.set_index("k")
+        first, second = indexed.v.max().compute(), indexed.v.cumsum().max().compute()
+    assert (first, second) == (599, rows.v.sum())
+
+    found = asked(RULE, region.recording, share=0.0)[0]
+    by_key = run(found, ddf=ddf, key="k")["by_key"]
+    assert by_key.index.name == "k"
+    assert by_key.v.max().compute() == first

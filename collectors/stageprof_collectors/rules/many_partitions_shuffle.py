@@ -15,6 +15,7 @@ from stageprof_collectors.findings.reshuffles import Repeated, Reshuffles
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.replay.toll import toll
+from stageprof_collectors.tables.lines import Line
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ _TEXT: Final = (
 _CODE: Final = """\
 # `key` is the column by which rows are brought together; use `by_key` in place of `ddf` below
 by_key = ddf.shuffle(key).persist()"""
+_INDEXED: Final = """\
+# `key` is the column that becomes the index; use `by_key` wherever you use what this line makes
+by_key = ddf.set_index(key).persist()"""
+#: The layer by which `set_index` says to which partition each row goes.
+_INDEXING: Final = "set_partitions_pre"
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -70,11 +76,18 @@ def _finding(recording: Recording, repeated: Repeated, change: Change, cost: flo
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT, _CODE),
+        fix=Fix(_TEXT, _INDEXED if _for_index(recording, line) else _CODE),
         where=Where(line.file, line.line, "", min(repeated.sources), source),
         # The same keys made again are one cause with what repeated-compute says of them.
         cause=f"again:{repeated.entry}" if repeated.entry else f"shuffle:{source}",
     )
+
+
+def _for_index(recording: Recording, line: Line) -> bool:
+    """Whether a line shuffles because it sets an index."""
+    groups = recording.crowds.groups
+    made = groups.at(f"{line.file}:{line.line}") if line.file else ()
+    return any(_INDEXING in groups.rows[i].layer for i in made)
 
 
 RULE = Rule(
