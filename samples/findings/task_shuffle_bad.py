@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster
 
-DAYS, ROWS = 60, 20_000
+DAYS, ROWS = 48, 25_000
 
 
 def orders_of(day: int) -> pd.DataFrame:
