@@ -13,8 +13,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from distributed import Event
-
 
 def note(log: str, what: str, started: float) -> None:
     """Append what took how long, and in which process and thread."""
@@ -156,6 +154,8 @@ def first(results: Any) -> Any:
 
 def hold(x: Any, event: str) -> Any:
     """Returns when an event of this name is set."""
+    from distributed import Event  # a pool's process has none: it would import it as it loads
+
     Event(event).wait()
     return x
 

@@ -175,6 +175,8 @@ def _collection(recording: Recording, thing: Embedded) -> Collection:
     """Of which kind is what holds it."""
     if thing.how.endswith(_TRIES):
         return Collection.FRAME
+    if not thing.used_file:
+        return Collection.CALLS
     label = f"{thing.used_file}:{thing.used_line}"
     site = Site(recording, recording.crowds.groups, label)
     chunked = recording.layered.chunked[site.runs]
