@@ -183,11 +183,11 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     FETCHED: ("number", "graph", "key"),
     # A client was asked to scatter an object: what, and `variable`, `file`, `line`: where the user
     # has it from. Of one object `number` is the same each time. It was scattered at `by_line`.
-    # A run that lasts, as if it ended now; of several the last counts, and its row of RUN before.
-    ONGOING: ("run", "received", "ready", "start", "stop", "thread", "cpu", "worker"),
     SCATTER: (
         "t", "number", "type", "variable", "file", "line", "by_file", "by_line", "nbytes",
     ),
+    # A run that lasts, as if it ended now; of several the last counts, and its row of RUN before.
+    ONGOING: ("run", "received", "ready", "start", "stop", "thread", "cpu", "worker"),
 }  # fmt: skip
 
 #: Fields that hold text; each becomes an index into the batch's strings.

@@ -177,10 +177,8 @@ def _collection(recording: Recording, thing: Embedded) -> Collection:
         return Collection.FRAME
     if not thing.used_file:
         return Collection.CALLS
-    label = f"{thing.used_file}:{thing.used_line}"
-    site = Site(recording, recording.crowds.groups, label)
-    chunked = recording.layered.chunked[site.runs]
-    return site.collection if chunked.sum() * 2 > len(chunked) else Collection.CALLS
+    site = Site(recording, recording.groups, f"{thing.used_file}:{thing.used_line}")
+    return site.collection if site.chunked else Collection.CALLS
 
 
 def _saving(

@@ -85,7 +85,7 @@ def _finding(recording: Recording, repeated: Repeated, change: Change, cost: flo
 
 def _for_index(recording: Recording, line: Line) -> bool:
     """Whether a line shuffles because it sets an index."""
-    groups = recording.crowds.groups
+    groups = recording.groups
     made = groups.at(f"{line.file}:{line.line}") if line.file else ()
     return any(_INDEXING in groups.rows[i].layer for i in made)
 

@@ -70,6 +70,11 @@ class Site:
         found: Bools = np.isin(self._groups.of_run, self._made)
         return found
 
+    @property
+    def chunked(self) -> bool:
+        """Whether most of its tasks are pieces of a collection, by their keys."""
+        return self._chunked(self.runs)
+
     @cached_property
     def collection(self) -> Collection:
         """By the results of its tasks; if these say nothing, by those of all."""
@@ -83,8 +88,11 @@ class Site:
         """Whether most of these are pieces by their keys, and nobody says of what."""
         texts = self._recording.store.strings
         told = any(texts[i] for i in present(self._recording.timeline.runs["type"][mine]))
+        return not told and self._chunked(mine)
+
+    def _chunked(self, mine: Bools) -> bool:
         chunked = self._recording.layered.chunked[mine]
-        return not told and int(chunked.sum()) * 2 > len(chunked)
+        return int(chunked.sum()) * 2 > len(chunked)
 
     def _kind(self, mine: Bools) -> Collection | None:
         texts = self._recording.store.strings
