@@ -19,18 +19,22 @@ PARTS = 4
 
 
 def shuffling(
-    tokens: list[str], *, sources: list[str] | None = None, line: bool = True
+    tokens: list[str], *, sources: list[str] | None = None, line: bool = True, join: bool = False
 ) -> Recording:
     """A shuffle with each token of what is read anew each time; every task takes 100 ms."""
     made = Program()
+    entry, end = (
+        ("hash-join-transfer", "hashjoinp2p") if join else ("shuffle-transfer", "p2pshuffle")
+    )
     if line:
-        made.rows[CLIENT].append((LINE, "shuffle", FILE, 30, 1))
+        made.rows[CLIENT].append((LINE, "orders", FILE, 12, 1))
+        made.rows[CLIENT].append((LINE, end if join else "shuffle", FILE, 30, 1))
     for i, token in enumerate(tokens):
         source = (sources or ["orders"] * len(tokens))[i]
         first = made._runs
         keys: list[tuple[str, int]] = [(f"{source}-{'5' * 32}", k) for k in range(PARTS)]
-        keys += [(f"shuffle-transfer-{token}", k) for k in range(PARTS)]
-        keys += [(f"p2pshuffle-{token}", k) for k in range(PARTS)]
+        keys += [(f"{entry}-{token}", k) for k in range(PARTS)]
+        keys += [(f"{end}-{token}", k) for k in range(PARTS)]
         made.tasks(keys, work=99.0, type_="pandas.DataFrame", nbytes=1_000_000)
         rows = made.rows[SCHEDULER]
         rows[:] = [r for r in rows if r[0] != DEPEND or r[1] < first]
@@ -53,6 +57,11 @@ def test_second_and_third_shuffle_are_the_cost_with_the_reading_for_them() -> No
     assert found.cost_s == pytest.approx(2 * 3 * PARTS * 0.1, rel=0.02)
     assert found.saving_s == pytest.approx((found.cost_s, found.cost_s), rel=0.05)
     assert "results of `orders` are shuffled 3 times at etl.py:30" in found.headline
+
+
+def test_it_names_the_line_of_the_join_for_which_is_shuffled_not_of_what_was_read() -> None:
+    found = one(RULE, shuffling([ONE, ONE], join=True))
+    assert (found.where.file, found.where.line) == (FILE, 30)
 
 
 def test_same_data_by_two_ways_of_shuffling_are_told_too() -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from stageprof_collectors.account.timeline import LOCAL, Ints
-from stageprof_collectors.tables.lines import UNKNOWN, Line, Lines
+from stageprof_collectors.tables.lines import UNKNOWN, Line
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -80,19 +80,9 @@ class Exchanges:
 
     def _line(self, names: set[str]) -> Line:
         """The line that made most of some layers."""
-        lines = Lines(self._recording.store)
-        found = Counter(line for name in names if (line := _made(lines, name)) != UNKNOWN)
+        lines = map(self._recording.groups.line_of, names)
+        found = Counter(line for line in lines if line != UNKNOWN)
         return found.most_common(1)[0][0] if found else UNKNOWN
-
-
-def _made(lines: Lines, name: str) -> Line:
-    """The line of a layer; a stage of a shuffle has a name that the shuffle's ends."""
-    while name:
-        found = lines.of(name)
-        if found != UNKNOWN:
-            return found
-        name = name.partition("-")[2]
-    return UNKNOWN
 
 
 def p2p_tasks(recording: Recording, exchange: Exchange) -> int:

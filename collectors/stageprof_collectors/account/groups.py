@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.account.within import lines_of_layers
-from stageprof_collectors.tables.lines import Lines
+from stageprof_collectors.tables.lines import Line, Lines
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -45,6 +45,7 @@ class Groups:
         lines = Lines(recording.store)
         #: the first name made at each line, by "file:line"
         self._made = lines.first_names()
+        self._known = lines
         #: the line of each layer
         self._lines = lines_of_layers(recording, lines)
         self._recording = recording
@@ -65,6 +66,10 @@ class Groups:
             for name in {row.layer, row.prefix}:
                 self._by_name[name][i] = self._tasks[i]
             self._by_line[f"{row.file}:{row.line}"][i] = self._tasks[i]
+
+    def line_of(self, layer: str) -> Line:
+        """The line that made a layer, or within whose operation Dask made it."""
+        return self._lines.get(layer) or self._known.of(layer)
 
     def most(self, runs: Sequence[int] | NDArray[Any]) -> Row:
         """The row of most of some runs, which are rows or a mask of theirs, and not none."""

@@ -12,7 +12,7 @@ import pandas as pd
 
 from stageprof_collectors.account.exchange import Method, kind
 from stageprof_collectors.account.timeline import LOCAL, Ints
-from stageprof_collectors.tables.lines import UNKNOWN, Line, Lines
+from stageprof_collectors.tables.lines import UNKNOWN, Line
 from stageprof_collectors.tables.tasks import layer_of
 from stageprof_runtime.event import STATUS
 
@@ -122,8 +122,8 @@ class Reshuffles:
         return found
 
     def _line(self, names: list[str]) -> Line:
-        lines = Lines(self._recording.store)
-        return next((line for name in names if (line := lines.of(name)) != UNKNOWN), UNKNOWN)
+        lines = map(self._recording.groups.line_of, names)
+        return next((line for line in lines if line != UNKNOWN), UNKNOWN)
 
 
 def _done_before(keys: pd.Series, made: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Ints:

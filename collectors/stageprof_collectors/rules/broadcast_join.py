@@ -22,7 +22,7 @@ from stageprof_collectors.findings.quantity import size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.gone import without
-from stageprof_collectors.tables.lines import Line, Lines
+from stageprof_collectors.tables.lines import Line
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -68,12 +68,11 @@ class _Join(NamedTuple):
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for the joins of each line, where the small side goes into each worker easily."""
-    lines = Lines(recording.store)
     alike: defaultdict[tuple[Line, str], list[_Join]] = defaultdict(list)
     for join in _joins(recording):
         small, large = join.small.nbytes, join.large.nbytes
         if 0 < small <= min(limits["bytes"], large / limits["times"]):
-            line = lines.of(join.layer)
+            line = recording.groups.line_of(join.layer)
             alike[line, "" if line.file else join.layer].append(join)
     for (line, _), joins in alike.items():
         yield from _found(recording, line, joins, limits)

@@ -24,7 +24,6 @@ from stageprof_collectors.findings.waiters import (
     waiters,
 )
 from stageprof_collectors.replay.cost import cost_of
-from stageprof_collectors.tables.lines import Lines
 from stageprof_collectors.tables.tasks import layer_of
 from stageprof_runtime.stage import STEP, Stage
 
@@ -147,7 +146,7 @@ def _found(
     median, rate = float(np.nanmedian(reads.brought[rows])), _rate(recording, reads, rows)
     computed = float(runs["cpu"][rows].sum() / 1e9 / max(float(took.sum()), 1e-9))
     key = recording.store.keys(runs["key"][rows[:1]])[0]
-    line = Lines(recording.store).of(layer_of(key))
+    line = recording.groups.line_of(layer_of(key))
     yield Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),

@@ -21,7 +21,6 @@ from stageprof_collectors.replay.common import own_parts
 from stageprof_collectors.replay.cost import cost_of, costs_of_graphs
 from stageprof_collectors.replay.gone import without, worked_s
 from stageprof_collectors.tables.crew import Crew
-from stageprof_collectors.tables.lines import Lines
 
 if TYPE_CHECKING:
     from stageprof_collectors.account.timeline import Ints
@@ -148,7 +147,7 @@ def _main(recording: Recording, again: Again) -> _Main:
     row = recording.groups.rows[int(recording.groups.of_run[rows[0]])]
     if most < len(recording.layered.names):
         return _Main(row.layer, row.prefix, row.file, row.line, SAME, _kept(recording, rows))
-    line = Lines(recording.store).of(layer)
+    line = recording.groups.line_of(layer)
     if not again.alone[mine].all():
         return _Main(layer, key_split(layer), line.file, line.line, AMONG_OTHERS, 0)
     return _Main(layer, row.prefix, line.file, line.line, OTHER_KEYS, _kept(recording, rows))

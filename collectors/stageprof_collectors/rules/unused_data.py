@@ -16,7 +16,7 @@ from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.profiles.looks import Looks
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.replay import Change
-from stageprof_collectors.tables.lines import Line, Lines
+from stageprof_collectors.tables.lines import Line
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _found(recording: Recording, waste: _Waste, limits: Limits) -> Iterator[Find
     low = replay.saving(Change(compute=1 - waste.low))[0]
     high = replay.saving(Change(compute=1 - waste.high))[1]
     saved = min(low, high), high
-    line = Lines(recording.store).of(waste.name)
+    line = recording.groups.line_of(waste.name)
     yield Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
