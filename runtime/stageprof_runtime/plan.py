@@ -9,11 +9,12 @@ out itself is not asked for.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-#: Expressions, and layers, looked at in one plan: some 2 us each.
+from stageprof_runtime.loaded import Unused, of_layers
+
+#: Expressions looked at in one plan: some 2 us each.
 MOST: Final = 3_000
 #: Characters of the names of the columns that are used, as JSON; of more, none is told.
 LONGEST: Final = 10_000
@@ -21,17 +22,6 @@ LONGEST: Final = 10_000
 _TEXT_BYTES: Final = 40
 #: Expressions that read by a function of the user's or a library's.
 _READERS: Final = frozenset({"FromMap", "FromMapProjectable", "FromDelayed"})
-
-
-class Unused(NamedTuple):
-    """A row of UNUSED without its time."""
-
-    name: str
-    how: str
-    label: str
-    variable: str
-    used: int
-    total: int
 
 
 class Plan(NamedTuple):
@@ -88,7 +78,7 @@ def unused(plan: Plan) -> Iterator[Unused]:
         if type(node).__name__ in _READERS:
             yield from _of_reader(node, nodes, groups.get(id(node), node))
         elif type(node).__name__ == "HLGExpr":
-            yield from _of_layers(node.operand("dsk"))
+            yield from of_layers(node.operand("dsk"))
 
 
 def _of_reader(reader: Any, nodes: dict[int, Any], group: Any) -> Iterator[Unused]:
@@ -143,42 +133,3 @@ def _chosen(projection: Any) -> list[str]:
     chosen = projection.operand("columns")
     names = chosen if type(chosen) is list else [chosen]
     return [name for name in names if type(name) is str]
-
-
-# -- arrays -----------------------------------------------------------------------------------
-
-
-def _of_layers(graph: Any) -> Iterator[Unused]:
-    """Slices of arrays that are loaded in whole chunks."""
-    layers, needs = getattr(graph, "layers", None), getattr(graph, "dependencies", None)
-    if type(layers) is not dict or type(needs) is not dict or len(layers) > MOST:
-        return
-    users: dict[str, int] = {}
-    for names in needs.values():
-        for name in names:
-            users[name] = users.get(name, 0) + 1
-    for name, layer in layers.items():
-        if type(name) is str and name.startswith("getitem-") and len(needs[name]) == 1:
-            (source,) = needs[name]
-            if users[source] == 1 and _loads(source, needs):
-                yield from _of_slice(name, layer, layers[source])
-
-
-def _loads(name: str, needs: dict[str, Any]) -> bool:
-    """Whether a layer needs nothing, or only what needs nothing."""
-    return all(not needs[other] for other in needs[name])
-
-
-def _of_slice(name: str, layer: Any, source: Any) -> Iterator[Unused]:
-    kept, loaded = (getattr(one, "collection_annotations", None) for one in (layer, source))
-    if type(kept) is not dict or type(loaded) is not dict:
-        return
-    try:
-        count = math.prod(kept["shape"])
-        pieces = math.prod(len(sizes) for sizes in kept["chunks"])
-        whole = math.prod(len(sizes) for sizes in loaded["chunks"])
-        total = int(math.prod(loaded["shape"]) * pieces / whole)
-        if 0 < count < total:
-            yield Unused(name, "slice", "", "", int(count), total)
-    except (KeyError, TypeError, ValueError, OverflowError, ZeroDivisionError):
-        return  # sizes that are not known yet

@@ -15,7 +15,8 @@ from findings.asking import asked, one, run
 from findings.busy import FILE, Busy
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.unused_data import RULE
-from stageprof_runtime.plan import Unused, plan_of, unused
+from stageprof_runtime.loaded import Unused
+from stageprof_runtime.plan import plan_of, unused
 
 LAYER = "read-chunk-1a2b"
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import numpy as np
+from dask.utils import key_split
 from numpy.typing import NDArray
 
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.loading import Loading, loadings
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, share
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
@@ -28,6 +30,8 @@ LEAST: Final = 0.4
 #: A run that kept nothing: its result is smaller than this, or than this part of the largest.
 EMPTY_BYTES, EMPTY_SHARE = 2_500, 0.01
 _COMPUTE: Final = frozenset({STEP["compute"]})
+#: Kinds of what is read that are told here.
+_HOW: Final = frozenset({"columns", "filter", "slice"})
 
 _COLUMNS_TEXT: Final = (
     "Each partition is read whole, and all but {used} is dropped right after. Dask cannot tell a "
@@ -81,41 +85,28 @@ class _Waste(NamedTuple):
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for each layer that reads."""
-    table = recording.store.table("unused")
-    if not len(table["t"]):
-        return
-    frame = recording.tasks()
-    layers, prefixes = frame["layer"].to_numpy(object), frame["prefix"].to_numpy(object)
-    columns = (table[n].tolist() for n in ("name", "how", "label", "variable", "count", "total"))
-    for row in dict.fromkeys(zip(*columns, strict=True)):
-        waste = _waste(recording, layers, prefixes, row)
-        if waste is not None and 1 - waste.used >= limits["unused"]:
-            yield from _found(recording, waste, limits)
+    for loading in loadings(recording):
+        if loading.how in _HOW:
+            waste = _waste(recording, loading)
+            if 1 - waste.used >= limits["unused"]:
+                yield from _found(recording, waste, limits)
 
 
-def _waste(
-    recording: Recording,
-    layers: NDArray[np.object_],
-    prefixes: NDArray[np.object_],
-    row: tuple[int, ...],
-) -> _Waste | None:
-    strings = recording.store.strings
-    name, how, label, reader = (strings[i] for i in row[:4])
-    mine = layers == name
-    if not mine.any():
-        return None
-    high = np.zeros(len(layers))
-    if how == "filter":
+def _waste(recording: Recording, loading: Loading) -> _Waste:
+    mine = np.zeros(len(recording.timeline.runs["run"]), np.bool_)
+    mine[loading.rows] = True
+    high, empty = np.zeros(len(mine)), mine & False
+    reader = "" if loading.how == "slice" else loading.by
+    if loading.how == "filter":
         empty = mine & _kept_nothing(recording.timeline.runs["nbytes"], mine)
         used, high[empty] = 1 - float(empty.sum() / mine.sum()), 1.0
         low = high * 0.9
     else:
-        used = row[4] / max(1, row[5])
-        reading = _reading(recording, str(prefixes[mine][0]), reader)
-        high[mine] = (1 - used) * reading
+        used = loading.used / max(1, loading.total)
+        high[mine] = (1 - used) * _reading(recording, key_split(loading.layer), reader)
         low = high * LEAST
-        empty = mine & False
-    return _Waste(name, how, label, reader, low, high, used, int(empty.sum()), int(mine.sum()))
+    what = (loading.layer, loading.how, loading.label, reader)
+    return _Waste(*what, low, high, used, int(empty.sum()), len(loading.rows))
 
 
 def _kept_nothing(nbytes: NDArray[np.int64], mine: NDArray[np.bool_]) -> NDArray[np.bool_]:

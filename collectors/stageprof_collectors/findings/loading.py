@@ -1,0 +1,82 @@
+"""What is loaded and not used, by the layer that ran: rows of UNUSED.
+
+Dask fuses a layer that loads with those above it. So a source has a row for each layer with which
+it may have been, in their order; the first that ran has loaded it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from stageprof_collectors.account.timeline import Ints
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: Kinds of rows that name a source, which may have several.
+_OF_SOURCES: Final = ("slice", "stored")
+#: What Dask puts before the name of a layer to name what that loads from.
+_SOURCE: Final = "original-"
+
+
+@dataclass(frozen=True)
+class Loading:
+    """What one source is loaded for.
+
+    Attributes:
+        name: the layer as the plan has it.
+        layer: the same as it ran, which may be fused with others.
+        how, label, used, total: as in UNUSED.
+        by: the function that reads; of an array the layer that loads.
+        rows: of `Timeline.runs`.
+    """
+
+    name: str
+    layer: str
+    how: str
+    label: str
+    by: str
+    used: int
+    total: int
+    rows: Ints
+
+
+def loadings(recording: Recording) -> Iterator[Loading]:
+    """What the plans of a recording load and do not use, as far as it ran."""
+    table, strings = recording.store.table("unused"), recording.store.strings
+    columns = (table[n].tolist() for n in ("name", "how", "label", "variable", "count", "total"))
+    seen: set[tuple[str, str]] = set()
+    for name, how, label, by, used, total in dict.fromkeys(zip(*columns, strict=True)):
+        source = (strings[how], strings[by])
+        if source in seen:
+            continue
+        layer, rows = _ran(recording, strings[name])
+        if len(rows):
+            yield Loading(
+                strings[name], layer, source[0], strings[label], source[1], used, total, rows
+            )
+            if source[0] in _OF_SOURCES and source[1]:
+                seen.add(source)
+
+
+def _ran(recording: Recording, name: str) -> tuple[str, Ints]:
+    """The layer that ran a layer of the plan, and its runs.
+
+    Fused, it leaves behind tasks of its own name that only stand for the others.
+    """
+    layered, runs = recording.layered, recording.timeline.runs
+    found = [i for i, ran in enumerate(layered.names) if _is(ran, name)]
+    if not found:
+        return "", np.zeros(0, np.int64)
+    took = np.bincount(layered.of, runs["stop"] - runs["start"], len(layered.names))
+    most = max(found, key=lambda i: float(took[i]))
+    return layered.names[most], np.flatnonzero(layered.of == most)
+
+
+def _is(ran: str, name: str) -> bool:
+    fused = ran.endswith(f"-{name}") and not ran.startswith(_SOURCE)
+    return ran == name or fused

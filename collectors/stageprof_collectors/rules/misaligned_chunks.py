@@ -1,0 +1,178 @@
+"""Chunks that cut across those of a file, each of which is unpacked once for every piece of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from dask.utils import key_split
+
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.loading import Loading, loadings
+from stageprof_collectors.findings.phrase import made_at, of_wall
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.profiles.flame import flame_of, rows_of
+from stageprof_collectors.profiles.looks import Share, share_of
+from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.replay.replay import Change
+from stageprof_runtime.errors import UsageError
+from stageprof_runtime.stage import STEP, Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: To unpack a chunk once instead of several times saves so much of the time of the others, at
+#: least: there it is still in the cache of the processor.
+LEAST: Final = 0.7
+#: Folders of the libraries that unpack.
+_LIBRARIES: Final = ("/h5py/", "/zarr/")
+#: Dimensions of an array that somebody may have; more is no array's.
+_DIMENSIONS: Final = 32
+_COMPUTE: Final = frozenset({STEP["compute"]})
+
+_TEXT: Final = (
+    "Whoever reads a part of a compressed chunk unpacks the whole of it. Ask for pieces that are "
+    "whole chunks of the file: with `chunks=` of `da.from_array` or `da.from_zarr`, or with "
+    "`chunks={}` of xarray's `open_dataset` and `open_zarr`, which takes the file's own. If "
+    "tasks need the pieces that they have now, rechunk what was loaded: each chunk is then "
+    "unpacked once. If you write the file yourself, write it in the chunks in which it is read."
+)
+_CODE: Final = """\
+import dask.array as da
+
+# source is the array in the file{stored}
+x = da.from_array(source, chunks={chunks})
+# only if tasks need the pieces that they have now: x = x.rechunk({asked})"""
+
+Sizes = tuple[int, ...]
+
+
+class _Shapes(NamedTuple):
+    """Shapes of an array, of the file's chunks, and of the chunks asked for."""
+
+    whole: Sizes
+    stored: Sizes
+    asked: Sizes
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One finding for each array whose chunks cut across the file's."""
+    for loading in loadings(recording):
+        times = loading.total / max(1, loading.used)
+        if loading.how == "stored" and times >= limits["times"]:
+            yield from _found(recording, loading, times, limits)
+
+
+def _found(
+    recording: Recording, loading: Loading, times: float, limits: Limits
+) -> Iterator[Finding]:
+    waste = 1 - 1 / times
+    reading = _reading(recording, key_split(loading.layer))
+    rows = loading.rows.tolist()
+    cost = waste * reading.middle * cost_of(recording, steps=_COMPUTE, runs=rows)
+    if cost < limits["share"] * recording.wall:
+        return
+    low = _saving(recording, loading, LEAST * waste * reading.low)[0]
+    high = _saving(recording, loading, waste * reading.high)[1]
+    saved = min(low, high), high
+    line, shapes = recording.groups.line_of(loading.by), _shapes(loading.label)
+    yield Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"{_cut(shapes, made_at(line.file, line.line))}, each of which is unpacked "
+            f"{times:,.{times < 9.95:d}f} times: {of_wall(cost, recording)}"
+        ),
+        stage=Stage.EXECUTION,
+        evidence={
+            "times_unpacked": round(times, 2),
+            "tasks": len(rows),
+            "reading_share": reading.middle,
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=_fix(shapes),
+        where=Where(line.file, line.line, "", loading.layer, key_split(loading.layer)),
+        cause=f"layer:{loading.layer}",
+    )
+
+
+def _saving(recording: Recording, loading: Loading, part: float) -> tuple[float, float]:
+    """Seconds saved if this part of the time of its tasks were gone."""
+    compute = np.ones(len(recording.timeline.runs["run"]))
+    compute[loading.rows] = 1 - part
+    return recording.replay.saving(Change(compute=compute))
+
+
+def _reading(recording: Recording, prefix: str) -> Share:
+    """What part of the time of a prefix's tasks is in a library that unpacks; all, if not seen."""
+    try:
+        flame = flame_of(recording, rows_of(recording, Stage.EXECUTION, prefix, None))
+    except UsageError:  # there was no look at it
+        return Share(0.0, 1.0, 1.0)
+    inside = sum(
+        took.seconds
+        for stack, took in flame.stacks.items()
+        if any(part in frame.file.replace("\\", "/") for frame in stack for part in _LIBRARIES)
+    )
+    looks = int(flame.looks.sum())
+    return share_of(min(1.0, inside / flame.seconds), looks) if looks else Share(0.0, 1.0, 1.0)
+
+
+# -- shapes -------------------------------------------------------------------------------------
+
+
+def _shapes(label: str) -> _Shapes | None:
+    """What the label says, unless it was left out or makes no sense."""
+    parts = [part.split("x") for part in label.split(" ")]
+    if len(parts) != 3 or len({len(part) for part in parts}) != 1 or len(parts[0]) > _DIMENSIONS:
+        return None
+    if not all(n.isascii() and n.isdecimal() and len(n) < 19 for part in parts for n in part):
+        return None
+    shapes = _Shapes(*(tuple(map(int, part)) for part in parts))
+    return shapes if all(min(shape) > 0 for shape in shapes) else None
+
+
+def aligned(shapes: _Shapes) -> Sizes:
+    """Pieces of whole chunks of the file, of about as many elements as those asked for.
+
+    Each is rounded up to whole chunks; then those that span most chunks are halved.
+    """
+    whole, stored, asked = shapes
+    most = max(math.prod(asked), math.prod(stored))
+    chunks = [-(-n // size) for n, size in zip(asked, stored, strict=True)]
+    while math.prod(map(int.__mul__, chunks, stored)) > most and max(chunks) > 1:
+        longest = chunks.index(max(chunks))
+        chunks[longest] = -(-chunks[longest] // 2)
+    return tuple(min(n * size, end) for n, size, end in zip(chunks, stored, whole, strict=True))
+
+
+def _cut(shapes: _Shapes | None, made: str) -> str:
+    if shapes is None:
+        return f"The chunks{made} cut across those of the file"
+    asked, stored = (" x ".join(f"{n:,}" for n in shape) for shape in (shapes.asked, shapes.stored))
+    return f"Chunks of {asked}{made} cut across the file's of {stored}"
+
+
+def _fix(shapes: _Shapes | None) -> Fix:
+    if shapes is None:
+        code = _CODE.format(stored="", chunks="source.chunks", asked="chunks")
+    else:
+        stored = f", whose chunks are {' x '.join(map(str, shapes.stored))}"
+        code = _CODE.format(stored=stored, chunks=aligned(shapes), asked=shapes.asked)
+    return Fix(_TEXT, code)
+
+
+RULE = Rule(
+    id="misaligned-chunks",
+    stage=Stage.EXECUTION,
+    summary="Chunks cut across those of a compressed file, which is unpacked several times.",
+    find=find,
+    ground=Ground.REWRITTEN,
+    limits={
+        "times": Limit(1.5, "as many elements unpacked as loaded: below, little is gained"),
+        "share": Limit(0.03, "of the wall time in it: less is not worth a change"),
+    },
+)
