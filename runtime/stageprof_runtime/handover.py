@@ -21,10 +21,12 @@ from stageprof_runtime.clock import now_ns
 from stageprof_runtime.collection import Facts, facts_of
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
+from stageprof_runtime.guard import Watch, caught
 from stageprof_runtime.lines import user_line
 from stageprof_runtime.made import MOST, prefix_of
 from stageprof_runtime.naming import UNKNOWN, Origin, find
 from stageprof_runtime.patch import Undo, observe, replace, together
+from stageprof_runtime.probes.layers import AT_ONCE, made_at_once
 from stageprof_runtime.probes.objects import Objects
 from stageprof_runtime.probes.training import ENTRIES, Entry, entered
 from stageprof_runtime.scopes import Stack
@@ -120,7 +122,11 @@ class Handover:
         Raises:
             ImportError, AttributeError: this version of Dask has other places.
         """
-        observers = (("graph.new", self._objects.graph), ("expr.new", self._objects.expression))
+        observers = (
+            ("graph.new", self._objects.graph),
+            ("graph.init", self._layers),
+            ("expr.new", self._objects.expression),
+        )
         wrappers = (
             ("graph.new", self._graph),
             ("expr.new", self._expression),
@@ -162,6 +168,22 @@ class Handover:
             return from_collections(cls, name, *args, **kwargs)
 
         return classmethod(noted)
+
+    def _layers(self, init: Callable[..., None], watch: Watch) -> Callable[..., None]:
+        """`HighLevelGraph` itself, where several layers are made at once: `from_array`."""
+
+        @functools.wraps(init)
+        def noted(graph: Any, layers: Any, *args: Any, **kwargs: Any) -> None:
+            frame = sys._getframe(1)
+            try:
+                if frame.f_globals.get("__name__") in AT_ONCE and not watch.disabled:
+                    for name in made_at_once(layers):
+                        self._made(name, frame)
+            except BaseException as error:
+                caught(error, watch)
+            init(graph, layers, *args, **kwargs)
+
+        return noted
 
     def _expression(self, raw: Any) -> Any:
         new: Callable[..., Any] = raw.__func__ if isinstance(raw, staticmethod) else raw

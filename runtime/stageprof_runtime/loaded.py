@@ -20,6 +20,9 @@ FUSED: Final = 20
 #: Wrappers of xarray's around an array in a file, at most: for lazy slices, scales, missing values.
 WRAPPED: Final = 12
 
+#: Kinds of rows: parts of chunks are loaded for nothing, or chunks cut across those of a file.
+SLICE, STORED = "slice", "stored"
+
 
 class Unused(NamedTuple):
     """A row of UNUSED without its time."""
@@ -97,7 +100,7 @@ def _of_slice(known: _Layers, name: str, source: str) -> Iterator[Unused]:
     total = int(math.prod(loaded["shape"]) * pieces / whole)
     if 0 < count < total:
         for ran in _fused(known, name):
-            yield Unused(ran, "slice", "", source, int(count), total)
+            yield Unused(ran, SLICE, "", source, int(count), total)
 
 
 # -- files --------------------------------------------------------------------------------------
@@ -115,7 +118,7 @@ def _of_file(known: _Layers, name: str, layer: Any) -> Iterator[Unused]:
         asked = tuple(map(max, chunks))
         label = " ".join("x".join(map(str, each)) for each in (shape, sizes, asked))
         for ran in _fused(known, name):
-            yield Unused(ran, "stored", label, name, math.prod(shape), total)
+            yield Unused(ran, STORED, label, name, math.prod(shape), total)
 
 
 def _sources(known: _Layers, name: str, layer: Any) -> Iterator[Any]:

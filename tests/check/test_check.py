@@ -6,6 +6,7 @@ import math
 import re
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -343,6 +344,26 @@ def test_the_line_of_an_embedded_object_is_that_of_its_call() -> None:
     [found] = [f for f in stageprof.check(program) if f.rule == "embedded-object"]
     called = program.__code__.co_firstlineno + 1
     assert f"3 tasks of test_check.py:{called}" in found.headline
+
+
+def test_chunks_that_cut_across_a_files_are_told_with_the_line_that_asks_for_them(
+    tmp_path: Path,
+) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        data = np.arange(1600.0).reshape(40, 40)
+        kept = file.create_dataset("x", data=data, chunks=(4, 40), compression="gzip")
+
+        def program() -> None:
+            x = da.from_array(kept, chunks=(40, 4))
+            (x + 1).sum().compute(scheduler="sync")
+
+        found = [f for f in stageprof.check(program) if f.rule == "misaligned-chunks"]
+
+    asked = program.__code__.co_firstlineno + 1
+    assert [f.severity for f in found] == ["serious"]
+    assert f"Chunks of 40 x 4 at test_check.py:{asked} cut across" in found[0].headline
+    assert "4 x 40, each of which is unpacked 10 times" in found[0].headline
 
 
 def forms(checked: stageprof.Checked) -> list[str]:

@@ -16,6 +16,7 @@ from stageprof_collectors.preflight.rates import Rates, usual
 from stageprof_collectors.tables.site import Collection
 from stageprof_runtime.collection import Facts
 from stageprof_runtime.handover import CLUSTER, Trained
+from stageprof_runtime.loaded import SLICE, STORED, Unused
 from stageprof_runtime.naming import Origin
 from stageprof_runtime.stage import Stage
 
@@ -100,6 +101,20 @@ def test_results_that_fit_and_results_that_nobody_asks_for_are_no_finding() -> N
     small = plan(array(GB, 100), outputs=frozenset(["x-1"]), cluster=cluster())
     assert ask("memory-near-limit", small) == []
     assert ask("memory-near-limit", plan(array(9 * GB, 1000), cluster=cluster())) == []
+
+
+# -- arrays in files ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("total", "severity"),
+    [(1_400, None), (1_500, Severity.MODERATE), (9_900, Severity.MODERATE), (10_000, "serious")],
+)
+def test_chunks_that_cut_across_those_of_a_file(total: int, severity: Severity | None) -> None:
+    label = "40x40 4x40 40x4"
+    rows = [Unused(name, STORED, label, "array-1a2b", 1_000, total) for name in ("a", "b")]
+    found = ask("misaligned-chunks", plan(loaded=[Unused("c", SLICE, "", "", 1, 100), *rows]))
+    assert [f.severity for f in found] == ([severity] if severity else [])
 
 
 # -- trainings ------------------------------------------------------------------------------------

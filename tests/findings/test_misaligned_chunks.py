@@ -16,7 +16,7 @@ from findings.asking import asked, one, run
 from findings.busy import FILE, Busy
 from replay.handmade import ns
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.rules.misaligned_chunks import RULE, _Shapes, aligned
+from stageprof_collectors.rules.misaligned_chunks import RULE, Shapes, aligned
 from stageprof_runtime.event import FLAME, NODE
 from stageprof_runtime.loaded import Unused
 from stageprof_runtime.plan import plan_of, unused
@@ -117,7 +117,7 @@ def test_the_code_asks_for_whole_chunks_of_the_file() -> None:
     ],
 )
 def test_pieces_are_whole_chunks_and_about_as_large(shapes: Any, chunks: tuple[int, ...]) -> None:
-    assert aligned(_Shapes(*shapes)) == chunks
+    assert aligned(Shapes(*shapes)) == chunks
 
 
 _SIZE = st.integers(1, 10**17)
@@ -126,7 +126,7 @@ _SIZE = st.integers(1, 10**17)
 @given(st.lists(st.tuples(_SIZE, _SIZE, _SIZE), min_size=1, max_size=6))
 def test_whatever_the_shapes_no_piece_cuts_a_chunk(dims: list[tuple[int, int, int]]) -> None:
     whole, stored, wanted = zip(*dims, strict=True)
-    found = aligned(_Shapes(whole, stored, wanted))
+    found = aligned(Shapes(whole, stored, wanted))
 
     for piece, size, end in zip(found, stored, whole, strict=True):
         assert piece == end or piece % size == 0

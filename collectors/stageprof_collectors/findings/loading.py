@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from stageprof_collectors.account.timeline import Ints
+from stageprof_runtime.loaded import SLICE, STORED
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 #: Kinds of rows that name a source, which may have several.
-_OF_SOURCES: Final = ("slice", "stored")
+_OF_SOURCES: Final = (SLICE, STORED)
 #: What Dask puts before the name of a layer to name what that loads from.
 _SOURCE: Final = "original-"
 

@@ -10,6 +10,7 @@ from stageprof_collectors.findings.diagnosis import MOST
 from stageprof_collectors.findings.finding import Finding, Severity
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.preflight import (
+    chunks,
     cluster,
     dtypes,
     graph,
@@ -38,6 +39,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *graph.CHECKS,
     *objects.CHECKS,
     *dtypes.CHECKS,
+    *chunks.CHECKS,
     *training.CHECKS,
     *memory.CHECKS,
     *workers.CHECKS,

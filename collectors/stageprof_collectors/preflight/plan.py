@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stageprof_collectors.findings.crowd import MANY
 from stageprof_collectors.tables.site import Collection
 from stageprof_runtime.handover import CLUSTER, PROCESSES, SYNCHRONOUS, Trained
+from stageprof_runtime.loaded import Unused
 from stageprof_runtime.made import prefix_of
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ class Plan:
     sizes: dict[str, int] = field(default_factory=dict)
     #: the lines that made layers, by their names and by their prefixes
     made: dict[str, tuple[str, int]] = field(default_factory=dict)
+    #: what of arrays is loaded and not used
+    loaded: list[Unused] = field(default_factory=list)
     things: list[Thing] = field(default_factory=list)
     cluster: Cluster | None = None
     trained: Trained | None = None

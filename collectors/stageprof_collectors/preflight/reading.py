@@ -18,6 +18,7 @@ from stageprof_collectors.preflight.needed import layers_needed
 from stageprof_collectors.preflight.plan import Frame, Layer, Plan, Watch, plain
 from stageprof_collectors.tables.site import Collection
 from stageprof_runtime.kinds import attributes
+from stageprof_runtime.loaded import of_layers
 from stageprof_runtime.made import prefix_of
 from stageprof_runtime.parts import EXPRESSION, GRAPH, part_of
 
@@ -135,6 +136,7 @@ class _Reader:
 
     def _graph(self, graph: Any) -> None:
         layers = dict(graph.layers)
+        self._note(graph)
         outputs = self._outputs(graph)
         self._plan.outputs |= outputs
         self._plan.sizes |= {str(n): output(layer) or 0 for n, layer in layers.items()}
@@ -146,6 +148,14 @@ class _Reader:
                 return
             own = layers.get(name, layer)
             self._layer(str(name), layer, own)
+
+    def _note(self, graph: Any) -> None:
+        """What the graph loads and does not use, and the lines that made the layers that load."""
+        for row in of_layers(graph):
+            self._plan.loaded.append(row)
+            line = self._line_of(row.variable)
+            if line[0]:
+                self._plan.made[row.variable] = line
 
     def _outputs(self, graph: Any) -> frozenset[str]:
         needed = {name for names in graph.dependencies.values() for name in names}

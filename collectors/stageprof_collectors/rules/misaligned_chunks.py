@@ -18,6 +18,7 @@ from stageprof_collectors.profiles.looks import Share, share_of
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.replay import Change
 from stageprof_runtime.errors import UsageError
+from stageprof_runtime.loaded import STORED
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ x = da.from_array(source, chunks={chunks})
 Sizes = tuple[int, ...]
 
 
-class _Shapes(NamedTuple):
+class Shapes(NamedTuple):
     """Shapes of an array, of the file's chunks, and of the chunks asked for."""
 
     whole: Sizes
@@ -61,7 +62,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for each array whose chunks cut across the file's."""
     for loading in loadings(recording):
         times = loading.total / max(1, loading.used)
-        if loading.how == "stored" and times >= limits["times"]:
+        if loading.how == STORED and times >= limits["times"]:
             yield from _found(recording, loading, times, limits)
 
 
@@ -77,14 +78,11 @@ def _found(
     low = _saving(recording, loading, LEAST * waste * reading.low)[0]
     high = _saving(recording, loading, waste * reading.high)[1]
     saved = min(low, high), high
-    line, shapes = recording.groups.line_of(loading.by), _shapes(loading.label)
+    line, shapes = recording.groups.line_of(loading.by), shapes_of(loading.label)
     yield Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
-        headline=(
-            f"{_cut(shapes, made_at(line.file, line.line))}, each of which is unpacked "
-            f"{times:,.{times < 9.95:d}f} times: {of_wall(cost, recording)}"
-        ),
+        headline=f"{headline(shapes, times, *line)}: {of_wall(cost, recording)}",
         stage=Stage.EXECUTION,
         evidence={
             "times_unpacked": round(times, 2),
@@ -93,7 +91,7 @@ def _found(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=_fix(shapes),
+        fix=fix(shapes),
         where=Where(line.file, line.line, "", loading.layer, key_split(loading.layer)),
         cause=f"layer:{loading.layer}",
     )
@@ -124,18 +122,18 @@ def _reading(recording: Recording, prefix: str) -> Share:
 # -- shapes -------------------------------------------------------------------------------------
 
 
-def _shapes(label: str) -> _Shapes | None:
+def shapes_of(label: str) -> Shapes | None:
     """What the label says, unless it was left out or makes no sense."""
     parts = [part.split("x") for part in label.split(" ")]
     if len(parts) != 3 or len({len(part) for part in parts}) != 1 or len(parts[0]) > _DIMENSIONS:
         return None
     if not all(n.isascii() and n.isdecimal() and len(n) < 19 for part in parts for n in part):
         return None
-    shapes = _Shapes(*(tuple(map(int, part)) for part in parts))
+    shapes = Shapes(*(tuple(map(int, part)) for part in parts))
     return shapes if all(min(shape) > 0 for shape in shapes) else None
 
 
-def aligned(shapes: _Shapes) -> Sizes:
+def aligned(shapes: Shapes) -> Sizes:
     """Pieces of whole chunks of the file, of about as many elements as those asked for.
 
     Each is rounded up to whole chunks; then those that span most chunks are halved.
@@ -149,14 +147,21 @@ def aligned(shapes: _Shapes) -> Sizes:
     return tuple(min(n * size, end) for n, size, end in zip(chunks, stored, whole, strict=True))
 
 
-def _cut(shapes: _Shapes | None, made: str) -> str:
+def headline(shapes: Shapes | None, times: float, file: str, line: int) -> str:
+    """What cuts across what, and how often each chunk of the file is unpacked for it."""
+    made = made_at(file, line)
+    return f"{_cut(shapes, made)}, each of which is unpacked {times:,.{times < 9.95:d}f} times"
+
+
+def _cut(shapes: Shapes | None, made: str) -> str:
     if shapes is None:
         return f"The chunks{made} cut across those of the file"
     asked, stored = (" x ".join(f"{n:,}" for n in shape) for shape in (shapes.asked, shapes.stored))
     return f"Chunks of {asked}{made} cut across the file's of {stored}"
 
 
-def _fix(shapes: _Shapes | None) -> Fix:
+def fix(shapes: Shapes | None) -> Fix:
+    """What to ask for instead."""
     if shapes is None:
         code = _CODE.format(stored="", chunks="source.chunks", asked="chunks")
     else:

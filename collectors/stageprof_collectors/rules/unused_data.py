@@ -19,6 +19,7 @@ from stageprof_collectors.profiles.looks import Looks
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.tables.lines import Line
+from stageprof_runtime.loaded import SLICE
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ LEAST: Final = 0.4
 EMPTY_BYTES, EMPTY_SHARE = 2_500, 0.01
 _COMPUTE: Final = frozenset({STEP["compute"]})
 #: Kinds of what is read that are told here.
-_HOW: Final = frozenset({"columns", "filter", "slice"})
+_HOW: Final = frozenset({"columns", "filter", SLICE})
 
 _COLUMNS_TEXT: Final = (
     "Each partition is read whole, and all but {used} is dropped right after. Dask cannot tell a "
@@ -96,7 +97,7 @@ def _waste(recording: Recording, loading: Loading) -> _Waste:
     mine = np.zeros(len(recording.timeline.runs["run"]), np.bool_)
     mine[loading.rows] = True
     high, empty = np.zeros(len(mine)), mine & False
-    reader = "" if loading.how == "slice" else loading.by
+    reader = "" if loading.how == SLICE else loading.by
     if loading.how == "filter":
         empty = mine & _kept_nothing(recording.timeline.runs["nbytes"], mine)
         used, high[empty] = 1 - float(empty.sum() / mine.sum()), 1.0

@@ -28,7 +28,7 @@ from stageprof_runtime.patch import Emit, Undo, observe, together
 LOOK, LOOK_FROM = 1000, 2
 
 #: Modules that make several layers at once, of graphs that they were given and new ones.
-_AT_ONCE = frozenset({"dask.array.core", "dask.array.linalg", "xarray.core.parallel"})
+AT_ONCE = frozenset({"dask.array.core", "dask.array.linalg", "xarray.core.parallel"})
 #: What such layers have in common, and no other.
 _TOKEN = re.compile("[0-9a-f]{32}")
 
@@ -90,11 +90,13 @@ def _init(lines: Lines, init: Callable[..., None], watch: Watch) -> Callable[...
     @functools.wraps(init)
     def noted(self: Any, layers: Any, *args: Any, **kwargs: Any) -> None:
         frame = sys._getframe(1)
-        if frame.f_globals.get("__name__") in _AT_ONCE and not watch.disabled:
+        if frame.f_globals.get("__name__") in AT_ONCE and not watch.disabled:
             watch.calls += 1
             try:
-                if not inside.optimizing and type(layers) is dict:
-                    _made_at_once(lines, layers, user_line(frame))
+                if not inside.optimizing:
+                    line = user_line(frame)
+                    for name in made_at_once(layers):
+                        lines.made(name, line)
             except BaseException as error:
                 caught(error, watch)
         init(self, layers, *args, **kwargs)
@@ -102,14 +104,14 @@ def _init(lines: Lines, init: Callable[..., None], watch: Watch) -> Callable[...
     return noted
 
 
-def _made_at_once(lines: Lines, layers: dict[Any, Any], line: tuple[str, int]) -> None:
+def made_at_once(layers: object) -> Iterator[str]:
     """The last layers, as far as they have a token in common, are new; others were taken over."""
     token = ""
-    for name in itertools.islice(reversed(layers), LOOK):
+    for name in itertools.islice(reversed(layers) if type(layers) is dict else (), LOOK):
         found = _TOKEN.search(name) if type(name) is str else None
         if found is None or found[0] != (token := token or found[0]):
             return
-        lines.made(name, line)
+        yield name
 
 
 def _made(lines: Lines, name: object, layer: object, frame: FrameType) -> None:
