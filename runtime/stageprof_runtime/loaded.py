@@ -1,9 +1,10 @@
 """What of an array's source is loaded and not used, by the layers of a graph.
 
-A slice right above the layer that loads: whole chunks are loaded, whatever is sliced. And chunks
-that cut across those of a file, which keeps them compressed: whoever reads a part of one unpacks
-the whole of it. Of a file's array only what is known without reading is asked for; that of a netCDF
-file is not asked at all, for its library allows nobody else while a thread reads.
+A slice right above the layer that loads: whole chunks are loaded, whatever is sliced (but of
+`from_array`, whose tasks Dask has load the slice). And chunks that cut across those of a file,
+which keeps them compressed: whoever reads a part of one unpacks the whole of it. Of a file's array
+only what is known without reading is asked for; that of a netCDF file is not asked at all, for its
+library allows nobody else while a thread reads.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def _of_layer(known: _Layers, name: str) -> Iterator[Unused]:
     try:
         if name.startswith("getitem-") and len(needed) == 1:
             (source,) = needed
-            if len(known.users[source]) == 1 and _loads(source, known.needs):
+            alone = len(known.users[source]) == 1 and _loads(source, known.needs)
+            if alone and not _slices(known.layers[source]):
                 yield from _of_slice(known, name, source)
         elif type(layer).__name__ == "Blockwise" and _loads(name, known.needs):
             yield from _of_file(known, name, layer)
@@ -74,6 +76,12 @@ def _of_layer(known: _Layers, name: str) -> Iterator[Unused]:
 def _loads(name: str, needs: dict[str, Any]) -> bool:
     """Whether a layer needs nothing, or only what needs nothing."""
     return all(not needs[other] for other in needs[name])
+
+
+def _slices(layer: Any) -> bool:
+    """Whether its tasks take slices of a source: then they take those of a slice above, too."""
+    inputs = getattr(layer, "io_deps", None) or {}
+    return any(type(each).__name__ == "ArraySliceDep" for each in inputs.values())
 
 
 def _fused(known: _Layers, name: str) -> Iterator[str]:

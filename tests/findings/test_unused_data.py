@@ -196,6 +196,31 @@ def test_a_slice_of_loaded_chunks_is_seen() -> None:
     assert (row.how, row.used, row.total) == ("slice", 100, 10_000)
 
 
+class Noting:
+    """An array in a file, that notes what is read of it."""
+
+    shape, ndim, dtype = (100, 100), 2, np.dtype("f8")
+
+    def __init__(self) -> None:
+        self.read: list[Any] = []
+
+    def __getitem__(self, index: Any) -> Any:
+        self.read.append(index)
+        return np.ones(self.shape)[index]
+
+
+@pytest.mark.parametrize("lock", [False, True])
+def test_of_what_is_sliced_where_it_is_loaded_nothing_is_wasted(lock: bool) -> None:
+    source = Noting()
+    sliced = da.from_array(source, chunks=(10, 100), lock=lock)[:, 3].sum()
+
+    assert _of_array(sliced) == []
+    source.read.clear()
+    sliced.compute(scheduler="sync")
+    assert sorted(rows.start for rows, _ in source.read) == list(range(0, 100, 10))
+    assert {column for _, column in source.read} == {3}
+
+
 def test_chunks_that_are_not_needed_are_not_loaded() -> None:
     loaded = da.ones((100, 100), chunks=(10, 100)).map_blocks(np.sqrt)
 
