@@ -11,10 +11,13 @@ import pandas as pd
 import pytest
 
 from findings.asking import asked, one, run
-from findings.crowded import FILE, Program, calls, pieces
+from findings.crowded import CLIENT, FILE, Program, calls, pieces
+from replay.handmade import ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules import tiny_tasks
 from stageprof_collectors.rules.graph_construction_slow import RULE
+from stageprof_runtime.event import FLAME, NODE
+from stageprof_runtime.stage import STEP
 
 FRAME, ARRAY = "pandas.core.frame.DataFrame", "numpy.ndarray"
 
@@ -93,6 +96,24 @@ def test_what_is_made_of_data_in_memory_is_no_function_to_call(step: str, said: 
     assert said in found.headline
     assert "read_parquet" in found.fix.text
     assert found.fix.code == ""
+
+
+@pytest.mark.parametrize(("line", "divides"), [(39, True), (40, False)])
+def test_an_index_that_is_divided_is_no_operation_to_join_with_others(
+    line: int, divides: bool
+) -> None:
+    """Whoever first asks for the partitions of a frame pays for it: a join, a rolling mean."""
+    made = Program()
+    made.client("construction/build", 500.0, f"{FILE}:39", seen=True)
+    frames = [("main", FILE, line), ("sorted_division_locations", "dask/dataframe/io/io.py", 256)]
+    rows = made.rows[CLIENT]
+    rows += [(NODE, i, i - 1, *frame) for i, frame in enumerate(frames)]
+    rows.append((FLAME, ns(1), STEP["build"], "", "python", 1, 10, 500_000_000))
+    made.tasks(pieces(10), work=99.0)
+    found = one(RULE, made.recording())
+    assert ("went through the index of a pandas frame" in found.headline) == divides
+    assert ("object of each value of the frame's index" in found.fix.text) == divides
+    assert bool(found.fix.code) != divides
 
 
 @pytest.mark.parametrize("step", ["meta", "tokenize", "build"])

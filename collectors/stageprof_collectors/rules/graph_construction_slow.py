@@ -28,6 +28,7 @@ _DID: Final = {
     _BUILD: "put {name} together, operation by operation",
 }
 _COPIES: Final = "copied what {name} was made from, chunk by chunk"
+_DIVIDES: Final = "went through the index of a pandas frame to divide it"
 _READS: Final = "looked at the files of {name} while the graph was built"
 
 _TEXT: Final = {
@@ -56,6 +57,11 @@ _FROM_HERE: Final = (
     "of it: do that once and go on with what it gave, or let the workers read the data "
     "(`dd.read_parquet`, `da.from_zarr`, `from_map`)."
 )
+_FROM_INDEX: Final = (
+    "To find where partitions begin Dask makes a Python object of each value of the frame's index, "
+    "once for each `from_pandas`. Make one collection of it and go on with that, or let the "
+    "workers read the data (`dd.read_parquet`, `from_map`)."
+)
 
 _META_FRAME: Final = """\
 args = ()  # what else {name} takes
@@ -69,6 +75,9 @@ meta = np.empty((0,) * x.ndim, dtype=x.dtype)  # dimensions and type of what it 
 x = x.map_blocks({name}, *args, dtype=meta.dtype, meta=meta)"""
 #: How the names of what reads files begin.
 _READERS: Final = ("read", "open")
+#: The function of Dask's that makes a Python object of each value of a frame's index, when somebody
+#: first asks for its partitions.
+_DIVIDER: Final = "sorted_division_locations"
 #: What `da.from_array` and `dd.from_pandas` call their layers.
 _FROM_ARRAY, _FROM_PANDAS = "array", "frompandas"
 _NAME_ARRAY: Final = """\
@@ -138,13 +147,14 @@ def _built(recording: Recording) -> list[Built]:
 
 def _finding(recording: Recording, built: Built, site: Site) -> Finding:
     saved = _saving(recording, built)
+    divides = built.most == _BUILD and _divides(recording, site)
     name = _name(built.most, site)
+    did = _DIVIDES if divides else _did(built.most, name)
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"Dask {_did(built.most, name)}{made_at(site.file, site.line, ', ')}: "
-            f"{of_wall(built.all_s, recording)}"
+            f"Dask {did}{made_at(site.file, site.line, ', ')}: {of_wall(built.all_s, recording)}"
         ),
         stage=Stage.CONSTRUCTION,
         evidence={
@@ -154,7 +164,7 @@ def _finding(recording: Recording, built: Built, site: Site) -> Finding:
         },
         cost_s=built.all_s,
         saving_s=saved,
-        fix=_fix(built.most, name, site.collection),
+        fix=Fix(_FROM_INDEX) if divides else _fix(built.most, name, site.collection),
         where=Where(site.file, site.line, "", site.layer, site.prefix),
         # Building many tasks is a part of what their number costs.
         cause=recording.crowds.cause(built.label)
@@ -179,6 +189,17 @@ def _name(step: int, site: Site) -> str:
     """What was made or called; names are made first, and what ran may be called otherwise."""
     from_here = site.first in (_FROM_ARRAY, _FROM_PANDAS)
     return site.first if step == _TOKENIZE or (step == _BUILD and from_here) else site.prefix
+
+
+def _divides(recording: Recording, site: Site) -> bool:
+    """Whether most looks at a line saw an index being divided."""
+    mine = [
+        ({frame.name for frame in stack}, took.seconds)
+        for stack, took in recording.flame(Stage.CONSTRUCTION).stacks.items()
+        if any((frame.file, frame.line) == (site.file, site.line) for frame in stack)
+    ]
+    dividing = sum(seconds for names, seconds in mine if _DIVIDER in names)
+    return 2 * dividing > sum(seconds for _, seconds in mine)
 
 
 def _did(step: int, name: str) -> str:
