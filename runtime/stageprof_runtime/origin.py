@@ -23,6 +23,7 @@ _PANDAS: Final = {
     ("core/apply.py", "apply_raw"): "apply",
     ("core/apply.py", "SeriesApply.apply_standard"): "Series.apply",
     ("core/algorithms.py", "map_array"): "Series.map",
+    ("core/window/rolling.py", "apply_func"): "rolling.apply",
     ("core/frame.py", "_get_value"): "element access",
     ("core/frame.py", "_set_value"): "element access",
     ("core/frame.py", "_ixs"): "element access",

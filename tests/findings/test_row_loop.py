@@ -102,6 +102,16 @@ def test_a_function_of_a_value_is_called_with_the_column(how: str) -> None:
     assert list(names["square_of_all"](FRAME["a"])) == list(FRAME["a"] ** 2)
 
 
+def test_a_function_of_a_window_is_compiled() -> None:
+    pytest.importorskip("numba")
+    found = one(RULE, program("rolling.apply", function="spread"))
+    windows = FRAME["a"].rolling(3)
+    result = run(found, windows=windows, spread=lambda window: window.max() - window.min())
+
+    assert "called for each window by rolling.apply" in found.headline
+    assert result["result"].dropna().eq(2).all()
+
+
 def test_a_vectorized_function_is_called_with_the_array() -> None:
     found = one(RULE, program("np.vectorize", function="square"))
     values = np.arange(300)

@@ -65,6 +65,10 @@ def by_value(look: Look) -> None:
     FRAME["a"].map(lambda value: look(value) + 1)
 
 
+def by_window(look: Look) -> None:
+    FRAME["a"].rolling(3).apply(lambda window: look(window.sum()) + 1)
+
+
 def vectorized(look: Look) -> None:
     np.vectorize(lambda value: look(value) + 1)(FRAME["a"].to_numpy())
 
@@ -93,6 +97,7 @@ def after(look: Look) -> None:
         (generated, "itertuples"),
         (by_row, "apply(axis=1)"),
         (by_value, "Series.map"),
+        (by_window, "rolling.apply"),
         (vectorized, "np.vectorize"),
     ],
 )

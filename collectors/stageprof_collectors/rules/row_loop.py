@@ -41,8 +41,14 @@ _HINTS: Final = {
         "`numpy.vectorize` is a Python loop; arithmetic works on arrays as they are, and "
         "`numpy.where` stands for `if`"
     ),
+    "rolling.apply": (
+        "`rolling` has `quantile`, `median`, `std`, `rank` and others of its own, and compiles any "
+        "other function once"
+    ),
 }
 _HINTS["Series.map"] = _HINTS["Series.apply"]
+#: What a function is called for, where it is no element.
+_EACH: Final = {"apply(axis=1)": "row", "rolling.apply": "window"}
 
 _APPLY: Final = """\
 def {name}_of_all(frame):
@@ -65,6 +71,9 @@ def {name}_of_all(values):
 # it must give the same on some values:
 some = values[:100]
 assert list({name}_of_all(some)) == [{name}(value) for value in some]"""
+_ROLLING: Final = """\
+# what pandas has itself: windows.quantile(0.9), windows.median(), windows.std(), ...
+result = windows.apply({name}, raw=True, engine="numba")  # any other: compiled, needs numba"""
 _ROWS: Final = """\
 columns = {{name: frame[name].to_numpy() for name in frame.columns}}  # instead of {how}
 # for _, row in frame.iterrows():        mask = columns["a"] > limit
@@ -123,7 +132,7 @@ def _loop(look: Look) -> str:
     if look.how == "element access":
         return f"A loop in `{look.function}` that takes single elements of a frame or column,"
     if look.how in _HINTS:
-        each = "row" if look.how == "apply(axis=1)" else "element"
+        each = _EACH.get(look.how, "element")
         return f"`{look.function}`, called for each {each} by {look.how},"
     return f"The loop over {look.how}() in `{look.function}`"
 
@@ -132,6 +141,8 @@ def _code(look: Look) -> str:
     name = word(look.function, "function")
     if look.how == "apply(axis=1)":
         return _APPLY.format(name=name)
+    if look.how == "rolling.apply":
+        return _ROLLING.format(name=name)
     if look.how == "np.vectorize":
         return _VECTORIZE.format(name=name)
     if look.how in _HINTS:
