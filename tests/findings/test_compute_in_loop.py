@@ -76,7 +76,7 @@ def test_a_loop_through_rows_is_to_compute_the_frame_once() -> None:
 
     assert found.saving_s == pytest.approx((0.47, 0.47), abs=0.02)
     assert "partitions one after another" in found.fix.text
-    assert found.also == {"line:etl.py:12"}  # construction there is for each partition, and goes
+    assert found.also == {"built:etl.py:12"}  # construction there is for each partition, and goes
     frame = pd.DataFrame({"x": [1, 2]})
     assert len(run(found, ddf=dd.from_pandas(frame, npartitions=2))["frame"]) == 2
 

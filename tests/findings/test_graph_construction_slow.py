@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 from findings.asking import asked, one, run
-from findings.crowded import CLIENT, FILE, Program, calls, pieces
+from findings.crowded import CLIENT, FILE, WORKER, Program, calls, pieces
 from replay.handmade import ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules import tiny_tasks
 from stageprof_collectors.rules.graph_construction_slow import RULE
-from stageprof_runtime.event import FLAME, NODE
+from stageprof_runtime.event import FLAME, NODE, STACK
 from stageprof_runtime.stage import STEP
 
 FRAME, ARRAY = "pandas.core.frame.DataFrame", "numpy.ndarray"
@@ -43,7 +43,7 @@ def test_line_and_what_took_the_time_there_are_named(step: str) -> None:
     assert "500 ms of 1.50 s" in found.headline
     assert found.evidence[f"{step}_s"] == pytest.approx(0.5)
     assert found.cost_s == pytest.approx(0.5)
-    assert found.cause == f"line:{FILE}:39"
+    assert found.cause == f"built:{FILE}:39"
     # How many operations can become one nobody knows.
     assert found.saving_s == pytest.approx((0.0 if step == "build" else 0.5, 0.5))
 
@@ -68,6 +68,18 @@ def test_building_many_tasks_has_the_cause_of_their_number() -> None:
     made.tasks(calls(600), work=0.1)
     recording = made.recording()
     assert one(RULE, recording).cause == one(tiny_tasks.RULE, recording).cause
+
+
+def test_a_line_that_builds_slowly_may_hold_a_loop_that_is_slow_too() -> None:
+    """A function without a name is at the line of the call that takes it."""
+    made = Program()
+    made.made("ranked", 39)
+    made.client("construction/meta", 500.0, f"{FILE}:39", seen=True)
+    made.tasks(pieces(10, "ranked"), work=99.0)
+    label = f"{FILE}:39 <lambda>"
+    made.rows[WORKER].append((STACK, ns(1), "ranked", label, "Series.map", "f", 20, 10**9))
+    found = made.recording().findings()
+    assert {each.rule for each in found} >= {"graph-construction-slow", "row-loop"}
 
 
 def test_lines_none_of_whose_layers_ran_are_told_of_too() -> None:

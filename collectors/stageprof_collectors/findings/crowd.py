@@ -93,7 +93,7 @@ class Crowds:
             crowd = self.of(kind)
             if crowd is not None and label in crowd.lines and len(crowd.rows) >= MANY:
                 return crowd.cause
-        return f"line:{label}"
+        return f"built:{label}"
 
     # -- chains -------------------------------------------------------------------------------
 

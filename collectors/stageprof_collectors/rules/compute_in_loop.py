@@ -98,7 +98,7 @@ def _finding(recording: Recording, calls: Calls, streaks: list[Streak]) -> Findi
         where=Where(file, line, "", row.layer, row.prefix),
         cause=f"loop:{file}:{line}",
         # What Dask builds there, it builds for each partition.
-        also=frozenset({f"line:{file}:{line}"}) if verdict == ROWS else frozenset(),
+        also=frozenset({f"built:{file}:{line}"}) if verdict == ROWS else frozenset(),
     )
 
 

@@ -169,7 +169,7 @@ def _finding(recording: Recording, built: Built, site: Site) -> Finding:
         # Building many tasks is a part of what their number costs.
         cause=recording.crowds.cause(built.label)
         if built.most == _BUILD
-        else f"line:{built.label}",
+        else f"built:{built.label}",
     )
 
 

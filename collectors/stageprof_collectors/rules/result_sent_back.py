@@ -172,7 +172,7 @@ def _serial(
 def _finding(recording: Recording, trip: Trip, change: Change, cost: float) -> Finding:
     thing, row = trip.thing, trip.row
     saved = recording.replay.saving(change)
-    mine = frozenset({f"line:{thing.used_file}:{thing.used_line}"})
+    mine = frozenset({f"built:{thing.used_file}:{thing.used_line}"})
     whole, _ = largest(recording)
     return Finding(
         rule=RULE.id,
