@@ -1,4 +1,4 @@
-"""Whose code a function's is, and what a function of pandas says by its name."""
+"""Whose code a function's is, and what a function of pandas or numpy says by its name."""
 
 from __future__ import annotations
 
@@ -34,6 +34,12 @@ _PANDAS: Final = {
     ("core/indexing.py", "_get_label"): "element access",
     ("core/indexing.py", "_setitem_with_indexer"): "element access",
 }
+#: Functions of numpy that call the user's, by their names.
+_NUMPY: Final = {
+    "_vectorize_call": "np.vectorize",
+    "_vectorize_call_with_signature": "np.vectorize(signature)",
+    "apply_along_axis": "np.apply_along_axis",
+}
 #: The methods of `.str` on columns of objects.
 _ON_OBJECTS: Final = "core/strings/object_array.py"
 _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
@@ -53,7 +59,7 @@ BEGIN, USER, STANDARD, NUMERIC, OTHER = range(5)
 
 
 class Origin(NamedTuple):
-    """Whose code it is, and the loop over rows or elements or "objects" of a function of pandas."""
+    """Whose code it is, and the loop over rows or elements or "objects" of a function of theirs."""
 
     whose: int
     loop: str
@@ -66,7 +72,7 @@ def _look_up(code: CodeType) -> Origin:
     if "/pandas/core/" in file:
         return Origin(NUMERIC, _of_pandas(file, code))
     if "/numpy/" in file:
-        return Origin(NUMERIC, "np.vectorize" if code.co_name == "_vectorize_call" else "")
+        return Origin(NUMERIC, _NUMPY.get(code.co_name, ""))
     if any(part in file for part in _PACKAGES):
         return Origin(NUMERIC if "/pandas/" in file else OTHER, "")
     if kind(code.co_filename) == USERS:

@@ -16,8 +16,9 @@ function), or within C code that had given it up. From the innermost frame one o
 and from the frames around it these, which are found first:
 
     iterrows, itertuples, apply(axis=1), element access, Series.apply, Series.map, rolling.apply,
-    np.vectorize
-                a loop over the rows of a frame, or the elements or windows of a column
+    np.vectorize, np.vectorize(signature), np.apply_along_axis
+                a loop over the rows of a frame, or the elements or windows of a column, or the
+                vectors of an array
     objects     numpy or pandas works on an array of Python objects; before Python 3.13, where the
                 locals of a running function cannot be read safely, only what its functions' names
                 tell of it
@@ -47,7 +48,7 @@ PYTHON, CALL, LIBRARY, SMALL = "python", "call", "library", "small calls"
 ROW_LOOPS: Final = frozenset(
     {
         "iterrows", "itertuples", "apply(axis=1)", "element access", "Series.apply", "Series.map",
-        "rolling.apply", "np.vectorize",
+        "rolling.apply", "np.vectorize", "np.vectorize(signature)", "np.apply_along_axis",
     }
 )  # fmt: skip
 

@@ -112,6 +112,17 @@ def test_a_function_of_a_window_is_compiled() -> None:
     assert result["result"].dropna().eq(2).all()
 
 
+@pytest.mark.parametrize("how", ["np.vectorize(signature)", "np.apply_along_axis"])
+def test_a_function_of_a_vector_is_called_with_all_and_may_be_what_is_slow(how: str) -> None:
+    found = one(RULE, program(how, function="spread"))
+    values = np.arange(600).reshape(20, 10, 3)
+    spread = run(found, values=values, spread=lambda v: np.ptp(v, axis=-1))["spread_of_all"]
+
+    assert f"called for each vector by {how}" in found.headline
+    assert found.saving_s[0] == 0.0 < found.saving_s[1]
+    assert (spread(values) == 2).all()
+
+
 def test_a_vectorized_function_is_called_with_the_array() -> None:
     found = one(RULE, program("np.vectorize", function="square"))
     values = np.arange(300)

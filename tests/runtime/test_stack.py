@@ -73,6 +73,14 @@ def vectorized(look: Look) -> None:
     np.vectorize(lambda value: look(value) + 1)(FRAME["a"].to_numpy())
 
 
+def by_vector(look: Look) -> None:
+    np.vectorize(lambda vector: look(vector.sum()) + 1, signature="(n)->()")(np.ones((4, 3)))
+
+
+def along(look: Look) -> None:
+    np.apply_along_axis(lambda vector: look(vector.sum()) + 1, 1, np.ones((4, 3)))
+
+
 def by_column(look: Look) -> None:
     FRAME.apply(lambda column: look(column.sum()))
 
@@ -99,6 +107,8 @@ def after(look: Look) -> None:
         (by_value, "Series.map"),
         (by_window, "rolling.apply"),
         (vectorized, "np.vectorize"),
+        (by_vector, "np.vectorize(signature)"),
+        (along, "np.apply_along_axis"),
     ],
 )
 def test_loops_over_rows_and_elements_are_seen_from_within(

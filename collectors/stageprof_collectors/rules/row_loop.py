@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: Of a loop's time the whole-column form leaves between a quarter (a loop with branches, turned
 #: into masks and temporary columns) and next to nothing (arithmetic on columns: a hundredth).
 GAIN: Final = (0.75, 0.99)
+#: Of a loop over vectors anything: what each call does with its vector may be all of the time.
+OF_VECTORS: Final = (0.0, 0.99)
+_VECTORS: Final = frozenset({"np.vectorize(signature)", "np.apply_along_axis"})
 
 _TEXT: Final = (
     "Python handles one row after the other here, and makes objects for each. The same work on "
@@ -45,10 +48,18 @@ _HINTS: Final = {
         "`rolling` has `quantile`, `median`, `std`, `rank` and others of its own, and compiles any "
         "other function once"
     ),
+    "np.vectorize(signature)": (
+        "numpy calls the function for one vector after the other; its own functions take an axis "
+        "(`mean(axis=-1)`) and do all vectors at once. Where each call takes long, it is not the "
+        "loop that is slow"
+    ),
 }
+_HINTS["np.apply_along_axis"] = _HINTS["np.vectorize(signature)"]
 _HINTS["Series.map"] = _HINTS["Series.apply"]
 #: What a function is called for, where it is no element.
-_EACH: Final = {"apply(axis=1)": "row", "rolling.apply": "window"}
+_EACH: Final = {"apply(axis=1)": "row", "rolling.apply": "window"} | dict.fromkeys(
+    _VECTORS, "vector"
+)
 
 _APPLY: Final = """\
 def {name}_of_all(frame):
@@ -74,11 +85,26 @@ assert list({name}_of_all(some)) == [{name}(value) for value in some]"""
 _ROLLING: Final = """\
 # what pandas has itself: windows.quantile(0.9), windows.median(), windows.std(), ...
 result = windows.apply({name}, raw=True, engine="numba")  # any other: compiled, needs numba"""
+_ALONG: Final = """\
+import numpy as np
+
+def {name}_of_all(values):
+    return {name}(values)  # along the last axis: values.sum(axis=-1) for sum(), ...
+
+# it must give the same on some vectors:
+some = values.reshape(-1, values.shape[-1])[:100]
+assert np.allclose({name}_of_all(some), [{name}(vector) for vector in some])"""
 _ROWS: Final = """\
 columns = {{name: frame[name].to_numpy() for name in frame.columns}}  # instead of {how}
 # for _, row in frame.iterrows():        mask = columns["a"] > limit
 #     if row["a"] > limit:          ->   total = columns["b"][mask].sum()
 #         total += row["b"]"""
+
+_CODES: Final = {
+    "apply(axis=1)": _APPLY,
+    "rolling.apply": _ROLLING,
+    "np.vectorize": _VECTORIZE,
+} | dict.fromkeys(_VECTORS, _ALONG)
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -102,8 +128,8 @@ def _found(
     cost = looks.cost(shares)
     if cost < limits["share"] * recording.wall:
         return
-    saved = looks.saving(shares, GAIN)
     main = max(mine, key=lambda look: look.seconds)
+    saved = looks.saving(shares, OF_VECTORS if main.how in _VECTORS else GAIN)
     busy, most = looks.busy(shares), shares[main.prefix].middle
     yield Finding(
         rule=RULE.id,
@@ -139,14 +165,8 @@ def _loop(look: Look) -> str:
 
 def _code(look: Look) -> str:
     name = word(look.function, "function")
-    if look.how == "apply(axis=1)":
-        return _APPLY.format(name=name)
-    if look.how == "rolling.apply":
-        return _ROLLING.format(name=name)
-    if look.how == "np.vectorize":
-        return _VECTORIZE.format(name=name)
     if look.how in _HINTS:
-        return _MAP.format(name=name)
+        return _CODES.get(look.how, _MAP).format(name=name)
     how = "taking them one by one" if look.how == "element access" else f"frame.{look.how}()"
     return _ROWS.format(how=how)
 
