@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from stageprof_collectors.account.attempts import ran
 from stageprof_collectors.account.first_task import FirstTask, first_task
 from stageprof_collectors.findings.diagnosis import NOTHING, Diagnosis, Progress, examine
 from stageprof_collectors.findings.finding import Finding, Severity
@@ -168,7 +169,7 @@ def _gil(recording: Recording, settings: Settings, diagnosis: Diagnosis) -> str:
 
 def _facts(recording: Recording) -> tuple[str, ...]:
     facts = [f"{seconds(recording.wall)} wall time"]
-    tasks, computations = len(recording.timeline.runs["run"]), len(recording.computations())
+    tasks, computations = int(ran(recording.timeline.runs).sum()), len(recording.computations())
     facts.append(f"{count(tasks, 'task')} in {count(computations, 'computation')}")
     if len(recording.workers()):
         facts.append(count(len(recording.workers()), "worker"))

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from replay.handmade import HandMade, ns
+from stageprof_collectors.comparison.counts import counted
+from stageprof_collectors.findings.crowd import Kind
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.replay.relief import relief
 from stageprof_collectors.replay.toll import toll
+from stageprof_collectors.summary import summarize
 from stageprof_runtime.event import MARK, SPAN
 from stageprof_runtime.stage import STEP
 
@@ -58,6 +61,17 @@ def test_it_waited_for_data_that_were_pickled_or_for_its_thread_or_else_was_unde
     for stage in ("serialization", "communication", "execution"):
         expected = stages.get(stage, 0.0) + ran.get(stage, 0.0)
         assert walls[stage] == pytest.approx(expected, abs=1e-6), stage
+
+
+def test_it_is_no_task_that_ran() -> None:
+    """Two tasks: `tasks()` has three rows, for the third was on its way to a worker."""
+    recording, _ = stolen()
+    layers = recording.layers()
+    assert layers["tasks"].sum() == 2
+    assert "2 tasks in 1 computation" in summarize(recording).facts
+    assert counted(recording)["tasks"] == 2
+    assert sum(len(crowd.rows) for kind in Kind if (crowd := recording.crowds.of(kind))) == 2
+    assert len(recording.tasks()) == 3
 
 
 def test_without_what_kept_its_data_it_is_shorter_by_that() -> None:

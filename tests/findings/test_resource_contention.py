@@ -44,6 +44,11 @@ def test_tasks_behind_a_lock_are_found_with_what_its_absence_would_save() -> Non
     assert found.saving_s == pytest.approx((0.0, 0.4), abs=0.02)
 
 
+def test_one_task_that_waits_is_not_many() -> None:
+    found = one(RULE, turns("Lock file", number=2))
+    assert found.headline.startswith("`task` waits for Lock `file` at etl.py:12")
+
+
 @pytest.mark.parametrize(("end", "fires"), [(600, True), (20_000, False)])
 def test_a_small_part_of_the_run_is_no_reason(end: float, fires: bool) -> None:
     assert bool(asked(RULE, turns("Lock file", end=end))) is fires

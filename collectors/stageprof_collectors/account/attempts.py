@@ -88,6 +88,11 @@ def _estimated(out: Columns, runs: Columns, untold: NDArray[np.bool_]) -> None:
     out["start"][waited] = out["stop"][waited]
 
 
+def ran(runs: Columns) -> NDArray[np.bool_]:
+    """Which runs were: all that were not given back."""
+    return ~given_back(runs)
+
+
 def given_back(runs: Columns) -> NDArray[np.bool_]:
     """Which runs never were: a worker had the task, which was stolen or cancelled before it ran."""
     found: NDArray[np.bool_] = (runs["seen"] == 0) & (runs["status"] == _RELEASED)

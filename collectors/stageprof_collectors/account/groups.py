@@ -15,6 +15,7 @@ import numpy as np
 from dask.utils import key_split
 from numpy.typing import NDArray
 
+from stageprof_collectors.account.attempts import ran
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.account.within import lines_of_layers
 from stageprof_collectors.tables.lines import Line, Lines
@@ -59,7 +60,8 @@ class Groups:
         of_layer = np.fromiter(self._by_layer.values(), np.int64, len(self._by_layer))
         #: index of each run's row
         self.of_run: Ints = of_layer[layered.of] if len(of_layer) else np.zeros(0, np.int64)
-        self._tasks = np.bincount(self.of_run, minlength=len(self.rows)).tolist()
+        were = self.of_run[ran(recording.timeline.runs)]
+        self._tasks = np.bincount(were, minlength=len(self.rows)).tolist()
         self._by_name: defaultdict[str, Counter[int]] = defaultdict(Counter)
         self._by_line: defaultdict[str, Counter[int]] = defaultdict(Counter)
         for i, row in enumerate(self.rows[1:], start=1):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from stageprof_collectors.account.attempts import ran
 from stageprof_collectors.comparison.worth import Walls, Why
 from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.preflight.rates import BYTES_S, EACH_S
@@ -76,7 +77,7 @@ def counted(recording: Recording) -> dict[str, float]:
     groups, objects = recording.groups, recording.objects()
     dumps = steps["step"].str.endswith(".dump")
     return {
-        "tasks": float(len(recording.timeline.runs["run"])),
+        "tasks": float(ran(recording.timeline.runs).sum()),
         "graph_tasks": float(computations["graph_tasks"].sum()),
         "layers": float(len(np.unique(groups.of_run))),
         "graph_bytes": float(computations["graph_bytes"].sum()),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.account.attempts import ran
 from stageprof_collectors.account.groups import Groups, Row
 from stageprof_collectors.account.timeline import Ints
 
@@ -74,7 +75,7 @@ class Crowds:
         return self._known[kind]
 
     def _crowd(self, kind: Kind) -> Crowd | None:
-        rows = np.flatnonzero(self._of_kind(kind))
+        rows = np.flatnonzero(self._of_kind(kind) & ran(self._runs))
         if not len(rows):
             return None
         mine = np.bincount(self.groups.of_run[rows], minlength=len(self.groups.rows))

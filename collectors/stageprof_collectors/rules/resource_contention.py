@@ -113,6 +113,10 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
                 yield finding
 
 
+def _who(tasks: int, prefix: str) -> str:
+    return f"{tasks:,} tasks, most of `{prefix}`, wait" if tasks > 1 else f"`{prefix}` waits"
+
+
 def _finding(recording: Recording, holdup: Holdup) -> Finding:
     left = without(recording, holdup)
     change = Change(compute=left) if holdup.kind else Change(begin=left)
@@ -124,7 +128,7 @@ def _finding(recording: Recording, holdup: Holdup) -> Finding:
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"{len(holdup.waited):,} tasks, most of `{row.prefix}`, wait for {_what(holdup)}: "
+            f"{_who(len(holdup.waited), row.prefix)} for {_what(holdup)}: "
             f"{of_wall(cost, recording)}"
         ),
         stage=Stage.EXECUTION,
