@@ -69,12 +69,18 @@ def test_a_cluster_that_grows_and_shrinks_by_itself_runs_on_and_is_told(
     record_property("adaptive, tails", tails)
 
 
+def has_nothing(client: Client) -> bool:
+    """Whether the scheduler knows of no task: who goes then takes no result along."""
+    return bool(client.run_on_scheduler(lambda dask_scheduler: not dask_scheduler.tasks))
+
+
 def test_workers_that_their_nannies_restart_lose_nothing() -> None:
     """Each is told to end, and another begun in its place."""
     with clusters.local(2) as client:
         with stageprof.profile() as prof:
             for _ in range(3):
                 assert client.gather(client.map(nap, range(60), pure=False)) == right(60)
+                clusters.soon(lambda: has_nothing(client))
                 client.restart_workers([next(iter(processes(client)))])
             assert client.gather(client.map(nap, range(60), pure=False)) == right(60)
         clusters.soon(lambda: remains.everywhere(client) == [], 10)
