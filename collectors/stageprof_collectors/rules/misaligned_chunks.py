@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: To unpack a chunk once instead of several times saves so much of the time of the others, at
 #: least: there it is still in the cache of the processor.
-LEAST: Final = 0.7
+LEAST: Final = 0.8
 #: Folders of the libraries that unpack.
 _LIBRARIES: Final = ("/h5py/", "/zarr/")
 #: Dimensions of an array that somebody may have; more is no array's.
