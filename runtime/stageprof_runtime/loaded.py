@@ -101,6 +101,21 @@ def _pieces(layer: Any) -> int:
     return math.prod(map(len, facts["chunks"])) if type(facts) is dict and "chunks" in facts else 0
 
 
+def _needed(known: _Layers, name: str) -> int:
+    """How many chunks of a layer are needed at most: a slice above it may need few."""
+    pieces = _pieces(known.layers[name])
+    for _ in range(FUSED):
+        users = known.users.get(name, [])
+        if len(users) != 1:
+            break
+        name, own = users[0], _pieces(known.layers[users[0]])
+        if name.startswith("getitem-") and own:
+            pieces = min(pieces, own)
+        elif own != pieces:
+            break
+    return pieces
+
+
 def _of_slice(known: _Layers, name: str, source: str) -> Iterator[Unused]:
     kept, loaded = (known.layers[one].collection_annotations for one in (name, source))
     count = math.prod(kept["shape"])
@@ -121,12 +136,14 @@ def _of_file(known: _Layers, name: str, layer: Any) -> Iterator[Unused]:
     (shape, sizes), chunks = found, layer.collection_annotations["chunks"]
     if shape != tuple(map(sum, chunks)):
         return  # a part of it only, whose pieces begin anywhere in a chunk
-    total = math.prod(map(_unpacked, chunks, sizes))
-    if 0 < math.prod(shape) < total:
+    count = math.prod(shape)
+    # Each task that is needed unpacks a chunk once at most.
+    total = min(math.prod(map(_unpacked, chunks, sizes)), count * _needed(known, name))
+    if 0 < count < total:
         asked = tuple(map(max, chunks))
         label = " ".join("x".join(map(str, each)) for each in (shape, sizes, asked))
         for ran in _fused(known, name):
-            yield Unused(ran, STORED, label, name, math.prod(shape), total)
+            yield Unused(ran, STORED, label, name, count, total)
 
 
 def _sources(known: _Layers, name: str, layer: Any) -> Iterator[Any]:

@@ -61,9 +61,17 @@ class Shapes(NamedTuple):
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for each array whose chunks cut across the file's."""
     for loading in loadings(recording):
-        times = loading.total / max(1, loading.used)
-        if loading.how == STORED and times >= limits["times"]:
-            yield from _found(recording, loading, times, limits)
+        if loading.how == STORED:
+            # Each task unpacks a chunk once at most, and a slice may have needed few of them.
+            times = min(loading.total / max(1, loading.used), _tasks(recording, loading))
+            if times >= limits["times"]:
+                yield from _found(recording, loading, times, limits)
+
+
+def _tasks(recording: Recording, loading: Loading) -> int:
+    """The different tasks that loaded: some may have run again."""
+    keys = recording.store.keys(recording.timeline.runs["key"][loading.rows])
+    return len(set(keys))
 
 
 def _found(
