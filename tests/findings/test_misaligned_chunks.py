@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dask.array as da
@@ -168,6 +170,22 @@ def test_chunks_that_cut_across_are_seen_with_what_may_be_fused(dataset: Any, in
     }
     assert [row.name.partition("-")[0] for row in found[:3]] == ["array", "add", "sum"]
     assert {row.variable for row in found} == {array.name}
+
+
+class Zarr:
+    """An array as zarr has them: its plugin of pytest keeps it out of where the tests run."""
+
+    shape, chunks, dtype, ndim = (40, 40), (4, 40), np.dtype("f8"), 2
+
+    def __getitem__(self, index: Any) -> Any:
+        return np.ones(self.shape)[index]
+
+
+def test_arrays_of_zarr_are_asked_for_their_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zarr", SimpleNamespace(Array=Zarr))
+    array = da.from_array(Zarr(), chunks=(40, 4), name="zarr-array")
+
+    assert {row.label for row in rows(array + 1)} == {"40x40 4x40 40x4"}
 
 
 def test_arrays_of_zarr_are_seen_within_those_of_xarray_too(tmp_path: Path) -> None:
