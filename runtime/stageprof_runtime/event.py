@@ -136,10 +136,10 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # Of what layer `name` reads only a part is used right above it. `how` "columns": `count` of
     # `total` bytes of a row, in the columns `label`; "filter": rows that pass one (both 0);
     # "slice": `count` of `total` elements of an array. `variable` is the function that reads, of an
-    # array the layer that loads. "stored": the chunks of that cut across a file's, of which `total`
-    # elements are unpacked for `count`; `label`: shapes of the array, the file's chunks, and those
-    # asked for ("40x40 4x40 40x4"). Dask may fuse what loads with layers above it: then there is a
-    # row for each of an array's, of which the first that ran counts.
+    # array the layer that loads. "stored": of a compressed file `total` elements are unpacked for
+    # `count`, which is more where the chunks asked for cut across the file's; `label`: shapes of
+    # the array, the file's chunks, and those asked for ("9x9 3x9 9x3"). Dask may fuse what loads
+    # with layers above it: there is a row for each of them, of which the first that ran counts.
     UNUSED: ("t", "name", "how", "label", "variable", "count", "total"),
     # A place in the tree of stacks of this process: function `name` of `file` at `line`, called
     # from place `parent` (-1: it is outermost). Numbers count up from 0; see `tree`.

@@ -3,8 +3,8 @@
 A slice right above the layer that loads: whole chunks are loaded, whatever is sliced (but of
 `from_array`, whose tasks Dask has load the slice). And chunks that cut across those of a file,
 which keeps them compressed: whoever reads a part of one unpacks the whole of it. Of a file's array
-only what is known without reading is asked for; that of a netCDF file is not asked at all, for its
-library allows nobody else while a thread reads.
+only what is known without reading is asked for, and of h5py's while no thread reads; that of a
+netCDF file is not asked at all, for its library allows nobody else meanwhile and does not say.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-#: Layers looked at in one graph: some 2 us each.
+#: Layers looked at in one graph: some 2 us each, 30 if they load from a file.
 MOST: Final = 3_000
 #: Layers that are followed from one that loads: Dask may fuse them with it.
 FUSED: Final = 20
+#: Arrays of fewer bytes in a file are read in no time.
+LEAST: Final = 1_000_000
 #: Wrappers of xarray's around an array in a file, at most: for lazy slices, scales, missing values.
 WRAPPED: Final = 12
 
@@ -60,12 +62,12 @@ def of_layers(graph: Any) -> Iterator[Unused]:
 
 
 def _of_layer(known: _Layers, name: str) -> Iterator[Unused]:
-    layer, needed = known.layers[name], known.needs[name]
     try:
+        layer, needed = known.layers[name], known.needs[name]
         if name.startswith("getitem-") and len(needed) == 1:
             (source,) = needed
             alone = len(known.users[source]) == 1 and _loads(source, known.needs)
-            if alone and not _slices(known.layers[source]):
+            if alone and not _pushed(layer, known.layers[source]):
                 yield from _of_slice(known, name, source)
         elif type(layer).__name__ == "Blockwise" and _loads(name, known.needs):
             yield from _of_file(known, name, layer)
@@ -78,21 +80,20 @@ def _loads(name: str, needs: dict[str, Any]) -> bool:
     return all(not needs[other] for other in needs[name])
 
 
-def _slices(layer: Any) -> bool:
-    """Whether its tasks take slices of a source: then they take those of a slice above, too."""
-    inputs = getattr(layer, "io_deps", None) or {}
-    return any(type(each).__name__ == "ArraySliceDep" for each in inputs.values())
+def _pushed(layer: Any, source: Any) -> bool:
+    """Whether Dask has the tasks of a source load no more than a slice above it."""
+    inputs = getattr(source, "io_deps", None) or {}
+    if not any(type(each).__name__ == "ArraySliceDep" for each in inputs.values()):
+        return False
+    if getattr(source.task.func, "__name__", "") == "getter_nofancy":
+        return False
+    task = next(task for task in layer.mapping.values() if hasattr(task, "args"))
+    index = task.args[1]  # of a list of numbers it is where these are
+    return type(index) is tuple and all(map(_is_forward, index))
 
 
-def _fused(known: _Layers, name: str) -> Iterator[str]:
-    """A layer and those that Dask may fuse it with: tasks have the name of the last of them."""
-    pieces = _pieces(known.layers[name])
-    for _ in range(FUSED):
-        yield name
-        users = known.users.get(name, [])
-        if len(users) != 1 or _pieces(known.layers[users[0]]) != pieces:
-            return
-        name = users[0]
+def _is_forward(part: object) -> bool:
+    return type(part) is int or (type(part) is slice and (part.step or 1) > 0)
 
 
 def _pieces(layer: Any) -> int:
@@ -101,19 +102,33 @@ def _pieces(layer: Any) -> int:
     return math.prod(map(len, facts["chunks"])) if type(facts) is dict and "chunks" in facts else 0
 
 
-def _needed(known: _Layers, name: str) -> int:
-    """How many chunks of a layer are needed at most: a slice above it may need few."""
-    pieces = _pieces(known.layers[name])
+def _fused(known: _Layers, name: str) -> Iterator[str]:
+    """A layer and those that Dask may fuse it with: tasks have the name of the last of them.
+
+    As long as one layer alone needs the one before, and all its chunks.
+    """
     for _ in range(FUSED):
+        yield name
         users = known.users.get(name, [])
-        if len(users) != 1:
-            break
-        name, own = users[0], _pieces(known.layers[users[0]])
-        if name.startswith("getitem-") and own:
-            pieces = min(pieces, own)
-        elif own != pieces:
-            break
-    return pieces
+        if len(users) != 1 or _pieces(known.layers[users[0]]) < _pieces(known.layers[name]):
+            return
+        name = users[0]
+
+
+def _whole(known: _Layers, name: str) -> bool:
+    """Whether all chunks of a layer are needed, as far as the layers right above it tell."""
+    *_, last = _fused(known, name)
+    users = [known.layers[user] for user in known.users.get(last, [])]
+    return not users or not all(_cuts(user, known.layers[last]) for user in users)
+
+
+def _cuts(user: Any, layer: Any) -> bool:
+    """Whether it takes some chunks of a layer only, one for each of its own."""
+    if not 0 < _pieces(user) < _pieces(layer) or type(user).__name__ == "Blockwise":
+        return False
+    first = next(iter(user.mapping.values()))
+    is_key = type(first) is tuple and type(first[0]) is str
+    return is_key or len(getattr(first, "dependencies", ())) == 1
 
 
 def _of_slice(known: _Layers, name: str, source: str) -> Iterator[Unused]:
@@ -129,21 +144,30 @@ def _of_slice(known: _Layers, name: str, source: str) -> Iterator[Unused]:
 # -- files --------------------------------------------------------------------------------------
 
 
+class Stored(NamedTuple):
+    """An array in a file, which keeps it in compressed chunks."""
+
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    itemsize: int
+    #: bytes of unpacked chunks that its library keeps
+    cache: int = 0
+
+
 def _of_file(known: _Layers, name: str, layer: Any) -> Iterator[Unused]:
     found = next(filter(None, map(stored, _sources(known, name, layer))), None)
     if found is None:
         return
-    (shape, sizes), chunks = found, layer.collection_annotations["chunks"]
-    if shape != tuple(map(sum, chunks)):
-        return  # a part of it only, whose pieces begin anywhere in a chunk
-    count = math.prod(shape)
-    # Each task that is needed unpacks a chunk once at most.
-    total = min(math.prod(map(_unpacked, chunks, sizes)), count * _needed(known, name))
-    if 0 < count < total:
-        asked = tuple(map(max, chunks))
-        label = " ".join("x".join(map(str, each)) for each in (shape, sizes, asked))
-        for ran in _fused(known, name):
-            yield Unused(ran, STORED, label, name, count, total)
+    chunks, count = layer.collection_annotations["chunks"], math.prod(found.shape)
+    if count * found.itemsize < LEAST or found.shape != tuple(map(sum, chunks)):
+        return  # of a part of it the pieces begin anywhere in a chunk
+    if not _whole(known, name):
+        return  # how many times those are unpacked that are needed nobody has worked out
+    asked = tuple(map(max, chunks))
+    total = count if _kept(found, chunks) else math.prod(map(_unpacked, chunks, found.chunks))
+    label = " ".join("x".join(map(str, each)) for each in (found.shape, found.chunks, asked))
+    for ran in _fused(known, name):
+        yield Unused(ran, STORED, label, name, count, total)
 
 
 def _sources(known: _Layers, name: str, layer: Any) -> Iterator[Any]:
@@ -158,27 +182,48 @@ def _sources(known: _Layers, name: str, layer: Any) -> Iterator[Any]:
             yield value
 
 
-def stored(source: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """The shape of an array in a file, and that of its compressed chunks; None if it has none.
+def stored(source: Any) -> Stored | None:
+    """What is known of an array in a file without reading; None if it is none that is known.
 
     Known are arrays of zarr and h5py, and those of zarr in wrappers of xarray's.
     """
     for _ in range(WRAPPED):
         if type(source).__module__.partition(".")[0] != "xarray":
             break
+        if any(part != slice(None) for part in getattr(getattr(source, "key", None), "tuple", ())):
+            return None  # a part of it, or its dimensions in another order
         source = getattr(source, "array", getattr(source, "_array", None))
-    if _is(source, "zarr", "Array") or (_is(source, "h5py", "Dataset") and _packed(source)):
-        shape, chunks = tuple(map(int, source.shape)), tuple(map(int, source.chunks))
-        return (shape, chunks) if chunks and min(chunks) > 0 else None
-    return None
+    if _is(source, "zarr", "Array"):
+        return _of_zarr(source)
+    return _of_h5py(source) if _is(source, "h5py", "Dataset") else None
 
 
 def _is(source: Any, library: str, name: str) -> bool:
     return type(source) is getattr(sys.modules.get(library), name, None)
 
 
-def _packed(dataset: Any) -> bool:
-    return bool(dataset.chunks) and dataset.id.get_create_plist().get_nfilters() > 0
+def _of_zarr(source: Any) -> Stored | None:
+    # Before 3.0 an array has one compressor at most.
+    packed = source.compressors if hasattr(source, "compressors") else source.compressor
+    return Stored(*_shapes(source), source.dtype.itemsize) if packed else None
+
+
+def _of_h5py(source: Any) -> Stored | None:
+    """Unless a thread is at a file: h5py lets nobody else ask while it reads."""
+    lock = getattr(sys.modules.get("h5py._objects"), "phil", None)
+    if lock is None or not lock.acquire(blocking=False):
+        return None
+    try:
+        if not source.chunks or not source.id.get_create_plist().get_nfilters():
+            return None
+        cache = source.id.get_access_plist().get_chunk_cache()[1]
+        return Stored(*_shapes(source), source.dtype.itemsize, int(cache))
+    finally:
+        lock.release()
+
+
+def _shapes(source: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return tuple(map(int, source.shape)), tuple(map(int, source.chunks))
 
 
 def _unpacked(sizes: tuple[int, ...], stored: int) -> int:
@@ -190,3 +235,18 @@ def _unpacked(sizes: tuple[int, ...], stored: int) -> int:
             total += min(end, -(-stop // stored) * stored) - start // stored * stored
         start = stop
     return total
+
+
+def _kept(found: Stored, chunks: tuple[tuple[int, ...], ...]) -> bool:
+    """Whether a chunk that was cut is still in the library's cache when its next part is read.
+
+    Pieces are read in the order of their numbers: from one part of a chunk to the next all pieces
+    are in between that lie along the dimensions after the one that is cut.
+    """
+    cut = (_unpacked(*each) > sum(each[0]) for each in zip(chunks, found.chunks, strict=True))
+    first = next((i for i, is_cut in enumerate(cut) if is_cut), None)
+    if first is None:
+        return True
+    before = math.prod(map(max, chunks[:first]))
+    after = math.prod(found.shape[first + 1 :])
+    return before * found.chunks[first] * after * found.itemsize <= found.cache

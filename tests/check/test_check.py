@@ -351,19 +351,19 @@ def test_chunks_that_cut_across_a_files_are_told_with_the_line_that_asks_for_the
 ) -> None:
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w") as file:
-        data = np.arange(1600.0).reshape(40, 40)
-        kept = file.create_dataset("x", data=data, chunks=(4, 40), compression="gzip")
+        data = np.arange(4_000_000.0).reshape(2000, 2000)
+        kept = file.create_dataset("x", data=data, chunks=(200, 2000), compression="gzip")
 
         def program() -> None:
-            x = da.from_array(kept, chunks=(40, 4))
+            x = da.from_array(kept, chunks=(2000, 200))
             (x + 1).sum().compute(scheduler="sync")
 
         found = [f for f in stageprof.check(program) if f.rule == "misaligned-chunks"]
 
     asked = program.__code__.co_firstlineno + 1
     assert [f.severity for f in found] == ["serious"]
-    assert f"Chunks of 40 x 4 at test_check.py:{asked} cut across" in found[0].headline
-    assert "4 x 40, each of which is unpacked 10 times" in found[0].headline
+    assert f"Chunks of 2,000 x 200 at test_check.py:{asked} cut across" in found[0].headline
+    assert "200 x 2,000, each of which is unpacked 10 times" in found[0].headline
 
 
 def forms(checked: stageprof.Checked) -> list[str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from replay.handmade import HandMade, ns
+from replay.handmade import CLIENT, HandMade, ns
 from stageprof_collectors.comparison.counts import counted
 from stageprof_collectors.findings.crowd import Kind
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.replay.relief import relief
 from stageprof_collectors.replay.toll import toll
 from stageprof_collectors.summary import summarize
-from stageprof_runtime.event import MARK, SPAN
+from stageprof_runtime.event import MARK, OBJECT, SPAN
 from stageprof_runtime.stage import STEP
 
 
@@ -72,6 +72,20 @@ def test_it_is_no_task_that_ran() -> None:
     assert counted(recording)["tasks"] == 2
     assert sum(len(crowd.rows) for kind in Kind if (crowd := recording.crowds.of(kind))) == 2
     assert len(recording.tasks()) == 3
+
+
+def test_an_object_of_a_layer_of_which_nothing_ran_is_the_graphs() -> None:
+    """It was a division by the number of that layer's tasks."""
+    made = HandMade(2)
+    graph = made.graph(0, 0, 0)
+    made.taken_back(0, 0, 900, cause=-1 - graph, key=f"price-{'1a' * 16}", needs=[-1])
+    last = made.run(1, 900, 1000, cause=-1 - graph, key="sum-1", lead=(900, 900), wanted=True)
+    name = f"price-{'2b' * 16}"
+    row = ("int", name, "argument 1", "x", "etl.py", 3, 1000, 1, 1, 1, 1000)
+    made._rows[CLIENT].append((OBJECT, ns(0), 1, 0, *row))
+    made._rows[CLIENT].append((SPAN, STEP["graph.dump"], ns(0), ns(0.5), 1, "", 1000))
+    made.wait(0, 1000, last, 1000)
+    assert made.recording(1000).layers()["tasks"].sum() == 1
 
 
 def test_without_what_kept_its_data_it_is_shorter_by_that() -> None:

@@ -73,8 +73,12 @@ class Busy:
     def column(self, prefix: str, name: str, dtype: str, kind: str, nbytes: int) -> None:
         self.worker(COLUMN, ns(1), prefix, name, dtype, kind, 100_000, nbytes)
 
-    def unused(self, layer: str, how: str, label: str, reader: str, used: int, total: int) -> None:
-        self.made._rows[CLIENT].append((UNUSED, ns(1), layer, how, label, reader, used, total))
+    def unused(
+        self, layer: str, how: str, label: str, reader: str, used: int, total: int, *, t: int = 0
+    ) -> None:
+        """What the `t`-th plan reads and does not use."""
+        row = (UNUSED, ns(1 + t), layer, how, label, reader, used, total)
+        self.made._rows[CLIENT].append(row)
 
     def line(self, name: str, line: int) -> None:
         self.made._rows[CLIENT].append((LINE, name, FILE, line, 0))

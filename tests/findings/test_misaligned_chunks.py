@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -55,6 +56,29 @@ def test_it_names_both_shapes_the_line_and_what_unpacking_again_costs() -> None:
     assert (found.where.file, found.where.line) == (FILE, 12)
     assert found.cost_s == pytest.approx(5 * 7 / 8, rel=0.01)
     assert found.saving_s[1] == pytest.approx(5 * 7 / 8, rel=0.02)
+
+
+def test_arrays_of_one_layer_share_its_time() -> None:
+    """One that is aligned takes as much of it as it has elements."""
+    busy = Busy()
+    busy.tasks("array", 10, 500, layer=LOADED)
+    busy.unused(LOADED, "stored", LABEL, LOADED, 1_000, 8_000)
+    busy.unused(LOADED, "stored", LABEL, "array-other", 8_000, 8_000)
+
+    assert one(RULE, busy.recording()).cost_s == pytest.approx(5 * 7 / 16, rel=0.01)
+
+
+def test_what_one_line_asks_for_in_several_computations_is_one_finding() -> None:
+    busy = Busy()
+    busy.line(LOADED, 12)
+    for i, ran in enumerate((f"sum-{LAST}", f"max-{LAST}")):
+        busy.tasks("array", 10, 500, layer=ran)
+        for name in (LOADED, ran):
+            busy.unused(name, "stored", LABEL, LOADED, 1_000, 8_000, t=i)
+
+    found = one(RULE, busy.recording())
+    assert found.evidence["tasks"] == 20
+    assert found.evidence["arrays"] == 1
 
 
 def test_only_the_time_in_the_library_that_unpacks_counts() -> None:
@@ -151,31 +175,115 @@ def rows(array: Any) -> list[Unused]:
 
 @pytest.fixture(name="dataset")
 def _dataset(tmp_path: Path) -> Any:
-    """An array in a file: 40 x 40 in compressed chunks of 4 x 40."""
+    """An array of 1.28 MB in a file: 400 x 400 in compressed chunks of 40 x 400; none is kept."""
     h5py = pytest.importorskip("h5py")
-    with h5py.File(tmp_path / "x.h5", "w") as file:
-        data = np.arange(1600.0).reshape(40, 40)
-        file.create_dataset("plain", data=data, chunks=(4, 40))
-        yield file.create_dataset("packed", data=data, chunks=(4, 40), compression="gzip")
+    with h5py.File(tmp_path / "x.h5", "w", rdcc_nbytes=0) as file:
+        data = np.arange(160_000.0).reshape(400, 400)
+        file.create_dataset("plain", data=data, chunks=(40, 400))
+        file.create_dataset("small", data=data[:100, :100], chunks=(10, 100), compression="gzip")
+        yield file.create_dataset("packed", data=data, chunks=(40, 400), compression="gzip")
+
+
+def told(array: Any) -> set[tuple[str, str, int]]:
+    """What is told of an array's source: kind, shapes, and how often each chunk is unpacked."""
+    return {(row.how, row.label, row.total // row.used) for row in rows(array)}
+
+
+CUT = ("stored", "400x400 40x400 400x40", 10)
 
 
 @pytest.mark.parametrize("inline", [False, True])
 def test_chunks_that_cut_across_are_seen_with_what_may_be_fused(dataset: Any, inline: bool) -> None:
-    array = da.from_array(dataset, chunks=(40, 4), inline_array=inline)
+    array = da.from_array(dataset, chunks=(400, 40), inline_array=inline)
 
     found = rows((array + 1).sum(axis=0))
 
-    assert {(row.how, row.label, row.used, row.total) for row in found} == {
-        ("stored", "40x40 4x40 40x4", 1600, 16_000)
-    }
+    assert told((array + 1).sum(axis=0)) == {CUT}
     assert [row.name.partition("-")[0] for row in found[:3]] == ["array", "add", "sum"]
     assert {row.variable for row in found} == {array.name}
+
+
+@pytest.mark.parametrize("chunks", [(40, 400), (80, 400), (400, 400), "auto"])
+def test_of_whole_chunks_none_is_unpacked_twice(dataset: Any, chunks: Any) -> None:
+    """They are told of, for they take some of the time of a layer that loads others too."""
+    assert {often for _, _, often in told(da.from_array(dataset, chunks=chunks) + 1)} == {1}
+
+
+def test_only_what_is_cut_is_unpacked_twice(dataset: Any) -> None:
+    """Pieces of 60 rows over chunks of 40: each second chunk is cut."""
+    [row, *_] = rows(da.from_array(dataset, chunks=(60, 400)) + 1)
+
+    assert row.total == (40 * (2 + 2 + 2 + 2 + 2 + 2) + 40) * 400
+
+
+def test_a_chunk_that_is_kept_until_its_next_part_is_read_is_unpacked_once(dataset: Any) -> None:
+    """HDF5 keeps some MB of each array: a row of chunks here, but not all of them."""
+    path = dataset.file.filename
+    dataset.file.close()
+    with pytest.importorskip("h5py").File(path, rdcc_nbytes=200_000) as file:
+        by_rows = da.from_array(file["packed"], chunks=(60, 400))
+        by_columns = da.from_array(file["packed"], chunks=(400, 40))
+        assert {often for _, _, often in told(by_rows + 1)} == {1}
+        assert told(by_columns + 1) == {CUT}
+
+
+@pytest.mark.parametrize("name", ["plain", "small"])
+def test_what_is_not_compressed_or_small_is_nothing_to_tell(dataset: Any, name: str) -> None:
+    array = dataset.file[name]
+    assert rows(da.from_array(array, chunks=(array.shape[0], 10)) + 1) == []
+
+
+def test_a_file_that_is_closed_harms_nobody(dataset: Any) -> None:
+    array = da.from_array(dataset, chunks=(400, 40))
+    dataset.file.close()
+
+    assert rows(array + 1) == []
+
+
+def test_while_a_thread_reads_nobody_waits_for_h5py(dataset: Any) -> None:
+    phil = pytest.importorskip("h5py._objects").phil
+    array = da.from_array(dataset, chunks=(400, 40)) + 1
+    reading, over = threading.Event(), threading.Event()
+
+    def read() -> None:
+        with phil:
+            reading.set()
+            over.wait(30)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        assert reading.wait(30)
+        assert rows(array) == []
+    finally:
+        over.set()
+        thread.join()
+    assert told(array) == {CUT}
+
+
+def test_of_a_slice_that_needs_some_pieces_nothing_is_told(dataset: Any) -> None:
+    """Each chunk may be unpacked for one of them only."""
+    array = da.from_array(dataset, chunks=(400, 40))
+    assert rows(array[:, 3]) == []
+    assert rows((array + 1)[:, 3].sum()) == []
+    assert rows(array.blocks[0, 0].sum()) == []
+    assert told((array + 1)[::2].sum()) == {CUT}
+
+
+def test_what_is_put_together_of_several_files_is_told_of_each(dataset: Any) -> None:
+    array = da.from_array(dataset, chunks=(400, 40))
+    other = da.from_array(dataset, chunks=(400, 40), name="array-other")
+    for whole in (da.stack([array, other]), da.concatenate([array, other])):
+        last = {row.variable: row.name for row in rows(whole.sum())}
+        assert set(last) == {array.name, other.name}
+        assert len(set(last.values())) == 1
 
 
 class Zarr:
     """An array as zarr has them: its plugin of pytest keeps it out of where the tests run."""
 
-    shape, chunks, dtype, ndim = (40, 40), (4, 40), np.dtype("f8"), 2
+    shape, chunks, dtype, ndim = (400, 400), (40, 400), np.dtype("f8"), 2
+    compressors: tuple[str, ...] = ("zstd",)
 
     def __getitem__(self, index: Any) -> Any:
         return np.ones(self.shape)[index]
@@ -183,54 +291,29 @@ class Zarr:
 
 def test_arrays_of_zarr_are_asked_for_their_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zarr", SimpleNamespace(Array=Zarr))
-    array = da.from_array(Zarr(), chunks=(40, 4), name="zarr-array")
+    array = da.from_array(Zarr(), chunks=(400, 40), name="zarr-array")
 
-    assert {row.label for row in rows(array + 1)} == {"40x40 4x40 40x4"}
+    assert told(array + 1) == {CUT}
+    monkeypatch.setattr(Zarr, "compressors", ())
+    assert rows(array + 1) == []
 
 
 def test_arrays_of_zarr_are_seen_within_those_of_xarray_too(tmp_path: Path) -> None:
     zarr, xarray = pytest.importorskip("zarr"), pytest.importorskip("xarray")
-    made = xarray.Dataset({"x": (("a", "b"), np.arange(1600.0).reshape(40, 40))})
-    encoding = {"x": {"chunks": (4, 40), "scale_factor": 0.5, "dtype": "i4", "_FillValue": -1}}
-    made.to_zarr(tmp_path / "x.zarr", encoding=encoding, consolidated=False)
-
+    values = np.arange(160_000.0).reshape(400, 400)
+    made = xarray.Dataset({"x": (("a", "b"), values)})
+    encoding = {"x": {"chunks": (40, 400), "scale_factor": 0.5, "dtype": "i8", "_FillValue": -1}}
     path = tmp_path / "x.zarr"
-    plain = da.from_array(zarr.open_array(path / "x", mode="r"), chunks=(40, 4))
+    made.to_zarr(path, encoding=encoding, consolidated=False)
+
+    plain = da.from_array(zarr.open_array(path / "x", mode="r"), chunks=(400, 40))
     with pytest.warns(UserWarning, match="separate the stored chunks"):
-        opened = xarray.open_zarr(path, chunks={"a": 40, "b": 4}, consolidated=False)
+        opened = xarray.open_zarr(path, chunks={"a": 400, "b": 40}, consolidated=False)
+    turned = xarray.open_zarr(path, chunks=None, consolidated=False)["x"].transpose("b", "a")
 
     for array in (plain, opened["x"].data):
-        assert {row.label for row in rows(array + 1)} == {"40x40 4x40 40x4"}
-
-
-@pytest.mark.parametrize("chunks", [(4, 40), (8, 40), (40, 40), "auto"])
-def test_whole_chunks_are_nothing_to_tell(dataset: Any, chunks: Any) -> None:
-    assert rows(da.from_array(dataset, chunks=chunks) + 1) == []
-
-
-def test_only_what_is_cut_is_unpacked_twice(dataset: Any) -> None:
-    """Pieces of 6 rows over chunks of 4: each second chunk is cut."""
-    [row, *_] = rows(da.from_array(dataset, chunks=(6, 40)) + 1)
-
-    assert row.total == (4 * (2 + 2 + 2 + 2 + 2 + 2) + 4) * 40
-
-
-def test_chunks_that_are_not_compressed_are_read_in_part(dataset: Any) -> None:
-    assert rows(da.from_array(dataset.file["plain"], chunks=(40, 4)) + 1) == []
-
-
-def test_a_file_that_is_closed_harms_nobody(dataset: Any) -> None:
-    array = da.from_array(dataset, chunks=(40, 4))
-    dataset.file.close()
-
-    assert rows(array + 1) == []
-
-
-def test_a_slice_that_needs_one_piece_unpacks_nothing_twice(dataset: Any) -> None:
-    array = da.from_array(dataset, chunks=(40, 4))
-    assert rows(array[:, 3]) == []
-    assert rows((array + 1)[:, 3].sum()) == []
-    assert {(row.used, row.total) for row in rows((array + 1)[:, :8])} == {(1600, 3200)}
+        assert told(array + 1) == {CUT}
+    assert rows(turned.chunk({"a": 40, "b": 400}).data + 1) == []
 
 
 def test_arrays_in_memory_are_no_files() -> None:

@@ -103,12 +103,13 @@ def test_a_function_of_a_value_is_called_with_the_column(how: str) -> None:
 
 
 def test_a_function_of_a_window_is_compiled() -> None:
-    pytest.importorskip("numba")
     found = one(RULE, program("rolling.apply", function="spread"))
+    assert "called for each window by rolling.apply" in found.headline
+    compile(found.fix.code, "fix", "exec")
+    pytest.importorskip("numba")
     windows = FRAME["a"].rolling(3)
     result = run(found, windows=windows, spread=lambda window: window.max() - window.min())
 
-    assert "called for each window by rolling.apply" in found.headline
     assert result["result"].dropna().eq(2).all()
 
 

@@ -209,6 +209,25 @@ class Noting:
         return np.ones(self.shape)[index]
 
 
+@pytest.mark.parametrize(
+    ("index", "fancy"),
+    [
+        ((slice(None), [3, 9]), True),
+        ((slice(None), slice(None, None, -10)), True),
+        ((None, slice(None), 3), True),
+        ((slice(None), 3), False),
+    ],
+)
+def test_what_is_not_sliced_where_it_is_loaded_is_wasted(index: Any, fancy: bool) -> None:
+    source = Noting()
+    sliced = da.from_array(source, chunks=(10, 100), fancy=fancy)[index]
+
+    [row] = _of_array(sliced)
+    source.read.clear()
+    sliced.compute(scheduler="sync")
+    assert row.total == sum(source[part].size for part in source.read.copy())
+
+
 @pytest.mark.parametrize("lock", [False, True])
 def test_of_what_is_sliced_where_it_is_loaded_nothing_is_wasted(lock: bool) -> None:
     source = Noting()

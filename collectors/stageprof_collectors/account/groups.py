@@ -65,6 +65,8 @@ class Groups:
         self._by_name: defaultdict[str, Counter[int]] = defaultdict(Counter)
         self._by_line: defaultdict[str, Counter[int]] = defaultdict(Counter)
         for i, row in enumerate(self.rows[1:], start=1):
+            if not self._tasks[i]:
+                continue  # all that there was of it was given back
             for name in {row.layer, row.prefix}:
                 self._by_name[name][i] = self._tasks[i]
             self._by_line[f"{row.file}:{row.line}"][i] = self._tasks[i]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from stageprof_collectors.account.attempts import ran
 from stageprof_collectors.account.timeline import Ints
 from stageprof_runtime.loaded import SLICE, STORED
 
@@ -29,14 +30,12 @@ class Loading:
     """What one source is loaded for.
 
     Attributes:
-        name: the layer as the plan has it.
-        layer: the same as it ran, which may be fused with others.
+        layer: the layer that ran, which may be fused with others.
         how, label, used, total: as in UNUSED.
         by: the function that reads; of an array the layer that loads.
         rows: of `Timeline.runs`.
     """
 
-    name: str
     layer: str
     how: str
     label: str
@@ -47,21 +46,24 @@ class Loading:
 
 
 def loadings(recording: Recording) -> Iterator[Loading]:
-    """What the plans of a recording load and do not use, as far as it ran."""
+    """What the plans of a recording load and do not use, as far as it ran; each layer once."""
     table, strings = recording.store.table("unused"), recording.store.strings
-    columns = (table[n].tolist() for n in ("name", "how", "label", "variable", "count", "total"))
-    seen: set[tuple[str, str]] = set()
-    for name, how, label, by, used, total in dict.fromkeys(zip(*columns, strict=True)):
-        source = (strings[how], strings[by])
-        if source in seen:
+    names = ("t", "name", "how", "label", "variable", "count", "total")
+    plans: set[tuple[int, int, int]] = set()
+    seen: set[tuple[int, int, str]] = set()
+    for t, name, how, label, by, used, total in zip(
+        *(table[n].tolist() for n in names), strict=True
+    ):
+        if (t, how, by) in plans:
             continue
         layer, rows = _ran(recording, strings[name])
         if len(rows):
-            yield Loading(
-                strings[name], layer, source[0], strings[label], source[1], used, total, rows
-            )
-            if source[0] in _OF_SOURCES and source[1]:
-                seen.add(source)
+            if strings[how] in _OF_SOURCES and strings[by]:
+                plans.add((t, how, by))
+            if (how, by, layer) not in seen:
+                seen.add((how, by, layer))
+                told = (layer, strings[how], strings[label], strings[by], used, total)
+                yield Loading(*told, rows)
 
 
 def _ran(recording: Recording, name: str) -> tuple[str, Ints]:
@@ -70,12 +72,12 @@ def _ran(recording: Recording, name: str) -> tuple[str, Ints]:
     Fused, it leaves behind tasks of its own name that only stand for the others.
     """
     layered, runs = recording.layered, recording.timeline.runs
-    found = [i for i, ran in enumerate(layered.names) if _is(ran, name)]
+    found = [i for i, each in enumerate(layered.names) if _is(each, name)]
     if not found:
         return "", np.zeros(0, np.int64)
     took = np.bincount(layered.of, runs["stop"] - runs["start"], len(layered.names))
     most = max(found, key=lambda i: float(took[i]))
-    return layered.names[most], np.flatnonzero(layered.of == most)
+    return layered.names[most], np.flatnonzero((layered.of == most) & ran(runs))
 
 
 def _is(ran: str, name: str) -> bool:

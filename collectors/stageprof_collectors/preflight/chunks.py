@@ -21,13 +21,13 @@ MANY: Final = 10.0
 
 
 def find(plan: Plan, limits: Limits) -> Iterator[Finding]:
-    """One finding for each array."""
-    seen: set[str] = set()
+    """One finding for what a line asks for, be it of one file or of a hundred."""
+    seen: set[object] = set()
     for row in plan.loaded:
-        times = row.total / max(1, row.used)
-        if row.how == STORED and row.variable not in seen and times >= limits["times"]:
-            seen.add(row.variable)
-            yield _finding(row, times, plan.line_of(row.variable))
+        times, line = row.total / max(1, row.used), plan.line_of(row.variable)
+        if row.how == STORED and (line, row.label) not in seen and times >= limits["times"]:
+            seen.add((line, row.label))
+            yield _finding(row, times, line)
 
 
 def _finding(row: Unused, times: float, line: tuple[str, int]) -> Finding:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from dask.utils import key_split
 
+from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.loading import Loading, loadings
 from stageprof_collectors.findings.phrase import made_at, of_wall
@@ -17,6 +20,7 @@ from stageprof_collectors.profiles.flame import flame_of, rows_of
 from stageprof_collectors.profiles.looks import Share, share_of
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.tables.lines import Line
 from stageprof_runtime.errors import UsageError
 from stageprof_runtime.loaded import STORED
 from stageprof_runtime.stage import STEP, Stage
@@ -58,14 +62,40 @@ class Shapes(NamedTuple):
     asked: Sizes
 
 
+@dataclass(frozen=True)
+class _Cut:
+    """An array whose chunks are cut: how often each is unpacked, and the layer's part that this is.
+
+    `waste` is what is unpacked once more, of all that the layer unpacks.
+    """
+
+    loading: Loading
+    times: float
+    waste: float
+
+
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
-    """One finding for each array whose chunks cut across the file's."""
-    for loading in loadings(recording):
-        if loading.how == STORED:
-            # Each task unpacks a chunk once at most, and a slice may have needed few of them.
-            times = min(loading.total / max(1, loading.used), _tasks(recording, loading))
-            if times >= limits["times"]:
-                yield from _found(recording, loading, times, limits)
+    """One finding for each line that asks for chunks which cut across a file's."""
+    lines: defaultdict[tuple[Line, str], list[_Cut]] = defaultdict(list)
+    for cut in _cuts(recording):
+        if cut.times >= limits["times"]:
+            line = recording.groups.line_of(cut.loading.by)
+            lines[line, "" if line.file else cut.loading.by].append(cut)
+    for (line, _), cuts in lines.items():
+        yield from _found(recording, line, cuts, limits)
+
+
+def _cuts(recording: Recording) -> Iterator[_Cut]:
+    """All arrays that were loaded from files."""
+    found = [loading for loading in loadings(recording) if loading.how == STORED]
+    # Each task unpacks a chunk once at most, and of a slice few may have been needed.
+    times = [min(one.total / max(1, one.used), _tasks(recording, one)) for one in found]
+    whole: defaultdict[str, float] = defaultdict(float)
+    for one, often in zip(found, times, strict=True):
+        whole[one.layer] += max(1, one.used) * often
+    for one, often in zip(found, times, strict=True):
+        again = max(1, one.used) * max(0.0, often - 1)
+        yield _Cut(one, often, min(1.0, again / max(1, whole[one.layer])))
 
 
 def _tasks(recording: Recording, loading: Loading) -> int:
@@ -74,41 +104,57 @@ def _tasks(recording: Recording, loading: Loading) -> int:
     return len(set(keys))
 
 
-def _found(
-    recording: Recording, loading: Loading, times: float, limits: Limits
-) -> Iterator[Finding]:
-    waste = 1 - 1 / times
-    reading = _reading(recording, key_split(loading.layer))
-    rows = loading.rows.tolist()
-    cost = waste * reading.middle * cost_of(recording, steps=_COMPUTE, runs=rows)
+def _found(recording: Recording, line: Line, cuts: list[_Cut], limits: Limits) -> Iterator[Finding]:
+    wastes = _wastes(recording, cuts)
+    cost = sum(
+        waste.middle * cost_of(recording, steps=_COMPUTE, runs=rows.tolist())
+        for rows, waste in wastes
+    )
     if cost < limits["share"] * recording.wall:
         return
-    low = _saving(recording, loading, LEAST * waste * reading.low)[0]
-    high = _saving(recording, loading, waste * reading.high)[1]
+    low = _saving(recording, [(rows, LEAST * waste.low) for rows, waste in wastes])[0]
+    high = _saving(recording, [(rows, waste.high) for rows, waste in wastes])[1]
     saved = min(low, high), high
-    line, shapes = recording.groups.line_of(loading.by), shapes_of(loading.label)
+    main = max(cuts, key=lambda cut: cut.waste * len(cut.loading.rows))
+    shapes, layer = shapes_of(main.loading.label), main.loading.layer
     yield Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
-        headline=f"{headline(shapes, times, *line)}: {of_wall(cost, recording)}",
+        headline=f"{headline(shapes, main.times, *line)}: {of_wall(cost, recording)}",
         stage=Stage.EXECUTION,
         evidence={
-            "times_unpacked": round(times, 2),
-            "tasks": len(rows),
-            "reading_share": reading.middle,
+            "times_unpacked": round(main.times, 2),
+            "arrays": len({cut.loading.by for cut in cuts}),
+            "tasks": sum(len(rows) for rows, _ in wastes),
+            "reading_share": _reading(recording, key_split(layer)).middle,
         },
         cost_s=cost,
         saving_s=saved,
         fix=fix(shapes),
-        where=Where(line.file, line.line, "", loading.layer, key_split(loading.layer)),
-        cause=f"layer:{loading.layer}",
+        where=Where(line.file, line.line, "", layer, key_split(layer)),
+        cause=f"chunks:{main.loading.by}",
     )
 
 
-def _saving(recording: Recording, loading: Loading, part: float) -> tuple[float, float]:
-    """Seconds saved if this part of the time of its tasks were gone."""
+def _wastes(recording: Recording, cuts: list[_Cut]) -> list[tuple[Ints, Share]]:
+    """Of each layer its runs, and the part of their time in which chunks are unpacked again."""
+    parts: defaultdict[str, float] = defaultdict(float)
+    for cut in cuts:
+        parts[cut.loading.layer] += cut.waste
+    rows = {cut.loading.layer: cut.loading.rows for cut in cuts}
+    return [(rows[layer], _part(recording, layer, min(1.0, part))) for layer, part in parts.items()]
+
+
+def _part(recording: Recording, layer: str, waste: float) -> Share:
+    reading = _reading(recording, key_split(layer))
+    return Share(waste * reading.low, waste * reading.middle, waste * reading.high)
+
+
+def _saving(recording: Recording, parts: list[tuple[Ints, float]]) -> tuple[float, float]:
+    """Seconds saved if these parts of the time of some runs were gone."""
     compute = np.ones(len(recording.timeline.runs["run"]))
-    compute[loading.rows] = 1 - part
+    for rows, part in parts:
+        compute[rows] = 1 - part
     return recording.replay.saving(Change(compute=compute))
 
 
@@ -123,8 +169,9 @@ def _reading(recording: Recording, prefix: str) -> Share:
         for stack, took in flame.stacks.items()
         if any(part in frame.file.replace("\\", "/") for frame in stack for part in _LIBRARIES)
     )
-    looks = int(flame.looks.sum())
-    return share_of(min(1.0, inside / flame.seconds), looks) if looks else Share(0.0, 1.0, 1.0)
+    if not flame.looks.any() or not flame.seconds:
+        return Share(0.0, 1.0, 1.0)
+    return share_of(min(1.0, inside / flame.seconds), int(flame.looks.sum()))
 
 
 # -- shapes -------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from stageprof_collectors.account.attempts import ran
 from stageprof_collectors.account.calls import Calls
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.findings.advice import one_function
@@ -60,7 +61,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
             "lowlevel_s": took[_LOWLEVEL],
             "ran_on": place,
             **_operations(recording),
-            "tasks": len(recording.timeline.runs["run"]),
+            "tasks": int(ran(recording.timeline.runs).sum()),
             "layers_of_line": site.layers,
         },
         cost_s=cost,
