@@ -21,12 +21,11 @@ from stageprof_runtime.clock import now_ns
 from stageprof_runtime.collection import Facts, facts_of
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
-from stageprof_runtime.guard import Watch, caught
 from stageprof_runtime.lines import user_line
 from stageprof_runtime.made import MOST, prefix_of
 from stageprof_runtime.naming import UNKNOWN, Origin, find
 from stageprof_runtime.patch import Undo, observe, replace, together
-from stageprof_runtime.probes.layers import AT_ONCE, made_at_once
+from stageprof_runtime.probes.layers import at_once
 from stageprof_runtime.probes.objects import Objects
 from stageprof_runtime.probes.training import ENTRIES, Entry, entered
 from stageprof_runtime.scopes import Stack
@@ -124,7 +123,7 @@ class Handover:
         """
         observers = (
             ("graph.new", self._objects.graph),
-            ("graph.init", self._layers),
+            ("graph.init", functools.partial(at_once, self._note)),
             ("expr.new", self._objects.expression),
         )
         wrappers = (
@@ -155,10 +154,13 @@ class Handover:
     def _made(self, name: object, frame: FrameType) -> None:
         if type(name) is not str or inside.optimizing or len(self._lines) >= MOST:
             return
-        start, line = now_ns(), user_line(frame)
+        start = now_ns()
+        self._note(name, user_line(frame))
+        self._noting += now_ns() - start
+
+    def _note(self, name: str, line: tuple[str, int]) -> None:
         if line[0] and self._lines.setdefault(prefix_of(name), line) != line:
             self._lines.setdefault(name, line)
-        self._noting += now_ns() - start
 
     def _graph(self, raw: Any) -> Any:
         from_collections = raw.__func__
@@ -168,22 +170,6 @@ class Handover:
             return from_collections(cls, name, *args, **kwargs)
 
         return classmethod(noted)
-
-    def _layers(self, init: Callable[..., None], watch: Watch) -> Callable[..., None]:
-        """`HighLevelGraph` itself, where several layers are made at once: `from_array`."""
-
-        @functools.wraps(init)
-        def noted(graph: Any, layers: Any, *args: Any, **kwargs: Any) -> None:
-            frame = sys._getframe(1)
-            try:
-                if frame.f_globals.get("__name__") in AT_ONCE and not watch.disabled:
-                    for name in made_at_once(layers):
-                        self._made(name, frame)
-            except BaseException as error:
-                caught(error, watch)
-            init(graph, layers, *args, **kwargs)
-
-        return noted
 
     def _expression(self, raw: Any) -> Any:
         new: Callable[..., Any] = raw.__func__ if isinstance(raw, staticmethod) else raw

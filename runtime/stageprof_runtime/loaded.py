@@ -117,9 +117,8 @@ def _fused(known: _Layers, name: str) -> Iterator[str]:
 
 def _whole(known: _Layers, name: str) -> bool:
     """Whether all chunks of a layer are needed, as far as the layers right above it tell."""
-    *_, last = _fused(known, name)
-    users = [known.layers[user] for user in known.users.get(last, [])]
-    return not users or not all(_cuts(user, known.layers[last]) for user in users)
+    users = [known.layers[user] for user in known.users.get(name, [])]
+    return not users or not all(_cuts(user, known.layers[name]) for user in users)
 
 
 def _cuts(user: Any, layer: Any) -> bool:
@@ -161,12 +160,13 @@ def _of_file(known: _Layers, name: str, layer: Any) -> Iterator[Unused]:
     chunks, count = layer.collection_annotations["chunks"], math.prod(found.shape)
     if count * found.itemsize < LEAST or found.shape != tuple(map(sum, chunks)):
         return  # of a part of it the pieces begin anywhere in a chunk
-    if not _whole(known, name):
+    fused = list(_fused(known, name))
+    if not _whole(known, fused[-1]):
         return  # how many times those are unpacked that are needed nobody has worked out
     asked = tuple(map(max, chunks))
     total = count if _kept(found, chunks) else math.prod(map(_unpacked, chunks, found.chunks))
     label = " ".join("x".join(map(str, each)) for each in (found.shape, found.chunks, asked))
-    for ran in _fused(known, name):
+    for ran in fused:
         yield Unused(ran, STORED, label, name, count, total)
 
 

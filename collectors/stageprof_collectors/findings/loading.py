@@ -6,6 +6,7 @@ it may have been, in their order; the first that ran has loaded it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -48,15 +49,18 @@ class Loading:
 def loadings(recording: Recording) -> Iterator[Loading]:
     """What the plans of a recording load and do not use, as far as it ran; each layer once."""
     table, strings = recording.store.table("unused"), recording.store.strings
+    if not len(table["t"]):
+        return
     names = ("t", "name", "how", "label", "variable", "count", "total")
     plans: set[tuple[int, int, int]] = set()
     seen: set[tuple[int, int, str]] = set()
+    layers = _Ran(recording)
     for t, name, how, label, by, used, total in zip(
         *(table[n].tolist() for n in names), strict=True
     ):
         if (t, how, by) in plans:
             continue
-        layer, rows = _ran(recording, strings[name])
+        layer, rows = layers.of(strings[name])
         if len(rows):
             if strings[how] in _OF_SOURCES and strings[by]:
                 plans.add((t, how, by))
@@ -66,18 +70,36 @@ def loadings(recording: Recording) -> Iterator[Loading]:
                 yield Loading(*told, rows)
 
 
-def _ran(recording: Recording, name: str) -> tuple[str, Ints]:
-    """The layer that ran a layer of the plan, and its runs.
+class _Ran:
+    """The layers that ran, by what a plan calls them."""
 
-    Fused, it leaves behind tasks of its own name that only stand for the others.
-    """
-    layered, runs = recording.layered, recording.timeline.runs
-    found = [i for i, each in enumerate(layered.names) if _is(each, name)]
-    if not found:
-        return "", np.zeros(0, np.int64)
-    took = np.bincount(layered.of, runs["stop"] - runs["start"], len(layered.names))
-    most = max(found, key=lambda i: float(took[i]))
-    return layered.names[most], np.flatnonzero((layered.of == most) & ran(runs))
+    def __init__(self, recording: Recording) -> None:
+        layered, runs = recording.layered, recording.timeline.runs
+        self._layered, self._were = layered, ran(runs)
+        self._took = np.bincount(layered.of, runs["stop"] - runs["start"], len(layered.names))
+        #: indices of layers by the last word of their names, which fusing keeps
+        self._ends: defaultdict[str, list[int]] = defaultdict(list)
+        for i, name in enumerate(layered.names):
+            self._ends[_end(name)].append(i)
+        self._rows: dict[int, Ints] = {}
+
+    def of(self, name: str) -> tuple[str, Ints]:
+        """The layer that ran a layer of the plan, and its runs.
+
+        Fused, it leaves behind tasks of its own name that only stand for the others.
+        """
+        names = self._layered.names
+        found = [i for i in self._ends.get(_end(name), ()) if _is(names[i], name)]
+        if not found:
+            return "", np.zeros(0, np.int64)
+        most = max(found, key=lambda i: float(self._took[i]))
+        if most not in self._rows:
+            self._rows[most] = np.flatnonzero((self._layered.of == most) & self._were)
+        return names[most], self._rows[most]
+
+
+def _end(name: str) -> str:
+    return name.rpartition("-")[2]
 
 
 def _is(ran: str, name: str) -> bool:

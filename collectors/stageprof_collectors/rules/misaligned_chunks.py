@@ -16,12 +16,11 @@ from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.loading import Loading, loadings
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.profiles.flame import flame_of, rows_of
-from stageprof_collectors.profiles.looks import Share, share_of
+from stageprof_collectors.profiles.inside import inside
+from stageprof_collectors.profiles.looks import Share
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.tables.lines import Line
-from stageprof_runtime.errors import UsageError
 from stageprof_runtime.loaded import STORED
 from stageprof_runtime.stage import STEP, Stage
 
@@ -32,7 +31,9 @@ if TYPE_CHECKING:
 #: least: there it is still in the cache of the processor.
 LEAST: Final = 0.8
 #: Folders of the libraries that unpack.
-_LIBRARIES: Final = ("/h5py/", "/zarr/")
+_LIBRARIES: Final = {"unpacks": ("/h5py/", "/zarr/")}
+#: The part of the time of tasks in them that nobody looked at.
+_UNSEEN: Final = Share(0.0, 1.0, 1.0)
 #: Dimensions of an array that somebody may have; more is no array's.
 _DIMENSIONS: Final = 32
 _COMPUTE: Final = frozenset({STEP["compute"]})
@@ -89,7 +90,9 @@ def _cuts(recording: Recording) -> Iterator[_Cut]:
     """All arrays that were loaded from files."""
     found = [loading for loading in loadings(recording) if loading.how == STORED]
     # Each task unpacks a chunk once at most, and of a slice few may have been needed.
-    times = [min(one.total / max(1, one.used), _tasks(recording, one)) for one in found]
+    layers = {one.layer: one for one in found}  # a hundred files may be loaded in one
+    tasks = {layer: _tasks(recording, one) for layer, one in layers.items()}
+    times = [min(one.total / max(1, one.used), tasks[one.layer]) for one in found]
     whole: defaultdict[str, float] = defaultdict(float)
     for one, often in zip(found, times, strict=True):
         whole[one.layer] += max(1, one.used) * often
@@ -105,7 +108,8 @@ def _tasks(recording: Recording, loading: Loading) -> int:
 
 
 def _found(recording: Recording, line: Line, cuts: list[_Cut], limits: Limits) -> Iterator[Finding]:
-    wastes = _wastes(recording, cuts)
+    reading = _reading(recording, cuts)
+    wastes = _wastes(cuts, reading)
     cost = sum(
         waste.middle * cost_of(recording, steps=_COMPUTE, runs=rows.tolist())
         for rows, waste in wastes
@@ -126,7 +130,7 @@ def _found(recording: Recording, line: Line, cuts: list[_Cut], limits: Limits) -
             "times_unpacked": round(main.times, 2),
             "arrays": len({cut.loading.by for cut in cuts}),
             "tasks": sum(len(rows) for rows, _ in wastes),
-            "reading_share": _reading(recording, key_split(layer)).middle,
+            "reading_share": reading[layer].middle,
         },
         cost_s=cost,
         saving_s=saved,
@@ -136,18 +140,24 @@ def _found(recording: Recording, line: Line, cuts: list[_Cut], limits: Limits) -
     )
 
 
-def _wastes(recording: Recording, cuts: list[_Cut]) -> list[tuple[Ints, Share]]:
+def _wastes(cuts: list[_Cut], reading: dict[str, Share]) -> list[tuple[Ints, Share]]:
     """Of each layer its runs, and the part of their time in which chunks are unpacked again."""
     parts: defaultdict[str, float] = defaultdict(float)
     for cut in cuts:
         parts[cut.loading.layer] += cut.waste
     rows = {cut.loading.layer: cut.loading.rows for cut in cuts}
-    return [(rows[layer], _part(recording, layer, min(1.0, part))) for layer, part in parts.items()]
+    return [(rows[layer], _part(reading[layer], min(1.0, part))) for layer, part in parts.items()]
 
 
-def _part(recording: Recording, layer: str, waste: float) -> Share:
-    reading = _reading(recording, key_split(layer))
+def _part(reading: Share, waste: float) -> Share:
     return Share(waste * reading.low, waste * reading.middle, waste * reading.high)
+
+
+def _reading(recording: Recording, cuts: list[_Cut]) -> dict[str, Share]:
+    """Of each layer the part of its time in a library that unpacks; all, if it was not seen."""
+    seen = inside(recording, _LIBRARIES).get("unpacks", {})
+    layers = {cut.loading.layer for cut in cuts}
+    return {layer: seen.get(key_split(layer), _UNSEEN) for layer in layers}
 
 
 def _saving(recording: Recording, parts: list[tuple[Ints, float]]) -> tuple[float, float]:
@@ -156,22 +166,6 @@ def _saving(recording: Recording, parts: list[tuple[Ints, float]]) -> tuple[floa
     for rows, part in parts:
         compute[rows] = 1 - part
     return recording.replay.saving(Change(compute=compute))
-
-
-def _reading(recording: Recording, prefix: str) -> Share:
-    """What part of the time of a prefix's tasks is in a library that unpacks; all, if not seen."""
-    try:
-        flame = flame_of(recording, rows_of(recording, Stage.EXECUTION, prefix, None))
-    except UsageError:  # there was no look at it
-        return Share(0.0, 1.0, 1.0)
-    inside = sum(
-        took.seconds
-        for stack, took in flame.stacks.items()
-        if any(part in frame.file.replace("\\", "/") for frame in stack for part in _LIBRARIES)
-    )
-    if not flame.looks.any() or not flame.seconds:
-        return Share(0.0, 1.0, 1.0)
-    return share_of(min(1.0, inside / flame.seconds), int(flame.looks.sum()))
 
 
 # -- shapes -------------------------------------------------------------------------------------

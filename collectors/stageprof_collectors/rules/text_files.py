@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from stageprof_collectors.account.groups import Row
-from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings.finding import (
     Finding,
     Fix,
@@ -20,9 +17,9 @@ from stageprof_collectors.findings.finding import (
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import share
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.profiles.looks import Looks, Share, share_of
-from stageprof_collectors.profiles.nodes import Frame, Nodes
-from stageprof_runtime.stage import STEP, Stage
+from stageprof_collectors.profiles.inside import inside
+from stageprof_collectors.profiles.looks import Looks, Share
+from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -58,7 +55,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if not recording.store.rows("flame"):
         return
     looks = Looks(recording)
-    for kind, shares in _shares(recording, int(limits["looks"])).items():
+    for kind, shares in inside(recording, _PARSERS, max(1, int(limits["looks"]))).items():
         cost = looks.cost(shares)
         if cost >= limits["share"] * recording.wall:
             yield _finding(recording, looks, kind, shares, cost)
@@ -102,37 +99,6 @@ def _row(recording: Recording, prefix: str) -> Row:
     groups = recording.groups
     mine = [i for i, row in enumerate(groups.rows) if row.prefix == prefix]
     return groups.rows[max(mine, key=groups.took, default=0)]
-
-
-def _shares(recording: Recording, least: int) -> dict[str, dict[str, Share]]:
-    """By kind of file: the part of the time of tasks, by prefix, in which they were parsed."""
-    flame, strings = recording.store.table("flame"), recording.store.strings
-    rows = np.flatnonzero(flame["step"] == STEP["compute"])
-    at = _parsing(recording.nodes)[recording.nodes.of(flame["place"][rows], flame["node"][rows])]
-    found: dict[str, dict[str, Share]] = {}
-    for prefix in np.unique(flame["name"][rows[at >= 0]]).tolist():
-        mine = flame["name"][rows] == prefix
-        count, total = flame["count"][rows[mine]], flame["total"][rows[mine]]
-        for number, kind in enumerate(_PARSERS):
-            seen = at[mine] == number
-            if count[seen].sum() >= least:
-                part = total[seen].sum() / max(1, total.sum())
-                found.setdefault(kind, {})[strings[prefix]] = share_of(part, int(count.sum()))
-    return found
-
-
-def _parsing(nodes: Nodes) -> Ints:
-    """Of each node of the tree of stacks which kind of file is parsed there; -1: none."""
-    found = np.full(len(nodes), -1, np.int64)
-    for node, (frame, around) in enumerate(zip(nodes.frames, nodes.parent.tolist(), strict=True)):
-        found[node] = found[around] if around >= 0 and found[around] >= 0 else _kind(frame)
-    return found
-
-
-def _kind(frame: Frame) -> int:
-    file = frame.file.replace("\\", "/")
-    kinds = enumerate(_PARSERS.values())
-    return next((n for n, parts in kinds if any(part in file for part in parts)), -1)
 
 
 RULE = Rule(

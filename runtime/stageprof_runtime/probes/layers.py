@@ -28,7 +28,7 @@ from stageprof_runtime.patch import Emit, Undo, observe, together
 LOOK, LOOK_FROM = 1000, 2
 
 #: Modules that make several layers at once, of graphs that they were given and new ones.
-AT_ONCE = frozenset({"dask.array.core", "dask.array.linalg", "xarray.core.parallel"})
+_AT_ONCE = frozenset({"dask.array.core", "dask.array.linalg", "xarray.core.parallel"})
 #: What such layers have in common, and no other.
 _TOKEN = re.compile("[0-9a-f]{32}")
 
@@ -55,7 +55,7 @@ def install(emit: Emit) -> Undo:
             [
                 forget,
                 observe(*place("graph.new"), functools.partial(_graph, lines)),
-                observe(*place("graph.init"), functools.partial(_init, lines)),
+                observe(*place("graph.init"), functools.partial(at_once, lines.made)),
                 observe(*place("expr.new"), functools.partial(_expr, lines)),
             ]
         )
@@ -84,19 +84,21 @@ def _graph(lines: Lines, raw: Any, watch: Watch) -> Any:
     return classmethod(noted)
 
 
-def _init(lines: Lines, init: Callable[..., None], watch: Watch) -> Callable[..., None]:
+def at_once(
+    note: Callable[[str, Line], None], init: Callable[..., None], watch: Watch
+) -> Callable[..., None]:
     """`HighLevelGraph` itself, where several layers are made at once: `from_zarr`, `linalg.qr`."""
 
     @functools.wraps(init)
     def noted(self: Any, layers: Any, *args: Any, **kwargs: Any) -> None:
         frame = sys._getframe(1)
-        if frame.f_globals.get("__name__") in AT_ONCE and not watch.disabled:
+        if frame.f_globals.get("__name__") in _AT_ONCE and not watch.disabled:
             watch.calls += 1
             try:
                 if not inside.optimizing:
                     line = user_line(frame)
-                    for name in made_at_once(layers):
-                        lines.made(name, line)
+                    for name in _made_at_once(layers):
+                        note(name, line)
             except BaseException as error:
                 caught(error, watch)
         init(self, layers, *args, **kwargs)
@@ -104,7 +106,7 @@ def _init(lines: Lines, init: Callable[..., None], watch: Watch) -> Callable[...
     return noted
 
 
-def made_at_once(layers: object) -> Iterator[str]:
+def _made_at_once(layers: object) -> Iterator[str]:
     """The last layers, as far as they have a token in common, are new; others were taken over."""
     token = ""
     for name in itertools.islice(reversed(layers) if type(layers) is dict else (), LOOK):
