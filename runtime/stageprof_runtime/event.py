@@ -51,6 +51,7 @@ RESOURCE: Final = 32
 FETCHED: Final = 33
 SCATTER: Final = 34
 ONGOING: Final = 35
+GROUPED: Final = 36
 
 #: The `graph` of what was fetched and went back without one.
 SCATTERED: Final = -2
@@ -192,6 +193,10 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     ),
     # A run that lasts, as if it ended now; of several the last counts, and its row of RUN before.
     ONGOING: ("run", "received", "ready", "start", "stop", "thread", "cpu", "worker"),
+    # In a task of prefix `name` pandas gave `count` groups of `total` rows together one by one: to
+    # a function that it calls for each (`label` ""), or to the user's loop `label` ("file:line
+    # function"), which ends at `line`. Not told of few groups; see `probes.groupby`.
+    GROUPED: ("t", "name", "label", "line", "count", "total"),
 }  # fmt: skip
 
 #: Fields that hold text; each becomes an index into the batch's strings.
@@ -243,6 +248,7 @@ TABLES: Final[dict[int, str]] = {
     FETCHED: "fetched",
     SCATTER: "scatter",
     ONGOING: "ongoing",
+    GROUPED: "grouped",
 }
 
 #: How a run ended, by status code.

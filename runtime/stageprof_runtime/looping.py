@@ -25,7 +25,11 @@ MOST: Final = 20_000
 KEPT: Final = 5_000
 MET: Final = 1_000
 
-_COMPREHENSIONS: Final = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+#: Bytes of the instruction that asks for the next item of a loop, with its cache.
+NEXT: Final = 4
+
+#: What the code of comprehensions is called.
+COMPREHENSIONS: Final = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
 class Loop(NamedTuple):
@@ -51,6 +55,11 @@ class Loops(NamedTuple):
         """Whether the call that the function stands at goes along the rows."""
         return offset in self.rowwise
 
+    def begun(self, offset: int) -> Loop | None:
+        """The loop whose next item the function is at; of several from there the longest."""
+        here = [loop for loop in self.loops if loop.first <= offset <= loop.first + NEXT]
+        return max(here, key=lambda loop: loop.last, default=None)
+
     def at(self, offset: int) -> Loop | None:
         """The innermost loop over rows around an instruction, or else the innermost loop."""
         around = [loop for loop in self.loops if loop.first <= offset <= loop.last]
@@ -74,6 +83,13 @@ def _loops(code: CodeType) -> Loops:
             _known.clear()
         known = _known[code] = _read(code) if len(code.co_code) <= MOST else NONE
     return known
+
+
+def lines_of(code: CodeType, loop: Loop) -> tuple[int, int]:
+    """The first and the last line of a loop of a function's; (0, 0) if it has none."""
+    spans = code.co_lines()
+    lines = [line for start, _, line in spans if line and loop.first <= start <= loop.last]
+    return min(lines, default=0), max(lines, default=0)
 
 
 #: The loops of a function.
@@ -122,7 +138,7 @@ def _iterated(
         name, value = instruction.opname, instruction.argval
         if name in ("LOAD_METHOD", "LOAD_ATTR") and value in ROWS:
             rows, line = value, (instruction.positions and instruction.positions.lineno) or 0
-        elif isinstance(value, CodeType) and value.co_name in _COMPREHENSIONS:
+        elif isinstance(value, CodeType) and value.co_name in COMPREHENSIONS:
             made = value
         elif name == "GET_ITER" and rows:
             looping = _for_iter(instructions[i + 1 : i + 9])

@@ -26,6 +26,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "frames.install": ("columns of frames",),
     "garbage.install": ("garbage collection",),
     "gil.install": ("gil.wait",),
+    "groupby.install": ("groups that pandas goes over one by one",),
     "groups.install": ("groups that xarray reduces one by one",),
     "imports.install": ("import",),
     "layers.install": ("lines of layers",),

@@ -23,6 +23,7 @@ from stageprof_runtime.event import (
     CALLED,
     COLUMN,
     FLAME,
+    GROUPED,
     LINE,
     MARK,
     NODE,
@@ -149,6 +150,8 @@ class Enemy(Observed):
             (CALLED, STEP["compute"], text, text, 1, text, text, 2, 3, 3, 10**7, 10**8),
             (COLUMN, ns(900), text, text, "object", "str", 10**9, 10**7),
             (COLUMN, ns(900), text, text, text, text, 10**9, 10**7),
+            (GROUPED, ns(900), text, f"/u/{text}.py:4 {text}", 9, 10**6, 10**7),
+            (GROUPED, ns(900), text, text, 9, 10**6, 10**7),
         ]  # fmt: skip
 
     def _client_says(self, text: str) -> None:

@@ -1,0 +1,178 @@
+"""Where tasks go over the groups of a frame one by one, and what part of their time that takes.
+
+pandas tells how many groups it gave out and of how many rows; the stacks tell how long the tasks
+were at it. What other libraries do for a group (a fit, a request) is no part of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from stageprof_collectors.profiles.inside import NONE, parts
+from stageprof_collectors.profiles.looks import Share, place
+from stageprof_collectors.profiles.nodes import Frame, Nodes, is_library
+from stageprof_collectors.storage.columns import Ints
+from stageprof_runtime.stage import STEP
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+#: Functions of pandas that call another one for each group, and put together what that gives.
+_CALLERS: Final = frozenset(
+    {"_python_apply_general", "_python_agg_general", "_transform_general", "filter"}
+)
+_PANDAS: Final = "/pandas/core/groupby/"
+#: Libraries whose work on a group is what working on all of them at once saves.
+_SAVED: Final = ("/pandas/", "/numpy/", "/dask/", "/distributed/")
+_PACKAGES: Final = ("site-packages", "dist-packages")
+#: Loops of the user's that are looked for, those of most groups.
+MOST: Final = 100
+#: The kind of a node at which another library works.
+_OTHERS: Final = -2
+
+
+class Loop(NamedTuple):
+    """A loop of the user's over groups; all of it is empty where pandas calls a function."""
+
+    file: str
+    first: int
+    last: int
+    function: str
+
+    def holds(self, frame: Frame) -> bool:
+        """Whether a frame stands in it."""
+        mine = bool(self.file) and frame.file == self.file
+        return mine and self.first <= frame.line <= self.last
+
+
+#: pandas calls a function for each group.
+CALLS: Final = Loop("", 0, 0, "")
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Groups gone over one by one in one place.
+
+    Attributes:
+        loop: the user's, or `CALLS`.
+        function: what is called for each group, or has the loop; "" if it was not seen.
+        groups, rows: how many, in all tasks.
+        shares: prefix -> the part of its tasks' time.
+        inside: lines of the user's that were seen running there, "file:line".
+    """
+
+    loop: Loop
+    function: str
+    groups: int
+    rows: int
+    shares: Mapping[str, Share]
+    inside: frozenset[str]
+
+
+def groupings(recording: Recording, least: int) -> list[Grouping]:
+    """Where tasks go over groups, as far as at least so many looks saw them at it."""
+    given = _given(recording)
+    if not given or not recording.store.rows("flame"):
+        return []
+    loops = list(dict.fromkeys(loop for loop, _ in given))
+    stacks = _Stacks(recording, _kinds(recording.nodes, loops))
+    found = []
+    for number, shares in parts(recording, stacks.kinds, least).items():
+        for prefix, share in shares.items():
+            loop = loops[number] if number != _OTHERS else None
+            if loop is not None and (loop, prefix) in given:
+                groups, rows = given[loop, prefix]
+                called, lines = stacks.mine(prefix, number)
+                function = loop.function or called
+                found.append(Grouping(loop, function, groups, rows, {prefix: share}, lines))
+    return found
+
+
+def _given(recording: Recording) -> dict[tuple[Loop, str], list[int]]:
+    """Groups and rows that pandas gave out, by the loop that they were for and the prefix."""
+    table, strings = recording.store.table("grouped"), recording.store.strings
+    found: defaultdict[tuple[Loop, str], list[int]] = defaultdict(lambda: [0, 0])
+    names = ("name", "label", "line", "count", "total")
+    for name, label, last, groups, rows in zip(*(table[n].tolist() for n in names), strict=True):
+        if groups > 0 and rows >= 0:
+            file, first, function = place(strings[label])
+            loop = Loop(file, first, last, function) if file else CALLS
+            total = found[loop, strings[name]]
+            total[0] += groups
+            total[1] += rows
+    most = sorted(found.items(), key=lambda item: -item[1][0])[:MOST]
+    return dict(most)
+
+
+def _kinds(nodes: Nodes, loops: list[Loop]) -> Ints:
+    """Of each node of the tree of stacks the number of the loop that it is inside of."""
+    frames = set(nodes.frames)
+    begins = {frame: number for frame in frames if (number := _which(frame, loops)) != NONE}
+    others = {frame for frame in frames if _is_others(frame)}
+    found = np.full(len(nodes), NONE, np.int64)
+    for node, (frame, around) in enumerate(zip(nodes.frames, nodes.parent.tolist(), strict=True)):
+        kind = found[around] if around >= 0 else NONE
+        if kind == NONE:
+            kind = begins.get(frame, NONE)
+        elif frame in others:
+            kind = _OTHERS
+        found[node] = kind
+    return found
+
+
+def _which(frame: Frame, loops: list[Loop]) -> int:
+    """The number of the loop that begins at a frame, or in which it stands."""
+    calls = frame.name.rpartition(".")[2] in _CALLERS and _PANDAS in _plain(frame)
+    return next(
+        (n for n, at in enumerate(loops) if at.holds(frame) or (calls and at == CALLS)), NONE
+    )
+
+
+def _is_others(frame: Frame) -> bool:
+    file = _plain(frame)
+    return any(part in file for part in _PACKAGES) and not any(part in file for part in _SAVED)
+
+
+def _plain(frame: Frame) -> str:
+    return frame.file.replace("\\", "/")
+
+
+class _Stacks:
+    """Where tasks were seen, by the loop that they were inside of."""
+
+    def __init__(self, recording: Recording, kinds: Ints) -> None:
+        flame = recording.store.table("flame")
+        rows = np.flatnonzero(flame["step"] == STEP["compute"])
+        self.kinds = kinds
+        self._nodes, self._strings = recording.nodes, recording.store.strings
+        self._at = self._nodes.of(flame["place"][rows], flame["node"][rows])
+        self._prefix, self._count = flame["name"][rows], flame["count"][rows]
+
+    def mine(self, prefix: str, number: int) -> tuple[str, frozenset[str]]:
+        """The user's function that was seen most right within a loop, and its lines there."""
+        called: Counter[str] = Counter()
+        lines: set[str] = set()
+        for row in np.flatnonzero(self.kinds[self._at] == number).tolist():
+            if self._strings[int(self._prefix[row])] == prefix:
+                own = [f for f in self._within(int(self._at[row])) if _is_users(f)]
+                lines.update(f"{frame.file}:{frame.line}" for frame in own)
+                if own:
+                    called[own[0].name.rpartition(".")[2]] += int(self._count[row])
+        return (called.most_common(1)[0][0] if called else ""), frozenset(lines)
+
+    def _within(self, node: int) -> list[Frame]:
+        """The frames of a stack from where it enters a loop, inward."""
+        found: list[Frame] = []
+        while node >= 0 and self.kinds[node] != NONE:
+            found.append(self._nodes.frames[node])
+            node = int(self._nodes.parent[node])
+        return found[::-1]
+
+
+def _is_users(frame: Frame) -> bool:
+    return not is_library(frame.file) and frame.line > 0

@@ -1,0 +1,48 @@
+"""Finding: group-loop.
+
+How long customers of a shop stay with it and what they spend, customer by customer: pandas makes a
+frame for each, of a few visits, and calls a function with it.
+"""
+
+from __future__ import annotations
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+from distributed import Client, LocalCluster
+
+MONTHS, ROWS, CUSTOMERS = 12, 8_000, 24_000
+
+
+def visits_of(month: int) -> pd.DataFrame:
+    """The visits of a month: who came when, and what they spent."""
+    random = np.random.default_rng(month)
+    return pd.DataFrame(
+        {
+            "customer": random.integers(0, CUSTOMERS, ROWS),
+            "day": 30 * month + random.integers(0, 30, ROWS),
+            "spent": random.integers(1, 200, ROWS),
+        }
+    )
+
+
+def summary(visits: pd.DataFrame) -> pd.Series:
+    """What is known of one customer."""
+    stayed = visits["day"].max() - visits["day"].min()
+    return pd.Series({"stayed": stayed, "spent": visits["spent"].sum()})
+
+
+def main() -> None:
+    """The means over all customers."""
+    visits = dd.from_map(visits_of, list(range(MONTHS)), meta=visits_of(0).head(0))
+    meta = {"stayed": "int64", "spent": "int64"}
+    customers = visits.groupby("customer").apply(summary, meta=meta).compute()
+    print(f"{customers['stayed'].mean():.3f} {customers['spent'].mean():.3f}")
+
+
+if __name__ == "__main__":
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster),
+    ):
+        main()
