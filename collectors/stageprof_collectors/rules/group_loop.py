@@ -29,7 +29,7 @@ _TEXT: Final = (
 )
 _CODE: Final = """\
 def {name}_of_all(frame, keys):
-    groups = frame.groupby(keys)  # works on a frame of Dask's too; then write:
+    groups = frame.groupby(keys)  # to aggregate, of a frame of Dask's, too
     # group["x"].max() - group["x"].min()   ->  groups["x"].max() - groups["x"].min()
     # group["x"] - group["x"].mean()        ->  frame["x"] - groups["x"].transform("mean")
     # group.sort_values("t").iloc[0]        ->  frame.sort_values("t").groupby(keys).first()
