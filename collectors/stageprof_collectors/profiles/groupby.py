@@ -7,17 +7,14 @@ were at it. What other libraries do for a group (a fit, a request) is no part of
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from stageprof_collectors.profiles.inside import NONE, parts
+from stageprof_collectors.profiles.inside import NONE, Seen, kinds_of
 from stageprof_collectors.profiles.looks import Share, place
-from stageprof_collectors.profiles.nodes import Frame, Nodes, is_library
-from stageprof_collectors.storage.columns import Ints
-from stageprof_runtime.stage import STEP
+from stageprof_collectors.profiles.nodes import Frame, is_library
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -32,8 +29,6 @@ _SAVED: Final = ("/pandas/", "/numpy/", "/dask/", "/distributed/")
 _PACKAGES: Final = ("site-packages", "dist-packages")
 #: Loops of the user's that are looked for, those of most groups.
 MOST: Final = 100
-#: The kind of a node at which another library works.
-_OTHERS: Final = -2
 
 
 class Loop(NamedTuple):
@@ -56,13 +51,13 @@ CALLS: Final = Loop("", 0, 0, "")
 
 @dataclass(frozen=True)
 class Grouping:
-    """Groups gone over one by one in one place.
+    """Groups that tasks of one prefix go over one by one in one place.
 
     Attributes:
         loop: the user's, or `CALLS`.
         function: what is called for each group, or has the loop; "" if it was not seen.
         groups, rows: how many, in all tasks.
-        shares: prefix -> the part of its tasks' time.
+        share: the part of the tasks' time.
         inside: lines of the user's that were seen running there, "file:line".
     """
 
@@ -70,7 +65,8 @@ class Grouping:
     function: str
     groups: int
     rows: int
-    shares: Mapping[str, Share]
+    prefix: str
+    share: Share
     inside: frozenset[str]
 
 
@@ -80,16 +76,16 @@ def groupings(recording: Recording, least: int) -> list[Grouping]:
     if not given or not recording.store.rows("flame"):
         return []
     loops = list(dict.fromkeys(loop for loop, _ in given))
-    stacks = _Stacks(recording, _kinds(recording.nodes, loops))
+    stacks = _Stacks(recording, loops)
     found = []
-    for number, shares in parts(recording, stacks.kinds, least).items():
+    for number, shares in stacks.parts(stacks.kinds, least).items():
+        loop = loops[number]
         for prefix, share in shares.items():
-            loop = loops[number] if number != _OTHERS else None
-            if loop is not None and (loop, prefix) in given:
+            if (loop, prefix) in given:
                 groups, rows = given[loop, prefix]
                 called, lines = stacks.mine(prefix, number)
                 function = loop.function or called
-                found.append(Grouping(loop, function, groups, rows, {prefix: share}, lines))
+                found.append(Grouping(loop, function, groups, rows, prefix, share, lines))
     return found
 
 
@@ -109,60 +105,40 @@ def _given(recording: Recording) -> dict[tuple[Loop, str], list[int]]:
     return dict(most)
 
 
-def _kinds(nodes: Nodes, loops: list[Loop]) -> Ints:
-    """Of each node of the tree of stacks the number of the loop that it is inside of."""
-    frames = set(nodes.frames)
-    begins = {frame: number for frame in frames if (number := _which(frame, loops)) != NONE}
-    others = {frame for frame in frames if _is_others(frame)}
-    found = np.full(len(nodes), NONE, np.int64)
-    for node, (frame, around) in enumerate(zip(nodes.frames, nodes.parent.tolist(), strict=True)):
-        kind = found[around] if around >= 0 else NONE
-        if kind == NONE:
-            kind = begins.get(frame, NONE)
-        elif frame in others:
-            kind = _OTHERS
-        found[node] = kind
-    return found
-
-
 def _which(frame: Frame, loops: list[Loop]) -> int:
     """The number of the loop that begins at a frame, or in which it stands."""
-    calls = frame.name.rpartition(".")[2] in _CALLERS and _PANDAS in _plain(frame)
+    calls = frame.name.rpartition(".")[2] in _CALLERS and _PANDAS in frame.path
     return next(
         (n for n, at in enumerate(loops) if at.holds(frame) or (calls and at == CALLS)), NONE
     )
 
 
 def _is_others(frame: Frame) -> bool:
-    file = _plain(frame)
-    return any(part in file for part in _PACKAGES) and not any(part in file for part in _SAVED)
+    installed = any(part in frame.path for part in _PACKAGES)
+    return installed and not any(part in frame.path for part in _SAVED)
 
 
-def _plain(frame: Frame) -> str:
-    return frame.file.replace("\\", "/")
-
-
-class _Stacks:
+class _Stacks(Seen):
     """Where tasks were seen, by the loop that they were inside of."""
 
-    def __init__(self, recording: Recording, kinds: Ints) -> None:
-        flame = recording.store.table("flame")
-        rows = np.flatnonzero(flame["step"] == STEP["compute"])
-        self.kinds = kinds
-        self._nodes, self._strings = recording.nodes, recording.store.strings
-        self._at = self._nodes.of(flame["place"][rows], flame["node"][rows])
-        self._prefix, self._count = flame["name"][rows], flame["count"][rows]
+    def __init__(self, recording: Recording, loops: list[Loop]) -> None:
+        super().__init__(recording)
+        self._nodes = recording.nodes
+        frames = set(self._nodes.frames)
+        begins = {frame: _which(frame, loops) for frame in frames}
+        #: of each node the number of its loop
+        self.kinds = kinds_of(self._nodes, begins, {f for f in frames if _is_others(f)})
 
     def mine(self, prefix: str, number: int) -> tuple[str, frozenset[str]]:
         """The user's function that was seen most right within a loop, and its lines there."""
         called: Counter[str] = Counter()
         lines: set[str] = set()
-        for row in np.flatnonzero(self.kinds[self._at] == number).tolist():
-            if self._strings[int(self._prefix[row])] == prefix:
-                own = [f for f in self._within(int(self._at[row])) if _is_users(f)]
+        for row in np.flatnonzero(self.kinds[self.at] == number).tolist():
+            if self._strings[int(self.prefix[row])] == prefix:
+                own = [f for f in self._within(int(self.at[row])) if _is_users(f)]
                 lines.update(f"{frame.file}:{frame.line}" for frame in own)
                 if own:
-                    called[own[0].name.rpartition(".")[2]] += int(self._count[row])
+                    called[own[0].name.rpartition(".")[2]] += int(self.count[row])
         return (called.most_common(1)[0][0] if called else ""), frozenset(lines)
 
     def _within(self, node: int) -> list[Frame]:

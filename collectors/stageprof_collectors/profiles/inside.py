@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 #: What the path of a function on the stack has in it, by kind; the outermost function counts.
 Paths = Mapping[str, Collection[str]]
 
-#: The kind of a node that is inside of none.
+#: The kind of a node that is inside of none, and of one where another function has taken over.
 NONE: Final = -1
+LEFT: Final = -2
 
 
 def inside(recording: Recording, paths: Paths, least: int = 0) -> dict[str, dict[str, Share]]:
@@ -27,39 +28,65 @@ def inside(recording: Recording, paths: Paths, least: int = 0) -> dict[str, dict
 
     Of prefixes that were seen at work, and in a function of the kind in `least` looks.
     """
-    found = parts(recording, _kinds(recording.nodes, paths), least)
+    nodes = recording.nodes
+    begins = {frame: _kind(frame, paths) for frame in set(nodes.frames)}
+    found = Seen(recording).parts(kinds_of(nodes, begins), least)
     return {kind: found[i] for i, kind in enumerate(paths) if i in found}
 
 
-def parts(recording: Recording, kinds: Ints, least: int = 0) -> dict[int, dict[str, Share]]:
-    """The same by numbers of kinds; `kinds` says of each node which it is inside of."""
-    flame, strings = recording.store.table("flame"), recording.store.strings
-    rows = np.flatnonzero(flame["step"] == STEP["compute"])
-    at = kinds[recording.nodes.of(flame["place"][rows], flame["node"][rows])]
-    found: dict[int, dict[str, Share]] = {}
-    for prefix in np.unique(flame["name"][rows]).tolist():
-        mine = flame["name"][rows] == prefix
-        count, total = flame["count"][rows[mine]], flame["total"][rows[mine]]
-        if count.sum() <= 0 or total.sum() <= 0:
-            continue
-        for number in np.unique(at[mine][at[mine] != NONE]).tolist():
-            seen = at[mine] == number
-            if count[seen].sum() >= least:
-                part = min(1.0, float(total[seen].sum() / total.sum()))
-                found.setdefault(number, {})[strings[prefix]] = share_of(part, int(count.sum()))
-    return found
+def _kind(frame: Frame, paths: Paths) -> int:
+    kinds = enumerate(paths.values())
+    return next((n for n, parts in kinds if any(part in frame.path for part in parts)), NONE)
 
 
-def _kinds(nodes: Nodes, paths: Paths) -> Ints:
-    """Of each node of the tree of stacks which kind it is inside of."""
+def kinds_of(nodes: Nodes, begins: Mapping[Frame, int], ends: Collection[Frame] = ()) -> Ints:
+    """Of each node of the tree of stacks which kind it is inside of.
+
+    Args:
+        nodes: the tree.
+        begins: the kind that begins at a frame.
+        ends: frames at which any kind ends: from there inward it is `LEFT`.
+    """
     found = np.full(len(nodes), NONE, np.int64)
     for node, (frame, around) in enumerate(zip(nodes.frames, nodes.parent.tolist(), strict=True)):
         kind = found[around] if around >= 0 else NONE
-        found[node] = _kind(frame, paths) if kind == NONE else kind
+        if kind == NONE:
+            kind = begins.get(frame, NONE)
+        elif frame in ends:
+            kind = LEFT
+        found[node] = kind
     return found
 
 
-def _kind(frame: Frame, paths: Paths) -> int:
-    file = frame.file.replace("\\", "/")
-    kinds = enumerate(paths.values())
-    return next((n for n, parts in kinds if any(part in file for part in parts)), NONE)
+class Seen:
+    """Looks at tasks.
+
+    Attributes:
+        at, prefix, count, total: of each: the node, the text of the prefix, looks, ns.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        flame = recording.store.table("flame")
+        rows = np.flatnonzero(flame["step"] == STEP["compute"])
+        self.at = recording.nodes.of(flame["place"][rows], flame["node"][rows])
+        self.prefix, self.count, self.total = (
+            flame[name][rows] for name in ("name", "count", "total")
+        )
+        self._strings = recording.store.strings
+
+    def parts(self, kinds: Ints, least: int = 0) -> dict[int, dict[str, Share]]:
+        """As `inside`, by the numbers of kinds; `kinds` is of each node, as `kinds_of` has it."""
+        at = kinds[self.at]
+        found: dict[int, dict[str, Share]] = {}
+        for prefix in np.unique(self.prefix).tolist():
+            mine = self.prefix == prefix
+            looks, took = self.count[mine].sum(), self.total[mine].sum()
+            if looks <= 0 or took <= 0:
+                continue
+            for number in np.unique(at[mine & (at >= 0)]).tolist():
+                seen = mine & (at == number)
+                if self.count[seen].sum() >= least:
+                    part = min(1.0, float(self.total[seen].sum() / took))
+                    name = self._strings[prefix]
+                    found.setdefault(number, {})[name] = share_of(part, int(looks))
+        return found

@@ -39,6 +39,11 @@ class Frame(NamedTuple):
     file: str
     line: int
 
+    @property
+    def path(self) -> str:
+        """The file with slashes, wherever it was written."""
+        return self.file.replace("\\", "/")
+
 
 class Nodes:
     """The joined tree.

@@ -53,26 +53,25 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 def _found(
     recording: Recording, looks: Looks, grouping: Grouping, limits: Limits
 ) -> Iterator[Finding]:
-    shares = grouping.shares
+    shares = {grouping.prefix: grouping.share}
     cost, busy = looks.cost(shares), looks.busy(shares)
     if cost < limits["share"] * recording.wall:
         return
-    (prefix,) = shares
     saved = looks.saving(shares, GAIN)
-    where = _where(recording, looks, grouping, prefix)
+    where = _where(recording, looks, grouping)
     yield Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"{_who(grouping, where)} {share(shares[prefix].middle)} of the time of `{prefix}`: "
-            f"{of_wall(cost, recording)}"
+            f"{_who(grouping, where)} {share(grouping.share.middle)} of the time of "
+            f"`{grouping.prefix}`: {of_wall(cost, recording)}"
         ),
         stage=Stage.EXECUTION,
         evidence={
             "groups": grouping.groups,
             "rows_of_a_group": grouping.rows / grouping.groups,
             "each_s": busy / grouping.groups,
-            "share_of_tasks": shares[prefix].middle,
+            "share_of_tasks": grouping.share.middle,
             "task_s": busy,
         },
         cost_s=cost,
@@ -94,12 +93,11 @@ def _who(grouping: Grouping, where: Where) -> str:
     return f"{called} for each of {each}{at}, takes"
 
 
-def _where(recording: Recording, looks: Looks, grouping: Grouping, prefix: str) -> Where:
+def _where(recording: Recording, looks: Looks, grouping: Grouping) -> Where:
     """The user's loop, or the line that made the layer of the prefix's tasks."""
-    row = recording.groups.most(looks.runs([prefix]))
-    if grouping.loop.file:
-        return Where(grouping.loop.file, grouping.loop.first, "", row.layer, prefix)
-    return Where(row.file, row.line, "", row.layer, prefix)
+    row, loop = recording.groups.most(looks.runs([grouping.prefix])), grouping.loop
+    file, line = (loop.file, loop.first) if loop.file else (row.file, row.line)
+    return Where(file, line, "", row.layer, grouping.prefix)
 
 
 RULE = Rule(
@@ -110,7 +108,7 @@ RULE = Rule(
     ground=Ground.REWRITTEN,
     limits={
         "looks": Limit(10, "fewer of the looks at tasks may be chance"),
-        "groups": Limit(1_000, "a group takes a millisecond at most: fewer hardly cost a second"),
+        "groups": Limit(1_000, "a group takes about a millisecond: fewer seldom cost a second"),
         "rows": Limit(1_000, "of a group, on average: with more it is compiled code that works"),
         "share": Limit(0.05, "of the wall time on the critical path: less is not worth rewriting"),
     },
