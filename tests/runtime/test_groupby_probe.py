@@ -20,6 +20,8 @@ from stageprof_runtime.probes import groupby
 
 GROUPS = 150
 FRAME = pd.DataFrame({"key": np.arange(300) % GROUPS, "x": np.arange(300.0)})
+#: The same by time: two rows a minute.
+TIMES = pd.date_range("2026", periods=len(FRAME), freq="30s")
 
 
 class Given(NamedTuple):
@@ -76,6 +78,28 @@ def comprehended(frame: pd.DataFrame) -> list[float]:
     ]  # fmt: skip
 
 
+def of_a_list(frame: pd.DataFrame) -> list[float]:
+    """With a list of one key keys are tuples."""
+    found = []
+    for (_,), group in frame.groupby(["key"]):
+        found.append(group["x"].sum())
+    return found
+
+
+def of_times(frame: pd.DataFrame) -> list[float]:
+    """Spans of time are groups."""
+    found = []
+    for _, group in frame.set_index(TIMES).resample("1min"):
+        found.append(group["x"].sum())
+    return found
+
+
+def of_times_in_one(frame: pd.DataFrame) -> float:
+    """The same in one expression."""
+    spans = frame.set_index(TIMES).resample("1min")
+    return sum(group["x"].sum() for _, group in spans)
+
+
 @pytest.mark.parametrize(
     "function",
     [
@@ -84,8 +108,10 @@ def comprehended(frame: pd.DataFrame) -> list[float]:
         lambda frame: frame.groupby("key")["x"].agg(spread),
         lambda frame: frame.groupby("key")["x"].transform(spread),
         lambda frame: frame.groupby("key").filter(lambda group: len(group) > 1),
+        lambda frame: frame.set_index(TIMES).resample("1min").apply(spread),
+        lambda frame: frame.set_index(TIMES)["x"].resample("1min").transform(spread),
     ],
-    ids=["column", "frame", "agg", "transform", "filter"],
+    ids=["column", "frame", "agg", "transform", "filter", "times", "of times"],
 )
 def test_groups_that_pandas_calls_a_function_for_are_counted(
     function: Callable[[pd.DataFrame], Any],
@@ -94,7 +120,16 @@ def test_groups_that_pandas_calls_a_function_for_are_counted(
     assert found == ("", GROUPS, len(FRAME))
 
 
-@pytest.mark.parametrize(("function", "first", "last"), [(looped, 3, 6), (comprehended, 2, 4)])
+@pytest.mark.parametrize(
+    ("function", "first", "last"),
+    [
+        (looped, 3, 6),
+        (comprehended, 2, 4),
+        (of_a_list, 3, 4),
+        (of_times, 3, 4),
+        (of_times_in_one, 3, 3),
+    ],
+)
 def test_a_loop_of_the_users_is_named_with_its_lines(
     function: Callable[[pd.DataFrame], Any], first: int, last: int
 ) -> None:
@@ -137,9 +172,12 @@ def test_a_function_that_fails_fails_as_without_us() -> None:
     assert given(prof)[0].groups == GROUPS
 
 
+@pytest.mark.parametrize("function", [comprehended, of_times])
 @pytest.mark.parametrize("error", [RuntimeError, asyncio.CancelledError, SystemExit])
 def test_an_error_of_ours_is_nobodys(
-    monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[BaseException],
+    function: Callable[[pd.DataFrame], Any],
 ) -> None:
     hit = []
 
@@ -149,10 +187,10 @@ def test_an_error_of_ours_is_nobodys(
 
     monkeypatch.setattr(groupby, "_loop", broken)
     with stageprof.profile() as prof:
-        found = dask.delayed(comprehended)(FRAME).compute(scheduler="sync")
+        found = dask.delayed(function)(FRAME).compute(scheduler="sync")
     assert hit
     assert given(prof) == []
-    assert found == comprehended(FRAME)
+    assert found == function(FRAME)
 
 
 @pytest.mark.smoke
