@@ -129,6 +129,23 @@ def test_calls_and_a_loop_of_one_prefix_are_two_findings() -> None:
     assert {f.where.line for f in asked(RULE, busy.recording())} == {30, 40}
 
 
+def test_functions_of_several_lines_are_told_together_with_where_they_are() -> None:
+    """Their tasks have one prefix: whose groups are whose, and in which line, is not known."""
+    busy = Grouped()
+    busy.groups(2_000)
+    busy.groups(3_000)
+    busy.seen(30, APPLY, MINE)
+    busy.seen(20, APPLY, ("summary", FILE, 33))
+    busy.seen(30, APPLY, ("spread", FILE, 36))
+    busy.seen(5, APPLY, ("seldom", FILE, 39))
+    found = one(RULE, busy.recording())
+    assert found.headline.startswith(
+        "`summary` at etl.py:31 and `spread` at etl.py:36, called for each of 5,000 groups of "
+        "8.0 rows, take "
+    )
+    assert (found.where.file, found.where.line) == (FILE, 31)
+
+
 def test_python_of_the_function_is_not_told_beside_it() -> None:
     """All groups at once is what helps; its lines go with it."""
     busy = Grouped()

@@ -29,6 +29,8 @@ _SAVED: Final = ("/pandas/", "/numpy/", "/dask/", "/distributed/")
 _PACKAGES: Final = ("site-packages", "dist-packages")
 #: Loops of the user's that are looked for, those of most groups.
 MOST: Final = 100
+#: A function is named beside others if it takes so much of what they take together.
+PART: Final = 0.2
 
 
 class Loop(NamedTuple):
@@ -49,20 +51,29 @@ class Loop(NamedTuple):
 CALLS: Final = Loop("", 0, 0, "")
 
 
+class Called(NamedTuple):
+    """A function of the user's, and the line in it that was seen most."""
+
+    name: str
+    file: str
+    line: int
+
+
 @dataclass(frozen=True)
 class Grouping:
     """Groups that tasks of one prefix go over one by one in one place.
 
     Attributes:
         loop: the user's, or `CALLS`.
-        function: what is called for each group, or has the loop; "" if it was not seen.
+        functions: those that are called for each group, what takes most first; none if none
+            was seen. A loop has one, which it is in.
         groups, rows: how many, in all tasks.
         share: the part of the tasks' time.
         inside: lines of the user's that were seen running there, "file:line".
     """
 
     loop: Loop
-    function: str
+    functions: tuple[Called, ...]
     groups: int
     rows: int
     prefix: str
@@ -84,8 +95,9 @@ def groupings(recording: Recording, least: int) -> list[Grouping]:
             if (loop, prefix) in given:
                 groups, rows = given[loop, prefix]
                 called, lines = stacks.mine(prefix, number)
-                function = loop.function or called
-                found.append(Grouping(loop, function, groups, rows, prefix, share, lines))
+                if loop.file:
+                    called = (Called(loop.function, loop.file, loop.first),)
+                found.append(Grouping(loop, called, groups, rows, prefix, share, lines))
     return found
 
 
@@ -129,17 +141,17 @@ class _Stacks(Seen):
         #: of each node the number of its loop
         self.kinds = kinds_of(self._nodes, begins, {f for f in frames if _is_others(f)})
 
-    def mine(self, prefix: str, number: int) -> tuple[str, frozenset[str]]:
-        """The user's function that was seen most right within a loop, and its lines there."""
-        called: Counter[str] = Counter()
+    def mine(self, prefix: str, number: int) -> tuple[tuple[Called, ...], frozenset[str]]:
+        """The user's functions that were seen right within a loop, and all lines seen there."""
+        called: Counter[Called] = Counter()
         lines: set[str] = set()
         for row in np.flatnonzero(self.kinds[self.at] == number).tolist():
             if self._strings[int(self.prefix[row])] == prefix:
                 own = [f for f in self._within(int(self.at[row])) if _is_users(f)]
                 lines.update(f"{frame.file}:{frame.line}" for frame in own)
                 if own:
-                    called[own[0].name.rpartition(".")[2]] += int(self.count[row])
-        return (called.most_common(1)[0][0] if called else ""), frozenset(lines)
+                    called[_called(own[0])] += int(self.count[row])
+        return _functions(called), frozenset(lines)
 
     def _within(self, node: int) -> list[Frame]:
         """The frames of a stack from where it enters a loop, inward."""
@@ -148,6 +160,22 @@ class _Stacks(Seen):
             found.append(self._nodes.frames[node])
             node = int(self._nodes.parent[node])
         return found[::-1]
+
+
+def _called(frame: Frame) -> Called:
+    return Called(frame.name.rpartition(".")[2], frame.file, frame.line)
+
+
+def _functions(called: Counter[Called]) -> tuple[Called, ...]:
+    """Each function once, of the lines in it that the looks were at; without those of few looks."""
+    looks: Counter[tuple[str | int, ...]] = Counter()
+    most: dict[tuple[str | int, ...], Called] = {}
+    for at, count in called.most_common():
+        function = at if at.name == "<lambda>" else at[:2]
+        looks[function] += count
+        most.setdefault(function, at)
+    least = PART * called.total()
+    return tuple(most[function] for function, count in looks.most_common() if count >= least)
 
 
 def _is_users(frame: Frame) -> bool:

@@ -76,7 +76,7 @@ def _found(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT, _CODE.format(name=word(grouping.function, "function"))),
+        fix=Fix(_TEXT, _CODE.format(name=word(_names(grouping)[0], "function"))),
         where=where,
         cause=f"groups:{where.file}:{where.line}",
         also=frozenset(f"line:{line}" for line in grouping.inside),
@@ -84,19 +84,32 @@ def _found(
 
 
 def _who(grouping: Grouping, where: Where) -> str:
-    """Who goes over how many groups, and where, up to the verb."""
-    groups, at = grouping.groups, made_at(where.file, where.line)
+    """Who goes over how many groups, and where, with the verb."""
+    groups, names = grouping.groups, _names(grouping)
     each = f"{groups:,} groups of {grouping.rows / groups:,.1f} rows"
+    at = made_at(where.file, where.line)
     if grouping.loop.file:
-        return f"A loop over {each} in `{grouping.function}`{at} takes"
-    called = f"`{grouping.function}`, called" if grouping.function else "A function called"
+        return f"A loop over {each} in `{names[0]}`{at} takes"
+    if len(names) > 1:
+        them = [f"`{name}`{made_at(file, line)}" for name, file, line in grouping.functions]
+        return f"{' and '.join(them)}, called for each of {each}, take"
+    called = f"`{names[0]}`, called" if names[0] else "A function called"
     return f"{called} for each of {each}{at}, takes"
 
 
+def _names(grouping: Grouping) -> list[str]:
+    return [called.name for called in grouping.functions] or [""]
+
+
 def _where(recording: Recording, looks: Looks, grouping: Grouping) -> Where:
-    """The user's loop, or the line that made the layer of the prefix's tasks."""
-    row, loop = recording.groups.most(looks.runs([grouping.prefix])), grouping.loop
-    file, line = (loop.file, loop.first) if loop.file else (row.file, row.line)
+    """The user's loop, or the line that made the layer of the prefix's tasks.
+
+    Several functions are called in several lines; which in which is not known, but where they are.
+    """
+    row, functions = recording.groups.most(looks.runs([grouping.prefix])), grouping.functions
+    file, line = row.file, row.line
+    if grouping.loop.file or len(functions) > 1:
+        _, file, line = functions[0]
     return Where(file, line, "", row.layer, grouping.prefix)
 
 
