@@ -15,6 +15,7 @@ from stageprof_collectors.account.attempts import ran
 from stageprof_collectors.account.first_task import FirstTask, first_task
 from stageprof_collectors.findings.diagnosis import NOTHING, Diagnosis, Progress, examine
 from stageprof_collectors.findings.finding import Finding, Severity
+from stageprof_collectors.findings.hotspot import MOSTLY, hotspots
 from stageprof_collectors.findings.innocence import gil_verdict
 from stageprof_collectors.findings.phrase import at
 from stageprof_collectors.findings.quantity import count, seconds
@@ -30,6 +31,8 @@ from stageprof_runtime.stage import Stage
 TOP = 3
 #: A diagnosis that takes longer than this is worth a word: somebody waited for it.
 SLOW_S = 2.0
+#: The step whose line is named.
+COMPUTE = "compute"
 #: What a line of the user's own is called among the steps, and from which share on it is named.
 OWN, OWN_SHARE = "your code", 0.05
 
@@ -215,7 +218,7 @@ def _where(recording: Recording, path: pd.DataFrame, row: dict[Any, Any]) -> str
     if where == "worker":
         elsewhere = path["place"].isin(("client", "scheduler"))
         where = _which(recording, path["place"][~elsewhere].unique().tolist())
-    return where + _mostly(path)
+    return where + ((_at(recording) if row["step"] == COMPUTE else "") or _mostly(path))
 
 
 def _which(recording: Recording, places: list[str]) -> str:
@@ -225,6 +228,12 @@ def _which(recording: Recording, places: list[str]) -> str:
     known = recording.workers()
     names = known["name"][known["worker"] == places[0]].tolist()
     return f"worker {names[0] if names and names[0] else places[0]}"
+
+
+def _at(recording: Recording) -> str:
+    """The line of the user's at which tasks were seen for most of their time, if there is one."""
+    first = hotspots(recording)[:1]
+    return "".join(f", mostly {at(s.file, s.line)}" for s in first if s.part > MOSTLY)
 
 
 def _mostly(path: pd.DataFrame) -> str:

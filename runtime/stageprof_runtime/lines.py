@@ -26,6 +26,10 @@ LIBRARIES: Final = frozenset(
 
 _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
 
+#: Whose `main` a process of a cluster calls first: the commands that Dask installs do, and what
+#: `multiprocessing` starts processes with.
+_STARTS: Final = ("dask.", "distributed.", "multiprocessing.")
+
 #: What Cython was made from says so relative to the folder where it was built.
 _CYTHON: Final = (".pyx", ".pxd", ".pxi")
 
@@ -75,10 +79,19 @@ def user_line(frame: FrameType | None = None) -> tuple[str, int]:
     here: FrameType | None = frame
     while here is not None:
         filename = here.f_code.co_filename
-        if _kinds.get(filename, -1) == USER or kind(filename) == USER:
+        if (_kinds.get(filename, -1) == USER or kind(filename) == USER) and not _starts(here):
             return filename, here.f_lineno
         here = here.f_back
     return inherited.get()
+
+
+def _starts(frame: FrameType) -> bool:
+    """Whether a frame is what a process of a cluster began with: `python -c`, or a command."""
+    if frame.f_back is not None:
+        return False
+    names = frame.f_globals
+    begins = (getattr(names.get(name), "__module__", None) for name in ("main", "spawn_main"))
+    return any(type(module) is str and module.startswith(_STARTS) for module in begins)
 
 
 def called_by_user(frame: FrameType | None) -> str:

@@ -50,6 +50,16 @@ def test_one_thread_waits_for_nobody() -> None:
     assert asked(RULE, program(1)) == []
 
 
+def test_tasks_beside_others_on_the_one_thread_of_a_worker_need_no_other_layout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those that seceded go on in threads of their own."""
+    recording = program()
+    told = recording.workers().assign(threads=1)
+    monkeypatch.setattr(recording, "workers", lambda: told)
+    assert asked(RULE, recording) == []
+
+
 def test_threads_that_compute_without_the_gil_wait_for_nobody() -> None:
     assert asked(RULE, program(cpu=1.0)) == []
 

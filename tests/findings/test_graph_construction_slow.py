@@ -70,6 +70,18 @@ def test_building_many_tasks_has_the_cause_of_their_number() -> None:
     assert one(RULE, recording).cause == one(tiny_tasks.RULE, recording).cause
 
 
+@pytest.mark.parametrize(("graphs", "handed"), [(20, True), (19, False)])
+def test_calls_that_are_handed_over_one_by_one_are_no_collection(graphs: int, handed: bool) -> None:
+    made = Program()
+    made.made("fetch", 99)
+    for i in range(graphs):
+        made.client("construction/build", 20.0, f"{FILE}:99", seen=True)
+        made.tasks([f"fetch-{i}"], work=30.0)
+    found = one(RULE, made.recording())
+    assert ("Dask handed `fetch` over in 20 graphs, etl.py:99: 400 ms" in found.headline) == handed
+    assert (".map(fetch, inputs)" in found.fix.code) == handed
+
+
 def test_a_line_that_builds_slowly_may_hold_a_loop_that_is_slow_too() -> None:
     """A function without a name is at the line of the call that takes it."""
     made = Program()

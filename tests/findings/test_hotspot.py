@@ -8,6 +8,7 @@ from findings.busy import Busy
 from stageprof_collectors.findings.diagnosis import diagnose
 from stageprof_collectors.findings.hotspot import hotspots
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.summary import summarize
 
 
 def loaded(loads: int, rest: int, *, entry: str = "predict") -> Recording:
@@ -29,6 +30,14 @@ def test_lines_are_named_with_their_part_of_the_tasks_time() -> None:
     assert load[:4] == ("/home/u/etl.py", 9, "load", "predict")
     assert predict.line == 12
     assert (load.part, predict.part) == pytest.approx((0.75, 0.25))
+
+
+@pytest.mark.parametrize(("loads", "said"), [(30, "etl.py:9"), (15, "predict")])
+def test_the_summary_names_the_line_that_takes_most(loads: int, said: str) -> None:
+    """Whatever the rules find beside it; else what its tasks are called."""
+    steps = summarize(loaded(loads, 30 - loads)).steps
+    (compute,) = (line for line in steps if line.step == "compute")
+    assert compute.where.endswith(f", mostly {said}")
 
 
 def test_looks_of_any_kind_of_work_at_a_line_are_one() -> None:

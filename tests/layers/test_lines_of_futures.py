@@ -69,6 +69,16 @@ def with_keys(client: Client) -> Any:
 
 
 @pytest.mark.cluster
+def test_what_handing_over_takes_is_of_the_line_that_does_it(client: Client) -> None:
+    """Twenty calls, one by one: no step of building them is of nobody."""
+    recording = record(lambda: client.gather(map_then_submit(client)))
+    table, first = recording.lines(), map_then_submit.__code__.co_firstlineno
+    building = table.groupby(["file", "line"])["construction_s"].sum()
+    assert building[__file__, first + 2] > 0.5 * building.sum()
+    assert building.get(("", 0), 0.0) == 0.0
+
+
+@pytest.mark.cluster
 @pytest.mark.parametrize(
     "program",
     [impure, several_iterables, in_batches, with_a_key, with_keys, map_then_submit],

@@ -54,8 +54,12 @@ class Processes(NamedTuple):
 
     @property
     def gone(self) -> float:
-        """The part of the waiting for one another that is gone with so few threads together."""
-        return 1 - (self.threads - 1) / max(self.before - 1, 1)
+        """The part of the waiting for one another that is gone with so few threads together.
+
+        Of a worker of one thread none: what waits there are tasks that seceded, or threads of the
+        user's.
+        """
+        return 1 - (self.threads - 1) / (self.before - 1) if self.before > 1 else 0.0
 
 
 def processes(recording: Recording, waited: Floats) -> Processes:

@@ -27,6 +27,19 @@ _DID: Final = {
     _TOKENIZE: "made names for {name} out of all its arguments",
     _BUILD: "put {name} together, operation by operation",
 }
+#: So many graphs of one line are its calls, one by one.
+_MANY: Final = 20
+_CALLS: Final = (
+    "Each call makes a graph, futures and a message of its own. Where the inputs are known before "
+    "the first result is there, hand all calls over at once (the code below). Where they are not, "
+    "do more in each call."
+)
+_MAP: Final = """\
+from distributed import Client
+
+# in place of client.submit({name}, x) for each of them:
+futures = Client.current().map({name}, inputs)
+# in place of compute() for each of several collections: dask.compute(*collections)"""
 _COPIES: Final = "copied what {name} was made from, chunk by chunk"
 _DIVIDES: Final = "went through the index of a pandas frame to divide it"
 _READS: Final = "looked at the files of {name} while the graph was built"
@@ -147,9 +160,13 @@ def _built(recording: Recording) -> list[Built]:
 
 def _finding(recording: Recording, built: Built, site: Site) -> Finding:
     saved = _saving(recording, built)
-    divides = built.most == _BUILD and _divides(recording, site)
     name = _name(built.most, site)
-    did = _DIVIDES if divides else _did(built.most, name)
+    did, fix = _did(built.most, name), _fix(built.most, name, site.collection)
+    if built.most == _BUILD and _divides(recording, site):
+        did, fix = _DIVIDES, Fix(_FROM_INDEX)
+    elif built.most == _BUILD and (graphs := _graphs(recording, site)) >= _MANY:
+        did = f"handed {f'`{name}`' if name else 'calls'} over in {graphs:,} graphs"
+        fix = Fix(_CALLS, _MAP.format(name=word(name, "function")))
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
@@ -164,7 +181,7 @@ def _finding(recording: Recording, built: Built, site: Site) -> Finding:
         },
         cost_s=built.all_s,
         saving_s=saved,
-        fix=Fix(_FROM_INDEX) if divides else _fix(built.most, name, site.collection),
+        fix=fix,
         where=Where(site.file, site.line, "", site.layer, site.prefix),
         # Building many tasks is a part of what their number costs.
         cause=recording.crowds.cause(built.label)
@@ -189,6 +206,12 @@ def _name(step: int, site: Site) -> str:
     """What was made or called; names are made first, and what ran may be called otherwise."""
     from_here = site.first in (_FROM_ARRAY, _FROM_PANDAS)
     return site.first if step == _TOKENIZE or (step == _BUILD and from_here) else site.prefix
+
+
+def _graphs(recording: Recording, site: Site) -> int:
+    """How many graphs a line handed over."""
+    known = recording.computations()
+    return int(((known["file"] == site.file) & (known["line"] == site.line)).sum())
 
 
 def _divides(recording: Recording, site: Site) -> bool:

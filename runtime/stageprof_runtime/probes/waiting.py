@@ -261,10 +261,10 @@ def _submit(emit: Emit, lines: Lines, submit: Callable[..., Any]) -> Callable[..
     def timed(self: Any, expr: Any, keys: Any, *args: Any, **kwargs: Any) -> Any:
         start = now_ns()
         futures = submit(self, expr, keys, *args, **kwargs)
+        file, line = user_line(sys._getframe(1))
         if type(expr).__name__ in _OF_KEYS:
-            line = user_line(sys._getframe(1))
-            lines.together(itertools.islice(futures, LOOK), line)
-        emit.span("client", STEP["build"], start, now_ns(), "hand-over")
+            lines.together(itertools.islice(futures, LOOK), (file, line))
+        emit.span("client", STEP["build"], start, now_ns(), f"{file}:{line}" if line else "")
         return futures
 
     return timed
