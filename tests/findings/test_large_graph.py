@@ -8,6 +8,7 @@ from pathlib import Path
 import dask
 import dask.array as da
 import dask.dataframe as dd
+import numpy as np
 import pandas as pd
 import pytest
 from dask.utils import parse_bytes
@@ -245,6 +246,29 @@ def test_files_that_are_read_whole_are_to_be_read_together(tmp_path: Path) -> No
     frame = run(found)["read_together"](files)
     assert frame.npartitions == 2
     assert frame.x.compute().tolist() == list(range(30))
+
+
+def test_chunks_of_many_files_are_to_be_those_of_one_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As xarray names what it opens; larger `chunks` would change nothing, for files have ends."""
+    xarray = pytest.importorskip("xarray")
+    written = []
+    monkeypatch.setattr(xarray.Dataset, "to_zarr", lambda data, _: written.append(data.chunks))
+    for i in range(4):
+        times = {"time": range(10 * i, 10 * i + 10)}
+        data = xarray.Dataset({"t": (("time", "x"), np.ones((10, 100)))}, times)
+        data.to_netcdf(tmp_path / f"{i}.nc", engine="scipy")
+    made = Program()
+    made.made("open_dataset-t-original-concatenate", 17)
+    keys = pieces(600, "open_dataset-t-original-concatenate")
+    made.tasks(keys, work=1.0, type_="numpy.ndarray", nbytes=8_000)
+    found = one(RULE, made.recording())
+
+    assert "one store with chunks of about 160 kB instead of 8.0 kB" in found.fix.text
+    as_one_store = run(found)["as_one_store"]
+    as_one_store([tmp_path / f"{i}.nc" for i in range(4)], "store", engine="scipy", chunks={})
+    assert [dict(chunks) for chunks in written] == [{"time": (40,), "x": (100,)}]
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask's `partition_on`

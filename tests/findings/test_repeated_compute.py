@@ -97,10 +97,16 @@ def test_the_fix_asks_all_questions_at_once() -> None:
 
 
 def test_the_fix_of_a_loop_persists() -> None:
-    made = again([[*READ, "mean"], [*READ, "mean2"]], lines=False, kind="numpy.ndarray")
+    rounds = [[*READ, f"mean{i}"] for i in range(3)]
+    made = again(rounds, lines=False, kind="numpy.ndarray")
     names = run(one(RULE, made), data=da.ones(4, chunks=2))
 
     assert float(names["data"].sum().compute()) == 4
+
+
+def test_two_computes_of_one_line_are_no_loop() -> None:
+    made = again([[*READ, "mean"], [*READ, "mean2"]], lines=False, kind="numpy.ndarray")
+    assert "dask.compute(first, second)" in one(RULE, made).fix.code
 
 
 # -- other keys ---------------------------------------------------------------------------------
@@ -117,6 +123,8 @@ class Planned(Crewed):
         super().__init__(1)
         self.t = 0.0
         self.kind = "FromMapProjectable 1"
+        #: of all computes, if they are a loop's
+        self.line = 0
 
     def shares(self, name: str, how: str = "", common: int = 0, columns: int = 0) -> None:
         """The next compute's plan has the user's `source` as this layer."""
@@ -125,7 +133,7 @@ class Planned(Crewed):
 
     def compute(self, *layers: str, tasks: int = 3) -> None:
         begun, graph = self.t, self.graph(self.t, self.t, self.t)
-        self.at_line(graph, 25 + graph)
+        self.at_line(graph, self.line or 25 + graph)
         cause = -1 - graph
         keys = [(name, i) for name in layers for i in range(tasks)]
         for key in keys:
@@ -167,7 +175,12 @@ def test_the_same_work_for_other_columns_is_found() -> None:
 
 
 def test_the_fix_of_a_loop_over_columns_persists_those_that_are_asked_for() -> None:
-    found = one(RULE, read_twice(1, 4))
+    made = Planned()
+    made.line = 25
+    for i in range(3):
+        made.shares(layer("read-csv", i), "", i and 1, i and 4)
+        made.compute(layer("read-csv", i))
+    found = one(RULE, made.recording(made.t))
     frame = dd.from_pandas(pd.DataFrame({"x": [1, 2], "y": [3, 4], "z": [5, 6]}), npartitions=2)
 
     with dask.config.set(scheduler="sync"):

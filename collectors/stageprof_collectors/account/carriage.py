@@ -106,6 +106,11 @@ class Layers:
             else self._left[step].times(self._runs.get(layer, 0) / max(1, sum(self._runs.values())))
         )
 
+    def message(self, layer: str) -> float:
+        """Bytes of the message with one of its tasks; 0 if none was told of."""
+        took = self.took(layer, "task.dump")
+        return took.nbytes / took.number if took.number else 0.0
+
     def _alike(self, layer: str, known: Any) -> list[str]:
         line = self._lines.of(layer)
         return [] if line == UNKNOWN else [name for name in known if self._lines.of(name) == line]

@@ -1,4 +1,4 @@
-"""Files of Parquet: how to read several in one task, and what Dask knows of all of them."""
+"""Many files: how to read several of Parquet in one task, what Dask knows of them, one store."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from stageprof_collectors.findings.finding import Fix
 
 #: Layers that read them.
 PARQUET: Final = re.compile(r"read[-_]?parquet")
+#: What xarray's `open_mfdataset` makes of the chunks of several files.
+OPENED: Final = re.compile(r"open_dataset-(.*-)?concatenate(-.*)?")
 #: How an expression that reads them holds what is known of the files: it travels with each task.
 _KNOWN: Final = "_dataset_info_cache of "
 #: Bytes of files that are worth a task of their own.
@@ -29,6 +31,22 @@ import dask.dataframe as dd
 def read_larger(path, **options):  # in place of dd.read_parquet; blocksize counts all columns
     return dd.read_parquet(path, aggregate_files=True, blocksize="{megabytes:.0f}MB", **options)"""
 
+_STORE: Final = (
+    "A chunk is no larger than the file that it is in, whatever `chunks` says, and each task costs "
+    "about {each} whatever its size. Write the files once as one store with chunks of about "
+    "{target} instead of {now} (the code below), so that there are about {k:,} times fewer tasks, "
+    "and open that from then on. If your `chunks` cut each file, try without them first."
+)
+_AS_ONE: Final = """\
+import dask
+import xarray as xr
+
+def as_one_store(files, store, **options):  # once; options: those that you open them with now
+    with dask.config.set({{"array.chunk-size": "{plain}"}}):
+        xr.open_mfdataset(files, **options).chunk("auto").to_zarr(store)  # needs zarr
+
+# from then on: xr.open_zarr(store)"""
+
 
 def fewer_files(before: str = "", block: float = _WORTH) -> Fix:
     """Have fewer files, or read so many bytes of them in one task; `before` goes before that."""
@@ -43,3 +61,8 @@ def known_of_files(how: str) -> bool:
 def fewer_known() -> Fix:
     """What to do about that."""
     return fewer_files(_HELD)
+
+
+def one_store(*, each: str, target: str, now: str, k: int, plain: str) -> Fix:
+    """Have one store of xarray's with larger chunks; `plain` is their size as Dask reads it."""
+    return Fix(_STORE.format(each=each, target=target, now=now, k=k), _AS_ONE.format(plain=plain))

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.findings.advice import pieces_in_batches
-from stageprof_collectors.findings.files import PARQUET, fewer_files
+from stageprof_collectors.findings.files import OPENED, PARQUET, fewer_files, one_store
 from stageprof_collectors.findings.finding import Fix
 from stageprof_collectors.findings.phrase import made_at, word
 from stageprof_collectors.findings.quantity import seconds, size
@@ -234,6 +234,10 @@ def _made(each_s: float, pieces: Pieces, k: int, made: Upstream, block: int | No
         now = size(pieces.nbytes) if pieces.nbytes else "some size"
         before = _FILES.format(now=now, each=seconds(each_s), k=k)
         return fewer_files(before, max(_LEAST_BLOCK, pieces.nbytes * k))
+    if pieces.nbytes and OPENED.fullmatch(made.row.prefix):
+        return one_store(
+            **_target(pieces, k), each=seconds(each_s), plain=_plain(pieces.nbytes * k)
+        )
     # What reads may be fused with what follows, and have its line.
     opened = made.store if made.store and made.store.line else made.row
     at = made_at(opened.file, opened.line, ", at ")

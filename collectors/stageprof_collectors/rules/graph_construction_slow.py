@@ -164,7 +164,7 @@ def _finding(recording: Recording, built: Built, site: Site) -> Finding:
     did, fix = _did(built.most, name), _fix(built.most, name, site.collection)
     if built.most == _BUILD and _divides(recording, site):
         did, fix = _DIVIDES, Fix(_FROM_INDEX)
-    elif built.most == _BUILD and (graphs := _graphs(recording, site)) >= _MANY:
+    elif built.most == _BUILD and (graphs := site.graphs) >= _MANY:
         did = f"handed {f'`{name}`' if name else 'calls'} over in {graphs:,} graphs"
         fix = Fix(_CALLS, _MAP.format(name=word(name, "function")))
     return Finding(
@@ -206,12 +206,6 @@ def _name(step: int, site: Site) -> str:
     """What was made or called; names are made first, and what ran may be called otherwise."""
     from_here = site.first in (_FROM_ARRAY, _FROM_PANDAS)
     return site.first if step == _TOKENIZE or (step == _BUILD and from_here) else site.prefix
-
-
-def _graphs(recording: Recording, site: Site) -> int:
-    """How many graphs a line handed over."""
-    known = recording.computations()
-    return int(((known["file"] == site.file) & (known["line"] == site.line)).sum())
 
 
 def _divides(recording: Recording, site: Site) -> bool:

@@ -21,6 +21,7 @@ from stageprof_collectors.replay.common import own_parts
 from stageprof_collectors.replay.cost import cost_of, costs_of_graphs
 from stageprof_collectors.replay.gone import without, worked_s
 from stageprof_collectors.tables.crew import Crew
+from stageprof_collectors.tables.site import Site
 
 if TYPE_CHECKING:
     from stageprof_collectors.account.timeline import Ints
@@ -49,6 +50,10 @@ data = data.persist()  # what was made{made}; once, before the loop"""
 _PERSIST_COLUMNS: Final = """\
 # data is what was made{made}; once, before the loop, with all columns that you ask for
 data = data[columns].persist()"""
+
+
+#: So many computes may stand in one line; more of one line are a loop.
+_TWO: Final = 2
 
 
 class _Main(NamedTuple):
@@ -166,12 +171,17 @@ def _fix(recording: Recording, again: Again, main: _Main, lines: list[tuple[str,
     for_other_columns = main.how == OTHER_KEYS
     what = "with the columns of one question" if for_other_columns else "here"
     text = _TEXT.format(bytes=f" ({size(kept)} {what})" if kept else "")
-    once = len(lines) < 2  # one line again and again: there is no second to join it with
-    if once and _pieces(recording, again.rows):
+    if _in_a_loop(recording, lines) and _pieces(recording, again.rows):
         code = _PERSIST_COLUMNS if for_other_columns else _PERSIST
         return Fix(text, code.format(made=made_at(main.file, main.line)))
     places = " and ".join(filter(None, (at(file, line) for file, line in lines[:2])))
     return Fix(text, _CODE.format(lines=f" (again at {places})" if places else ""))
+
+
+def _in_a_loop(recording: Recording, lines: list[tuple[str, int]]) -> bool:
+    """Whether one line computes again and again: there is no second to join it with."""
+    sites = [Site(recording, recording.groups, f"{file}:{line}") for file, line in lines]
+    return len(sites) < 2 and all(site.graphs > _TWO for site in sites if site.line)
 
 
 def _pieces(recording: Recording, rows: Ints) -> bool:

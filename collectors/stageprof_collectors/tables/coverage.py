@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from stageprof_collectors.storage.tail import Tail, tails
+from stageprof_collectors.tables.unseen import NOT_EXAMINED
 from stageprof_runtime.event import TABLES
 from stageprof_runtime.measured import unmeasured
 
@@ -44,7 +45,7 @@ def coverage(recording: Recording) -> dict[str, Any]:
         "not_instrumented": _missing(recording),
         "problems": [*(f"{n}: {x}" for n in _PROBLEMS[1:] for x in marks[n]), *_backward(timeline)],
         "rules_failed": sorted({x for d in recording.diagnoses.values() for x in d.failed}),
-        "objects_not_examined": [x for _, _, x in timeline.marks("objects not examined")],
+        "objects_not_examined": [x for _, _, x in timeline.marks(NOT_EXAMINED)],
         "overhead_s": sum(seconds for _, seconds in overhead.values()),
         "overhead": {name: {"calls": c, "seconds": s} for name, (c, s) in overhead.items()},
         "flight": flight if isinstance(flight, dict) else None,

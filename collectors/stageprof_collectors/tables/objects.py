@@ -19,6 +19,7 @@ from stageprof_collectors.account.carriage import HOPS, Layers
 from stageprof_collectors.account.timeline import LOCAL
 from stageprof_collectors.tables.lines import UNKNOWN, Line, Lines
 from stageprof_collectors.tables.thing import COPIED, Held, Thing, is_cut
+from stageprof_collectors.tables.unseen import complete, cut_short
 from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:
@@ -56,10 +57,16 @@ def _found(recording: Recording) -> list[Thing]:
         at = row["t"] if row["graph"] < 0 else 0
         rows[row["place"], row["graph"], at, row["number"]].append(row)
     submits, lines = _Submits(recording), Lines(recording.store)
-    return [_object(group, submits.of(group[0]), strings, lines) for group in rows.values()]
+    cut = cut_short(recording)
+    return [
+        _object(group, submits.of(group[0]), strings, lines, cut=group[0]["graph"] in cut)
+        for group in rows.values()
+    ]
 
 
-def _object(rows: list[dict[str, int]], submit: _Submit, strings: list[str], lines: Lines) -> Thing:
+def _object(
+    rows: list[dict[str, int]], submit: _Submit, strings: list[str], lines: Lines, *, cut: bool
+) -> Thing:
     first = rows[0]
     return Thing(
         number=first["number"],
@@ -74,6 +81,7 @@ def _object(rows: list[dict[str, int]], submit: _Submit, strings: list[str], lin
         graph_bytes=submit.nbytes,
         computation=submit.computation,
         handed=submit.line,
+        cut=cut,
         held=[Held(strings[r["name"]], strings[r["how"]], r["tasks"]) for r in rows],
         lines=lines,
     )
@@ -167,6 +175,7 @@ def _spans(recording: Recording, step: str) -> defaultdict[int, list[_Span]]:
 def _tasks(recording: Recording, found: list[Thing]) -> None:
     """How many tasks of each layer held each object, and what their dumps and loads took."""
     layers = Layers(recording)
+    complete(recording, layers, found)
     _find_carriers(layers, found)
     inside: defaultdict[str, list[tuple[Thing, Held]]] = defaultdict(list)
     graphs = Counter((thing.number, held.layer) for thing in found for held in thing.held)

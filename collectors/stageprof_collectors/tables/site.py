@@ -71,6 +71,12 @@ class Site:
         return found
 
     @property
+    def graphs(self) -> int:
+        """How many graphs it handed over."""
+        known = self._recording.computations()
+        return int(((known["file"] == self.file) & (known["line"] == self.line)).sum())
+
+    @property
     def chunked(self) -> bool:
         """Whether most of its tasks are pieces of a collection, by their keys."""
         return self._chunked(self.runs)

@@ -60,6 +60,8 @@ class Thing:
     handed: Line
     held: list[Held]
     lines: Lines
+    #: the graph was not seen whole
+    cut: bool = False
     load_s: float = 0.0
 
     @property
