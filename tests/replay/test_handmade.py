@@ -154,6 +154,19 @@ def test_serial_pieces_are_scaled_by_step() -> None:
     assert saved(recording, nothing) == (320, 320)
 
 
+def test_what_coroutines_hand_over_while_others_wait_is_replayed() -> None:
+    """Two on one thread: a graph, 180 ms on its way, is sent while another is awaited."""
+    made = HandMade()
+    for sent, taken in ((0, 100), (10, 200)):
+        g = made.graph(sent, taken - 10, taken)
+        run = made.run(g, taken, taken + 20, cause=-1 - g, wanted=True)
+        made.wait(sent, taken + 25, run, taken + 20)
+    recording = made.recording(230)
+    assert recording.replay.error == 0
+    sent_at_once = Change(serial=lambda step: float(step.what.step != STEP["graph.send"]))
+    assert saved(recording, sent_at_once) == (180, 180)
+
+
 def test_own_code_between_computes_is_not_touched_by_faster_tasks() -> None:
     recording = two_graphs()
 

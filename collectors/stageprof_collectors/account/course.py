@@ -117,13 +117,14 @@ class Course:
 
     @cached_property
     def _delegated(self) -> list[Graph]:
-        """Graphs handed over by a client's loop while the region's thread waited in a call.
+        """Graphs handed over while the region's thread waited: by a client's loop, or by itself.
 
-        A call that runs a coroutine there (frameworks train so) hands graphs over one after
-        another; the loop itself never waits, a thread of the user's own that hands over does.
+        A call that runs a coroutine in a loop (frameworks train so) hands graphs over one after
+        another; the loop itself never waits, a thread of the user's own that hands over does. In a
+        thread that runs coroutines of the user's some wait while others hand over.
         """
-        place, blocks = self._region.place, self._blocks
-        waiting = self._walk.blocks
+        place, lane, blocks = self._region.place, self._region.lane, self._blocks
+        waiting = self._walk.blocks.keys() - {(place, lane)}
         starts = [block.start for block in blocks]
         found = []
         for graph in self._t.graphs:
