@@ -107,9 +107,9 @@ class Layers:
         )
 
     def message(self, layer: str) -> float:
-        """Bytes of the message with one of its tasks; 0 if none was told of."""
-        took = self.took(layer, "task.dump")
-        return took.nbytes / took.number if took.number else 0.0
+        """Bytes of a message with one of its tasks, or of its prefix; 0 if none was told of."""
+        told = (self._took.get(name, {}).get("task.dump") for name in (layer, key_split(layer)))
+        return next((took.nbytes / took.number for took in told if took and took.number), 0.0)
 
     def _alike(self, layer: str, known: Any) -> list[str]:
         line = self._lines.of(layer)

@@ -59,7 +59,9 @@ def _found(recording: Recording) -> list[Thing]:
     submits, lines = _Submits(recording), Lines(recording.store)
     cut = cut_short(recording)
     return [
-        _object(group, submits.of(group[0]), strings, lines, cut=group[0]["graph"] in cut)
+        _object(
+            group, submits.of(group[0]), strings, lines, cut=f"graph {group[0]['graph']}" in cut
+        )
         for group in rows.values()
     ]
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: The marks that say of a graph, or of layers, that there was no time to look at them.
 NOT_EXAMINED: Final = "objects not examined"
+#: Why a graph was not seen whole.
+_TOO_LONG: Final = " looking took too long"
 #: So many layers show what is in others of their kind.
 _MANY: Final = 10
 #: An object that so much of them hold is in all, and a message with so much of its bytes has it.
@@ -28,11 +30,10 @@ _ALL: Final = 0.9
 Kind = tuple[str, Line]
 
 
-def cut_short(recording: Recording) -> set[int]:
-    """Numbers of the graphs that were not seen whole."""
-    said = (text.partition(":")[0] for _, _, text in recording.timeline.marks(NOT_EXAMINED))
-    numbers = (graph.removeprefix("graph ") for graph in said)
-    return {int(number) for number in numbers if number.isdecimal()}
+def cut_short(recording: Recording) -> set[str]:
+    """The graphs that were not seen whole, as "graph 7"."""
+    said = (text.partition(":") for _, _, text in recording.timeline.marks(NOT_EXAMINED))
+    return {graph for graph, _, why in said if why.startswith(_TOO_LONG)}
 
 
 def complete(recording: Recording, layers: Layers, found: list[Thing]) -> None:
