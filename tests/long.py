@@ -89,15 +89,26 @@ LONG = {
     "findings/test_complex_object.py": ("many_small_objects_in_a",),
     "findings/test_embedded_object.py": ("frame_in_a_real_graph",),
     "findings/test_gc_pressure.py": ("the_printed_code",),
-    "findings/test_idle_workers.py": ("pieces_that_p2p_passed_on", "the_fix_puts"),
+    "findings/test_groups_one_by_one.py": ("it_is_shown_instead",),
+    "findings/test_idle_workers.py": (
+        "pieces_that_p2p_passed_on", "tasks_that_are_all_to_be", "the_fix_puts",
+    ),
+    "findings/test_large_graph.py": ("what_from_map_calls",),
     "findings/test_local_schedulers.py": ("many_pieces_of_unknown_size",),
     "findings/test_pieces_per_thread.py": ("the_fix_cuts_arrays", "the_fix_gives_every_worker"),
     "findings/test_read_bandwidth.py": ("waiting_for_the_gil_is",),
+    "findings/test_repeated_scatter.py": ("a_table_that_a_loop_scatters_is_named",),
     "findings/test_small_calls.py": ("a_loop_of",),
     "findings/test_spilling.py": ("the_fix_runs",),
     "findings/test_threads_below_cpus.py": ("a_real_worker",),
     "findings/test_unpersisted_training_data.py": ("the_fix_keeps",),
-    "findings/test_upstream.py": ("pieces_that_are_cut", "pieces_that_are_made"),
+    "findings/test_upstream.py": (
+        "of_many_pieces_that_are_cut_further", "pieces_of_a_product_are_fewer",
+        "pieces_that_a_call_gives_are_fewer_if_a_call_gives_several[called-read",
+        "pieces_that_a_call_gives_are_fewer_if_a_call_gives_several[filtered-of",
+        "pieces_that_are_cut", "pieces_that_are_made", "pieces_that_are_taken_from",
+    ),
+    "gil/test_faces.py": ("no_rows_make_it_raise",),
     "gil/test_harm.py": (
         "64_threads", "a_forked_child_does_not", "a_forked_child_leaves", "a_py_spy_that_is",
         "a_stopped_process_is_watched", "a_watch_that_may_not",
@@ -191,6 +202,9 @@ LONG = {
         "a_cause_taken_away_on_a",
         "more_threads_of_a_local_scheduler", "a_result_that_need_not",
     ),
+    "runtime/test_async_programs.py": (
+        "what_coroutines_await_is_accounted_for_as_what_blocks[one_by_one",
+    ),
     "runtime/test_bootstrap.py": ("a_worker_with_a_broken",),
     "runtime/test_clients.py": (
         "a_client_whose_loop_has", "a_cluster_that_was_not", "a_task_that_leaves",
@@ -233,6 +247,7 @@ LONG = {
     "runtime/test_underway.py": ("calls_are_under_way",),
     "test_samples.py": (
         "active_client", "bad_argument", "program_that_needs", "result_is_the_same_with",
+        "small_program_on_a_cluster_gives_recorded_what_it_gives_without[boosting",
     ),
     "test_template.py": ("another_environment", "what_has_ended"),
     "ui/test_app.py": (
