@@ -125,10 +125,7 @@ def guarded(number: int, lock: SerializableLock) -> int:
 
 
 def test_what_dask_guards_on_threads_is_found_though_the_path_waits_nowhere() -> None:
-    """One task follows the other on it, each with the lock: 600 ms that would be 200.
-
-    All of it is the lock's for a thread that the others do not let have it until the end.
-    """
+    """One task follows the other on it, each with the lock: 600 ms that would be 200."""
     lock, call = SerializableLock(), dask.delayed(guarded)
     with stageprof.profile(gil=False) as region:
         dask.compute(*[call(i, lock) for i in range(6)], scheduler="threads", num_workers=3)
@@ -138,4 +135,4 @@ def test_what_dask_guards_on_threads_is_found_though_the_path_waits_nowhere() ->
     assert "most of `guarded`, wait for the `SerializableLock` of their process" in found.headline
     assert (found.where.file, found.where.line) == (__file__, guarded.__code__.co_firstlineno + 1)
     assert found.evidence["waited_s"] == pytest.approx(0.9, rel=0.3)
-    assert 0.24 < found.cost_s < 0.7
+    assert found.cost_s == pytest.approx(0.4, rel=0.4)
