@@ -75,14 +75,21 @@ def _package(filename: str) -> str:
 
 def user_line(frame: FrameType | None = None) -> tuple[str, int]:
     """File and line of the innermost frame that is the user's, else what is inherited: ("", 0)."""
-    frame = frame or sys._getframe(1)
-    here: FrameType | None = frame
-    while here is not None:
-        filename = here.f_code.co_filename
-        if (_kinds.get(filename, -1) == USER or kind(filename) == USER) and not _starts(here):
-            return filename, here.f_lineno
-        here = here.f_back
-    return inherited.get()
+    found = user_frame(frame or sys._getframe(1))
+    return inherited.get() if found is None else (found.f_code.co_filename, found.f_lineno)
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame that is the user's, from `frame` outward."""
+    while frame is not None and not is_users(frame):
+        frame = frame.f_back
+    return frame
+
+
+def is_users(frame: FrameType) -> bool:
+    """Whether a frame runs code of the user's."""
+    filename = frame.f_code.co_filename
+    return (_kinds.get(filename, -1) == USER or kind(filename) == USER) and not _starts(frame)
 
 
 def _starts(frame: FrameType) -> bool:
@@ -97,7 +104,7 @@ def _starts(frame: FrameType) -> bool:
 def called_by_user(frame: FrameType | None) -> str:
     """The name of the function that the user's innermost frame called; "" if no frame is theirs."""
     name = ""
-    while frame is not None and kind(frame.f_code.co_filename) != USER:
+    while frame is not None and not is_users(frame):
         name = frame.f_code.co_name
         frame = frame.f_back
     return name if frame is not None else ""

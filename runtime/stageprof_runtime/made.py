@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 from typing import NamedTuple
 
 from stageprof_runtime.event import LINE
-from stageprof_runtime.lines import USER, kind
+from stageprof_runtime.lines import is_users
 from stageprof_runtime.patch import Emit
 from stageprof_runtime.ring import Ring
 
@@ -176,7 +176,7 @@ def stem_of(name: str) -> str:
 def _site(caller: FrameType) -> _Site:
     """Where the user's line is, from a function that `caller` calls and that calls `again`."""
     frame, depth = caller, 2
-    while kind(frame.f_code.co_filename) != USER and frame.f_back is not None:
+    while not is_users(frame) and frame.f_back is not None:
         frame, depth = frame.f_back, depth + 1
     return _Site(frame.f_code, frame.f_lasti, depth)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from stageprof_collectors.profiles.inside import NONE, Seen, kinds_of
 from stageprof_collectors.profiles.looks import Share, place
-from stageprof_collectors.profiles.nodes import Frame, is_library
+from stageprof_collectors.profiles.nodes import Frame
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -147,7 +147,7 @@ class _Stacks(Seen):
         lines: set[str] = set()
         for row in np.flatnonzero(self.kinds[self.at] == number).tolist():
             if self._strings[int(self.prefix[row])] == prefix:
-                own = [f for f in self._within(int(self.at[row])) if _is_users(f)]
+                own = [f for f in self._within(int(self.at[row])) if f.is_users]
                 lines.update(f"{frame.file}:{frame.line}" for frame in own)
                 if own:
                     called[_called(own[0])] += int(self.count[row])
@@ -176,7 +176,3 @@ def _functions(called: Counter[Called]) -> tuple[Called, ...]:
         most.setdefault(function, at)
     least = PART * called.total()
     return tuple(most[function] for function, count in looks.most_common() if count >= least)
-
-
-def _is_users(frame: Frame) -> bool:
-    return not is_library(frame.file) and frame.line > 0

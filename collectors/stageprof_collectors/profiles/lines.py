@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from stageprof_collectors.profiles.flame import flame
-from stageprof_collectors.profiles.nodes import Frame, is_library
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def own_lines(recording: Recording) -> list[OwnLine]:
     """Those outside all stages, the longest first; nothing of what waits there is seen."""
     found = flame(recording, stage=Stage.OUTSIDE)
     frames, seconds = found.nodes.frames, found.own.sum(axis=0)
-    mine = _innermost([_is_users(frame) for frame in frames], found.nodes.parent.tolist())
+    mine = _innermost([frame.is_users for frame in frames], found.nodes.parent.tolist())
     total: defaultdict[tuple[str, int], list[float]] = defaultdict(lambda: [0.0, 0])
     for node in np.flatnonzero(found.looks).tolist():
         if mine[node] >= 0:
@@ -39,10 +38,6 @@ def own_lines(recording: Recording) -> list[OwnLine]:
             sums[1] += int(found.looks[node])
     lines = [OwnLine(*at, s) for at, (s, looks) in total.items() if looks >= LEAST]
     return sorted(lines, key=lambda line: (-line.seconds, line))
-
-
-def _is_users(frame: Frame) -> bool:
-    return bool(frame.file) and frame.line > 0 and not is_library(frame.file)
 
 
 def _innermost(wanted: list[bool], parent: list[int]) -> list[int]:

@@ -40,6 +40,11 @@ class Frame(NamedTuple):
     line: int
 
     @property
+    def is_users(self) -> bool:
+        """Whether a line of the user's was running, as far as its path tells."""
+        return bool(self.file) and self.line > 0 and not is_library(self.file)
+
+    @property
     def path(self) -> str:
         """The file with slashes, wherever it was written."""
         return self.file.replace("\\", "/")

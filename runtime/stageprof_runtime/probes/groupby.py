@@ -21,7 +21,7 @@ from stageprof_runtime.arrival import arrived
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import GROUPED
 from stageprof_runtime.guard import Watch, caught
-from stageprof_runtime.lines import USER, kind
+from stageprof_runtime.lines import is_users
 from stageprof_runtime.looping import COMPREHENSIONS, lines_of, loops_of
 from stageprof_runtime.patch import Emit, Undo, observe, replace
 from stageprof_runtime.probes.stacks import running
@@ -104,13 +104,9 @@ def _looping(frame: FrameType | None) -> FrameType | None:
     if frame is None or frame.f_code.co_name != _GIVES:
         return None
     asks = frame.f_back
-    if asks is not None and asks.f_code.co_name == _TUPLED and not _is_users(asks):
+    if asks is not None and asks.f_code.co_name == _TUPLED and not is_users(asks):
         asks = asks.f_back
-    return asks if asks is not None and _is_users(asks) else None
-
-
-def _is_users(frame: FrameType) -> bool:
-    return kind(frame.f_code.co_filename) == USER
+    return asks if asks is not None and is_users(asks) else None
 
 
 def _name(frame: FrameType) -> str:

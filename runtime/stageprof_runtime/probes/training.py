@@ -17,7 +17,7 @@ from stageprof_runtime.arrival import arrived
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.collection import facts_of
 from stageprof_runtime.event import TRAIN
-from stageprof_runtime.lines import USER, kind, user_line
+from stageprof_runtime.lines import user_frame, user_line
 from stageprof_runtime.patch import Emit, Undo, replace
 
 
@@ -128,8 +128,7 @@ def _known(
 
 def _variable(frame: FrameType | None, data: object) -> str:
     """The name that the user's innermost frame has for an object, "" if none."""
-    while frame is not None and kind(frame.f_code.co_filename) != USER:
-        frame = frame.f_back
+    frame = user_frame(frame)
     if frame is None or data is None:
         return ""
     names = frame.f_locals
