@@ -51,6 +51,7 @@ def alive(client: Client) -> list[str]:
     return [*client.run_on_scheduler(_alive), *(x for w in client.run(_alive).values() for x in w)]
 
 
+@pytest.mark.alone
 @pytest.mark.nightly
 def test_when_the_owner_is_killed_plugins_and_memory_are_gone_within_five_seconds(
     client: Client, tmp_path: Path, record_property: Callable[[str, object], None]

@@ -129,19 +129,15 @@ def owner(address: str, path: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.smoke
-def test_when_the_owner_is_killed_everything_of_it_goes_within_five_seconds(
-    client: Client, tmp_path: Path
-) -> None:
-    """F7: plugins, handlers, threads; of memory see tests/reliability."""
+def test_when_the_owner_is_killed_everything_of_it_goes(client: Client, tmp_path: Path) -> None:
+    """F7: plugins, handlers, threads; of memory and of time see tests/reliability."""
     path = tmp_path / "killed.stageprof"
     process = owner(clusters.scheduler_of(client), path)
     clusters.soon(lambda: path.stat().st_size > 2_000)
     assert remains.everywhere(client) != []
     process.kill()
     process.communicate()
-    killed = time.perf_counter()
-    clusters.soon(lambda: remains.everywhere(client) == [], 5)
-    assert time.perf_counter() - killed < 5
+    clusters.soon(lambda: remains.everywhere(client) == [])
     assert client.submit(inc, 1).result(timeout=10) == 2
     recording = stageprof.open(path)
     assert not recording.coverage()["complete"]
@@ -157,7 +153,7 @@ def test_a_session_goes_when_its_clients_connection_closes(client: Client) -> No
     assert other.loop is not None
     assert other.scheduler_comm is not None
     other.loop.add_callback(other.scheduler_comm.comm.abort)
-    clusters.soon(lambda: remains.everywhere(client) == [], 5)
+    clusters.soon(lambda: remains.everywhere(client) == [])
     other.close()
     prof.stop()
     clean(client)
