@@ -38,6 +38,8 @@ def again(
             made.sized(1_000_000, kind)
             now += each
         made.wait_for(begun, now, some[-1])
+    for key in {key[0] for some in keys for key in some if isinstance(key, tuple)}:
+        made.made(key, 12 if key.startswith("read") else 14)
     return made.recording(now)
 
 
@@ -102,6 +104,38 @@ def test_the_fix_of_a_loop_persists() -> None:
     names = run(one(RULE, made), data=da.ones(4, chunks=2))
 
     assert float(names["data"].sum().compute()) == 4
+
+
+def test_the_fix_of_a_loop_that_other_computes_follow_persists() -> None:
+    made = Planned()
+    for line in (25, 25, 25, 25, 30):
+        made.line = line
+        made.compute("read-1a2b")
+
+    assert "data.persist()  # `read`; once, before" in one(RULE, made.recording(made.t)).fix.code
+
+
+def test_what_rounds_build_upon_is_persisted_in_each() -> None:
+    """As in an iteration that asks in each round whether it goes on."""
+    steps = [(f"step-{i:032x}", 0) for i in range(5)]
+    rounds = [[*READ, *steps[: i + 1], f"change{i}"] for i in range(5)]
+    found = one(RULE, again(rounds, lines=False, kind="numpy.ndarray"))
+
+    names = run(found, data=da.ones(4, chunks=2), state=da.zeros(4, chunks=2))
+
+    assert "`read` at etl.py:12; once, before the loop" in found.fix.code
+    assert "what a round makes at etl.py:14; in each round" in found.fix.code
+    assert "what the rounds before it did again" in found.fix.text
+    assert float((names["data"] + names["state"]).sum().compute()) == 4
+
+
+def test_where_only_what_rounds_build_upon_is_done_again_nothing_is_persisted_before() -> None:
+    steps = [(f"step-{i:032x}", 0) for i in range(5)]
+    rounds = [[*steps[: i + 1], f"change{i}"] for i in range(5)]
+    found = one(RULE, again(rounds, lines=False, kind="numpy.ndarray"))
+
+    assert "before the loop" not in found.fix.code
+    assert float(run(found, state=da.zeros(4, chunks=2))["state"].sum().compute()) == 0
 
 
 def test_two_computes_of_one_line_are_no_loop() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,12 +17,12 @@ from stageprof_collectors.findings.crowd import is_piece
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import at, made_at, of_wall
 from stageprof_collectors.findings.quantity import count, size
+from stageprof_collectors.findings.rounds import Made, built_upon, looping
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.replay.common import own_parts
 from stageprof_collectors.replay.cost import cost_of, costs_of_graphs
 from stageprof_collectors.replay.gone import without, worked_s
 from stageprof_collectors.tables.crew import Crew
-from stageprof_collectors.tables.site import Site
 
 if TYPE_CHECKING:
     from stageprof_collectors.account.timeline import Ints
@@ -40,20 +41,25 @@ _TEXT: Final = (
     "questions depend on earlier answers, persist what they share{bytes}, provided that "
     "it fits into the workers' memory."
 )
+_TEXT_LOOP: Final = (
+    "Persist what the rounds of the loop share{bytes}, once before it, provided that it fits into "
+    "the workers' memory."
+)
+_TEXT_ROUNDS: Final = (
+    " Each round does what the rounds before it did again: persist what a round makes before the "
+    "next goes on with it."
+)
 _CODE: Final = """\
 import dask
 
 # first and second: what you call .compute() on{lines}
 first, second = dask.compute(first, second)"""
 _PERSIST: Final = """\
-data = data.persist()  # what was made{made}; once, before the loop"""
+data = data.persist()  # `{what}`{made}; once, before the loop"""
 _PERSIST_COLUMNS: Final = """\
-# data is what was made{made}; once, before the loop, with all columns that you ask for
+# data is `{what}`{made}; once, before the loop, with all columns that you ask for
 data = data[columns].persist()"""
-
-
-#: So many computes may stand in one line; more of one line are a loop.
-_TWO: Final = 2
+_PERSIST_ROUND: Final = """state = state.persist()  # what a round makes at {made}; in each round"""
 
 
 class _Main(NamedTuple):
@@ -84,7 +90,8 @@ def _finding(recording: Recording, calls: Calls, again: Again) -> Finding:
     cost = part * cost_of(recording, runs=again.rows.tolist())
     main = _main(recording, again)
     owner = recording.replay.owner[again.rows]
-    lines = sorted({calls.line(int(g)) for g in np.unique(owner) if g >= 0})
+    by = Counter(owner[owner >= 0].tolist())
+    lines = sorted({calls.line(g) for g in by})
     places = ", ".join(filter(None, (at(file, line) for file, line in lines[:3])))
     return Finding(
         rule=RULE.id,
@@ -99,13 +106,13 @@ def _finding(recording: Recording, calls: Calls, again: Again) -> Finding:
         stage=None,
         evidence={
             "tasks_again": len(again.rows),
-            "computes": len(np.unique(owner)),
+            "computes": len(by),
             "work_again_s": _work_s(recording, again),
             **({"kept_bytes": main.nbytes} if main.nbytes else {}),
         },
         cost_s=cost,
         saving_s=saved,
-        fix=_fix(recording, again, main, lines),
+        fix=_fix(recording, again, main, lines, loop=looping(recording, calls, by)),
         where=Where(main.file, main.line, "", main.layer, main.prefix),
         cause=f"again:{main.layer}",
     )
@@ -166,22 +173,28 @@ def _kept(recording: Recording, rows: Ints) -> int:
     return int(sum(sizes.values()))
 
 
-def _fix(recording: Recording, again: Again, main: _Main, lines: list[tuple[str, int]]) -> Fix:
+def _fix(
+    recording: Recording, again: Again, main: _Main, lines: list[tuple[str, int]], *, loop: bool
+) -> Fix:
     kept = main.nbytes  # local schedulers tell of no bytes
-    for_other_columns = main.how == OTHER_KEYS
-    what = "with the columns of one question" if for_other_columns else "here"
-    text = _TEXT.format(bytes=f" ({size(kept)} {what})" if kept else "")
-    if _in_a_loop(recording, lines) and _pieces(recording, again.rows):
-        code = _PERSIST_COLUMNS if for_other_columns else _PERSIST
-        return Fix(text, code.format(made=made_at(main.file, main.line)))
+    what = "with the columns of one question" if main.how == OTHER_KEYS else "here"
+    held = f" ({size(kept)} {what})" if kept else ""
+    if loop and _pieces(recording, again.rows):
+        grown = built_upon(recording, again)
+        text = _TEXT_LOOP.format(bytes=held) + _TEXT_ROUNDS * bool(grown)
+        return Fix(text, _persisting(main, grown))
     places = " and ".join(filter(None, (at(file, line) for file, line in lines[:2])))
-    return Fix(text, _CODE.format(lines=f" (again at {places})" if places else ""))
+    return Fix(
+        _TEXT.format(bytes=held), _CODE.format(lines=f" (again at {places})" if places else "")
+    )
 
 
-def _in_a_loop(recording: Recording, lines: list[tuple[str, int]]) -> bool:
-    """Whether one line computes again and again: there is no second to join it with."""
-    sites = [Site(recording, recording.groups, f"{file}:{line}") for file, line in lines]
-    return len(sites) < 2 and all(site.graphs > _TWO for site in sites if site.line)
+def _persisting(main: _Main, grown: set[Made]) -> str:
+    once = _PERSIST_COLUMNS if main.how == OTHER_KEYS else _PERSIST
+    before = once.format(what=main.prefix, made=made_at(main.file, main.line))
+    each = [_PERSIST_ROUND.format(made=at(file, line)) for file, line, _ in sorted(grown)[:1]]
+    alone = (main.file, main.line, main.prefix) in grown
+    return "\n".join(each if alone else [before, *each])
 
 
 def _pieces(recording: Recording, rows: Ints) -> bool:
