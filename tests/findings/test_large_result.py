@@ -68,6 +68,22 @@ def test_many_small_results_are_many_and_not_large() -> None:
     assert not asked(RULE, fetched(20, 500, calls=100))
 
 
+def test_what_comes_to_a_task_that_asked_is_not_brought_to_the_client() -> None:
+    """As in a recursion with `worker_client`, whose last result alone is the client's."""
+    made = Crewed(2)
+    graph = made.graph(0, 0, 0)
+    asks = made.run(0, 0, 200, cause=-1 - graph, wanted=True)
+    made.sized(20 * MB)
+    child = made.run(1, 10, 110, cause=-1 - made.launched(asks, 10), wanted=True)
+    made.sized(20 * MB)
+    made.waits_within(0, 10, 180, child, 110)
+    made.wait(0, 210, asks, 200)
+    made.loaded(200, 210, 20 * MB)
+
+    assert asked(RULE, made.recording(210)) == []
+    assert one(RULE, made.recording(210), share=0.01).cost_s == pytest.approx(0.01)
+
+
 def joined() -> Recording:
     """Ten pieces of 50 MB from two workers, put together in 700 ms by one, and fetched in 200."""
     made = Crewed(2)

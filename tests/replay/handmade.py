@@ -144,6 +144,22 @@ class HandMade:
         block = (BLOCK, ns(start), ns(stop), LANE, call, ns(ended), ns(ended), ns(stop), key)
         self._rows[CLIENT].append(block)
 
+    def waits_within(self, worker: int, start: float, stop: float, run: int, ended: float) -> None:
+        """The first thread of a worker waited, in its task, for a run that it had handed over."""
+        key, lane = f"task-{run}", 100 * worker + 1
+        rows = self._rows[self._workers[worker]]
+        rows.append((ARRIVE, ns(ended), key))
+        rows.append(
+            (BLOCK, ns(start), ns(stop), lane, "_gather", *map(ns, (ended, ended, stop)), key)
+        )
+
+    def launched(self, run: int, arrived: float) -> int:
+        """A graph of one task that a task handed over; its number."""
+        g, self._graphs = self._graphs, self._graphs + 1
+        row = (GRAPH, g, ns(arrived), ns(arrived), 1, 1, CLIENT.name, run)
+        self._rows[SCHEDULER].append(row)
+        return g
+
     def recording(self, stop: float, *, attached: bool = False) -> Recording:
         """The recording of the region from 0 to `stop`."""
         if not attached:

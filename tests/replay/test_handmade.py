@@ -167,6 +167,26 @@ def test_what_coroutines_hand_over_while_others_wait_is_replayed() -> None:
     assert saved(recording, sent_at_once) == (180, 180)
 
 
+def asks_within() -> HandMade:
+    """A task hands 100 ms of work over, whose result takes 70 ms to come to it; its own, 1 ms."""
+    made = HandMade()
+    g = made.graph(0, 0, 0)
+    asks = made.run(0, 0, 200, cause=-1 - g, wanted=True)
+    within = made.launched(asks, 10)
+    child = made.run(1, 10, 110, cause=-1 - within, wanted=True)
+    made.waits_within(0, 10, 180, child, 110)
+    made.wait(0, 201, asks, 200)
+    return made
+
+
+def test_what_brings_results_to_a_task_that_asked_is_replayed() -> None:
+    recording = asks_within().recording(201)
+    at_once = Change(serial=lambda step: float(step.what.step != STEP["result.gather"]))
+
+    assert recording.replay.error == 0
+    assert saved(recording, at_once) == (71, 71)
+
+
 def test_own_code_between_computes_is_not_touched_by_faster_tasks() -> None:
     recording = two_graphs()
 

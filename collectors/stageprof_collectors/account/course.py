@@ -183,11 +183,14 @@ class Course:
         number, place = int(self._t.runs["run"][run]), int(self._t.runs["place"][run])
         for i, graph in enumerate(model.graphs):
             if (graph.parent, graph.place) == (number, place):
-                yield handed(graph, i, int(model.taken[i]), [])
+                ready = int(model.taken[i])
+                yield handed(graph, i, ready, self._walk.way(graph, ready))
 
     def _inner(self, blocks: list[Block]) -> Iterator[Event]:
-        ended = self._t.runs["finished"]
+        """What they waited for, and the steps on which it came to them."""
         for block in blocks:
             run = self._walk.awaited(block, block.start, block.stop)
             if run >= 0:
-                yield Event(block.start, block.stop, Kind.WAIT, [run], int(ended[run]))
+                ended = min(max(int(self._t.runs["finished"][run]), block.start), block.stop)
+                came = Track(self._walk.resolve(block, ended, block.stop)).cut(ended, block.stop)
+                yield Event(block.start, block.stop, Kind.WAIT, [run], ended, came)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -46,7 +46,7 @@ answer = dask.delayed(len)(data).compute()  # whatever you do with it, in a task
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One for all results that were fetched."""
-    cost = cost_of(recording, steps=_STEPS)
+    cost = _way_s(recording)
     joins = _joins(recording, limits["bytes"])
     cost += cost_of(recording, runs=joins.tolist()) if len(joins) else 0.0
     if cost < limits["share"] * recording.wall:
@@ -55,6 +55,25 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     fetched = min(_fetched(recording), whole)  # of nested objects each level is counted
     if fetched >= max(limits["bytes"], limits["each"] * _calls(recording)):
         yield _finding(recording, joins, fetched, min(cost, recording.wall))
+
+
+def _way_s(recording: Recording) -> float:
+    """Seconds of the blocking account in which results are on their way to the client."""
+    brings = _bringing(recording)
+    return sum(step.stop - step.start for step in recording.path_steps if brings(step)) / 1e9
+
+
+def _bringing(recording: Recording) -> Callable[[Step], bool]:
+    """Whether a piece of the path is a result's way to the client, and not to a task that asked."""
+    runs, rows = recording.timeline.runs, recording.replay.launching
+    rows = rows[np.argsort(runs["start"][rows], kind="stable")]
+    starts, stops = runs["start"][rows], np.maximum.accumulate(runs["stop"][rows])
+
+    def brings(step: Step) -> bool:
+        begun = int(np.searchsorted(starts, step.start, side="right"))
+        return step.what.step in _STEPS and not (begun and stops[begun - 1] > step.start)
+
+    return brings
 
 
 def _fetched(recording: Recording) -> int:
@@ -98,7 +117,7 @@ def _finding(recording: Recording, joins: Ints, fetched: int, cost: float) -> Fi
         stage=Stage.COMMUNICATION,
         evidence={
             "fetched_bytes": fetched,
-            "gather_s": cost_of(recording, steps=_STEPS),
+            "gather_s": _way_s(recording),
             "put_together_s": cost_of(recording, runs=joins.tolist()) if len(joins) else 0.0,
         },
         cost_s=cost,
@@ -118,9 +137,10 @@ def _layers(recording: Recording, rows: Ints) -> set[str]:
 
 def _saving(recording: Recording, joins: Ints) -> tuple[float, float]:
     """At least the way to the client, at most what puts the pieces together there as well."""
+    brings = _bringing(recording)
 
     def stays(step: Step) -> float:
-        return 0.0 if step.what.step in _STEPS else 1.0
+        return 1.0 - brings(step)
 
     gone = without(recording, joins)
     all_ = Change(gone.compute, gone.lead, gone.fetch, gone.lag, gone.begin, serial=stays)
