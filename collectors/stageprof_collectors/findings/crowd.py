@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.account.attempts import ran
 from stageprof_collectors.account.groups import Groups, Row
+from stageprof_collectors.account.indexing import POSITIONS
 from stageprof_collectors.account.timeline import Ints
 
 if TYPE_CHECKING:
@@ -144,8 +145,13 @@ class Crowds:
 
     @cached_property
     def _chunked(self) -> Bools:
-        """Which runs have a tuple for a key, if most of these made pieces of a collection."""
-        tuples = self._recording.layered.chunked.copy()
+        """Which runs have a tuple for a key, if most of these made pieces of a collection.
+
+        Positions by which an array is indexed are a part of it.
+        """
+        layered = self._recording.layered
+        positions = layered.among(i for i, p in enumerate(layered.prefixes) if p in POSITIONS)
+        tuples = layered.chunked | positions
         names = [name.lower() for name in self._recording.store.strings]
         types = self._runs["type"]
         pieces = np.array([is_piece(name) for name in names], np.bool_)[types]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stageprof_collectors.account.exchange import squared
+from stageprof_collectors.account.indexing import out_of_order
 from stageprof_collectors.findings.chunking import LARGEST, Chunking
 from stageprof_collectors.findings.crowd import MANY, Crowd, Kind
 from stageprof_collectors.findings.finding import Finding, Where, severity
@@ -27,7 +28,8 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     crowd = crowds.of(Kind.CHUNKS)
     if crowd is None or len(crowd.rows) < limits["tasks"]:
         return
-    if squared(recording, crowd.rows):  # the way of shuffling is what is to be changed
+    # The way of shuffling, or the order of positions, is what is to be changed.
+    if squared(recording, crowd.rows) or out_of_order(recording, crowd.rows):
         return
     overhead = Overhead(recording, crowd)
     if overhead.seconds < limits["share"] * recording.wall:

@@ -1,0 +1,87 @@
+"""Arrays indexed by positions, as the keys of their tasks tell it.
+
+Of each piece of what is asked for Dask takes what is in one piece of the array by a task of its own
+("shuffle-split-..", by positions from "shuffle-taker-.."), and puts these together in order
+("shuffle-sorter-.."); see `dask.array._shuffle`, Dask 2025.4.0 to 2026.8.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from stageprof_collectors.account.timeline import LOCAL, Ints
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_SPLIT: Final = "shuffle-split"
+#: What Dask makes beside the pieces: positions, one task for each set of them.
+POSITIONS: Final = ("shuffle-taker", "shuffle-sorter")
+#: So many times as many tasks as positions in order need are far more.
+TIMES: Final = 3.0
+
+
+@dataclass(frozen=True)
+class Indexing:
+    """All that a recording's arrays were indexed by positions; rows are those of `Timeline.runs`.
+
+    Attributes:
+        splits: take from one piece of the array what one piece of the result has of it.
+        positions: hold where that is.
+        joins: put the pieces of the result together.
+        sources: the pieces of the array.
+    """
+
+    splits: Ints
+    positions: Ints
+    joins: Ints
+    sources: Ints
+
+    @property
+    def rows(self) -> Ints:
+        """The runs that index."""
+        return np.sort(np.concatenate([self.splits, self.positions, self.joins]))
+
+    @property
+    def in_order(self) -> int:
+        """About as many tasks it would be with the positions in order.
+
+        Each border between pieces, of the array and of the result, begins one more piece.
+        """
+        pieces = len(self.sources) + len(self.joins)
+        alike = len(self.splits) / max(1, len(self.positions))  # pieces beside one another
+        return round(pieces + len(self.joins) + pieces / max(1.0, alike))
+
+    @property
+    def times(self) -> float:
+        """How many times as many tasks it is."""
+        return len(self.rows) / max(1, self.in_order)
+
+
+def indexing(recording: Recording) -> Indexing | None:
+    """Of a recording on a cluster; None if nothing was indexed by positions out of order."""
+    layered, runs = recording.layered, recording.timeline.runs
+    prefixes = layered.prefixes
+    positions = layered.among(i for i, p in enumerate(prefixes) if p in POSITIONS)
+    splits = layered.among(i for i, p in enumerate(prefixes) if p == _SPLIT)
+    if not positions.any() or not splits.any() or (runs["run"][splits] >= LOCAL).any():
+        return None
+    needs = recording.timeline.depends
+    user, on = needs.user, needs.on
+    taking = np.zeros(len(positions), np.bool_)
+    taking[user[positions[on]]] = True  # a bag's `groupby` splits, too
+    splits &= taking
+    joins = np.unique(user[splits[on]])
+    sources = np.unique(on[splits[user] & ~positions[on]])
+    return Indexing(np.flatnonzero(splits), np.flatnonzero(positions), joins, sources)
+
+
+def out_of_order(recording: Recording, rows: Ints) -> bool:
+    """Whether most of some runs index by positions out of order, far more than in order."""
+    found = indexing(recording)
+    if found is None or found.times < TIMES:
+        return False
+    return 2 * int(np.isin(found.rows, rows).sum()) > len(rows)
