@@ -10,6 +10,7 @@ import dask.dataframe as dd
 import pandas as pd
 import pytest
 
+import clusters
 import stageprof
 from findings.asking import asked, one, run
 from findings.crews import FILE, Crewed
@@ -28,6 +29,7 @@ def looped(
     workers: int = 2,
     tasks: int = 1,
     way: float = WAY,
+    key: str = "simulated-{:08x}-0000-4000-8000-000000000000",
     **lines: int,
 ) -> Recording:
     """One compute after another, each of some tasks on the same worker."""
@@ -41,10 +43,10 @@ def looped(
         graph = made.graph(begin + SENT, begin + SENT + way, begin + SENT + way)
         made.at_line(graph, lines.get(f"line_{i}", 12))
         start = begin + SENT + way
-        key = f"simulated-{i:08x}-0000-4000-8000-000000000000"
+        name = key.format(i)
         for _ in range(tasks):
-            made.run(i % workers, start, start + WORK, cause=-1 - graph, key=key, wanted=True)
-        made.wait_for(begin + SENT, begin + each, key)
+            made.run(i % workers, start, start + WORK, cause=-1 - graph, key=name, wanted=True)
+        made.wait_for(begin + SENT, begin + each, name)
     return made.recording(rounds * each)
 
 
@@ -98,6 +100,14 @@ def test_computes_that_fill_all_threads_save_little() -> None:
 
 def test_one_cause_is_named_by_its_line() -> None:
     assert one(RULE, looped()).cause == f"loop:{FILE}:12"
+
+
+def test_the_fix_of_futures_gathers_them_at_once() -> None:
+    found = one(RULE, looped(key="simulated-{:032x}"))
+
+    with clusters.inside() as client:
+        names = run(found, simulated=lambda x: x + 1, items=range(5), client=client)
+    assert names["results"] == [1, 2, 3, 4, 5]
 
 
 def test_the_fix_computes_all_items_at_once() -> None:

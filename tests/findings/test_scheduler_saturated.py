@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dask
 import pytest
 
+import clusters
 from findings.asking import asked, one, run
 from findings.stood import SCHEDULER, Stood
 from replay.handmade import ns
@@ -85,7 +85,7 @@ def test_without_the_loops_time_nothing_is_said() -> None:
 
 def test_printed_code_gives_the_same_results_in_fewer_tasks() -> None:
     found = one(RULE, crowded())
-    with dask.config.set(scheduler="sync"):
-        names = run(found, watched=lambda x: x + 1, inputs=list(range(300)))
+    with clusters.inside() as client:
+        names = run(found, watched=lambda x: x + 1, inputs=list(range(300)), client=client)
     assert names["results"] == list(range(1, 301))
     assert len(names["batches"]) < 300

@@ -6,11 +6,12 @@ import dask
 import dask.bag as db
 import pytest
 
+import clusters
 from findings.asking import asked, one, run
-from findings.crowded import FILE, WORKER, Program, calls, ns
+from findings.crowded import FILE, SCHEDULER, WORKER, Program, calls, ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.tiny_tasks import RULE
-from stageprof_runtime.event import RUN
+from stageprof_runtime.event import DEPEND, RUN
 
 TASKS = 600
 
@@ -69,6 +70,33 @@ def test_printed_code_gives_the_same_results_in_fewer_tasks() -> None:
         names = run(found, checked=checked, inputs=list(range(250)))
     assert names["results"] == [x * x for x in range(250)]
     assert len(names["batches"]) == 3
+
+
+def test_printed_code_for_futures_maps_and_gathers() -> None:
+    """Keys of `client.map` end with a hash of what is called, those of `delayed` with chance."""
+    made = Program()
+    made.tasks([f"checked-{i:032x}" for i in range(TASKS)], work=0.1)
+    found = one(RULE, made.recording())
+
+    with clusters.inside() as client:
+        names = run(found, checked=lambda x: x * x, inputs=list(range(250)), client=client)
+    assert names["results"] == [x * x for x in range(250)]
+    assert "dask.compute" not in found.fix.code
+
+
+def test_printed_code_of_functions_of_several_results_gives_each_its_tuple() -> None:
+    made = Program()
+    runs = made.tasks(calls(2, "load"), work=0.1)
+    pairs = made.tasks(calls(TASKS), work=0.1)
+    rows = made.rows[SCHEDULER]
+    rows[:] = [row for row in rows if row[0] != DEPEND]
+    rows += [(DEPEND, pair, run) for pair in pairs for run in runs]
+    found = one(RULE, made.recording())
+
+    with dask.config.set(scheduler="sync"):
+        inputs = [(dask.delayed(i), i + 1) for i in range(250)]
+        names = run(found, checked=lambda a, b: a * b, inputs=inputs)
+    assert names["results"] == [i * (i + 1) for i in range(250)]
 
 
 def test_printed_code_for_a_bag_makes_fewer_partitions() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from stageprof_collectors.findings.calling import PLAIN, Calling
 from stageprof_collectors.tables.site import Collection
 
 _STEPS: Final = """\
@@ -29,12 +30,20 @@ _BATCHES: Final = """\
 import dask
 
 def {name}_batch(inputs):
-    return [{name}(x) for x in inputs]  # the plain function, not a delayed one
+    return [{name}({x}) for x in inputs]  # the plain function, not a delayed one
 
 batches = [inputs[i : i + {k}] for i in range(0, len(inputs), {k})]
 parts = dask.compute(*[dask.delayed({name}_batch)(batch) for batch in batches])
 results = [result for part in parts for result in part]"""
+_FUTURES: Final = """\
+def {name}_batch(inputs):
+    return [{name}({x}) for x in inputs]
 
+batches = [inputs[i : i + {k}] for i in range(0, len(inputs), {k})]
+parts = client.gather(client.map({name}_batch, batches))
+results = [result for part in parts for result in part]"""
+#: An input is all that one call is given.
+_TUPLES: Final = "# each of inputs: the tuple of all that one call is given\n"
 
 _PIECES: Final = """\
 import dask
@@ -68,9 +77,11 @@ def pieces_in_batches(name: str, k: int, *, frames: bool) -> str:
     return _PIECES.format(name=name, k=k, **(_FRAMES if frames else _ARRAYS))
 
 
-def in_batches(name: str, k: int) -> str:
+def in_batches(name: str, k: int, calling: Calling = PLAIN) -> str:
     """Code that gives each task `k` calls of a function of the user's instead of one."""
-    return _BATCHES.format(name=name, k=k)
+    code = _FUTURES if calling.futures else _BATCHES
+    x, before = ("*x", _TUPLES) if calling.several else ("x", "")
+    return before + code.format(name=name, k=k, x=x)
 
 
 def one_function(collection: Collection) -> str:

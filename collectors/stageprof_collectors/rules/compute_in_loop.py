@@ -10,6 +10,7 @@ import numpy as np
 from stageprof_collectors.account.calls import Calls, Streak
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.account.timeline import LOCAL, Ints
+from stageprof_collectors.findings.calling import calling
 from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
@@ -52,6 +53,9 @@ import dask
 
 lazy = [{name}(item) for item in items]  # {name}: all that you do before .compute()
 results = dask.compute(*lazy)"""
+_FUTURES: Final = """\
+futures = [client.submit({name}, item) for item in items]  # all that you hand over in the loop
+results = client.gather(futures)"""
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -130,7 +134,8 @@ def _fix(recording: Recording, verdict: str, row: Row, rows: Ints) -> Fix:
 def _code(recording: Recording, row: Row, rows: Ints) -> str:
     keys = recording.store.keys(recording.timeline.runs["key"][rows])
     chunked = any(key.startswith("('") for key in keys)
-    text = _COLLECTIONS if chunked else _CALLS
+    calls = _FUTURES if len(rows) and calling(recording, rows).futures else _CALLS
+    text = _COLLECTIONS if chunked else calls
     return text.format(name="result_of" if chunked else word(row.prefix, "work"))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from stageprof_collectors.account.timeline import LOCAL
 from stageprof_collectors.findings.advice import in_batches
 from stageprof_collectors.findings.batch import batch, rounded
+from stageprof_collectors.findings.calling import calling
 from stageprof_collectors.findings.chunking import Chunking
 from stageprof_collectors.findings.crowd import Crowd, Kind
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
@@ -142,13 +143,13 @@ def _finding(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=_fix(crowd, load, k, chunking),
+        fix=_fix(recording, crowd, load, k, chunking),
         where=Where(main.file, main.line, "", main.layer, main.prefix),
         cause=crowd.cause,
     )
 
 
-def _fix(crowd: Crowd, load: Load, k: int, chunking: Chunking | None) -> Fix:
+def _fix(recording: Recording, crowd: Crowd, load: Load, k: int, chunking: Chunking | None) -> Fix:
     text = _TEXT.format(
         each=seconds(load.each_s),
         work=seconds(load.work_s),
@@ -158,7 +159,8 @@ def _fix(crowd: Crowd, load: Load, k: int, chunking: Chunking | None) -> Fix:
     if chunking:
         fix = chunking.larger(load.each_s, k)
         return Fix(text + fix.text, fix.code)
-    return Fix(text + _FEWER.format(k=k), in_batches(word(crowd.main.prefix, "work"), k))
+    code = in_batches(word(crowd.main.prefix, "work"), k, calling(recording, crowd.rows))
+    return Fix(text + _FEWER.format(k=k), code)
 
 
 RULE = Rule(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.findings.advice import in_batches
 from stageprof_collectors.findings.batch import batch, rounded
+from stageprof_collectors.findings.calling import calling
 from stageprof_collectors.findings.crowd import MANY, Crowd, Kind
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.overhead import Overhead
@@ -73,7 +74,7 @@ def _code(recording: Recording, crowd: Crowd, k: int) -> str:
     key = recording.store.keys(recording.timeline.runs["key"][crowd.rows[:1]])[0]
     if key.startswith("('"):
         return _BAG.format(parts=max(1, len(crowd.rows) // k))
-    return in_batches(word(crowd.main.prefix, "work"), k)
+    return in_batches(word(crowd.main.prefix, "work"), k, calling(recording, crowd.rows))
 
 
 RULE = Rule(
