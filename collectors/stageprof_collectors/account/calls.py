@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _DONE = STATUS.index("memory")
+#: So many computes may stand in one line, or be Dask's own; more of one line are a loop.
+_TWO: Final = 2
 #: The prefix of a task that looks at a result to learn of which type and columns others are.
 META: Final = "make_meta"
 #: The prefix of tasks that make a frame of a bag; one item is taken first, at the same line.
@@ -124,6 +126,14 @@ class Calls:
                 verdict = self._verdicts.get(f"{file}:{line}", UNKNOWN)
                 found.append(Streak(file, line, tuple(graphs), verdict))
         return found
+
+    def looped(self, file: str, line: int) -> bool:
+        """Whether a line is in a loop, by the program's text, or waited for three graphs.
+
+        What Dask computes while it optimizes (where a sorted frame is divided) is not counted.
+        """
+        told = self._verdicts.get(f"{file}:{line}", UNKNOWN) != UNKNOWN
+        return told or sum(self.line(g) == (file, line) for g in self.blocking) > _TWO
 
     @cached_property
     def _verdicts(self) -> dict[str, str]:

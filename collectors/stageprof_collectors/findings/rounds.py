@@ -5,31 +5,25 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
-from stageprof_collectors.tables.site import Site
-
 if TYPE_CHECKING:
     from stageprof_collectors.account.calls import Calls
     from stageprof_collectors.findings.again import Again
     from stageprof_collectors.recording import Recording
 
-#: So many computes may stand in one line; more of one line are a loop.
-_TWO: Final = 2
+#: Of what fewer rounds make it is not said that they build upon one another.
+_ROUNDS: Final = 3
 
 #: What tasks are of: file, line and prefix.
 Made = tuple[str, int, str]
 
 
-def looping(recording: Recording, calls: Calls, graphs: Counter[int]) -> bool:
+def looping(calls: Calls, graphs: Counter[int]) -> bool:
     """Whether lines that compute again and again did most of it, by each graph's tasks."""
     lines: Counter[tuple[str, int]] = Counter()
     for graph, tasks in graphs.items():
         lines[calls.line(graph)] += tasks
-    loops = (n for (file, line), n in lines.items() if not line or _loops(recording, file, line))
+    loops = (n for (file, line), n in lines.items() if not line or calls.looped(file, line))
     return 2 * sum(loops) >= lines.total()
-
-
-def _loops(recording: Recording, file: str, line: int) -> bool:
-    return Site(recording, recording.groups, f"{file}:{line}").graphs > _TWO
 
 
 def built_upon(recording: Recording, again: Again) -> set[Made]:
@@ -44,4 +38,6 @@ def built_upon(recording: Recording, again: Again) -> set[Made]:
             row, graph = groups.rows[int(groups.of_run[run])], int(owner[run])
             layers = begins[row.file, row.line, row.prefix]
             layers[layer] = min(graph, layers.get(layer, graph))
-    return {what for what, layers in begins.items() if what[1] and len({*layers.values()}) > _TWO}
+    return {
+        what for what, layers in begins.items() if what[1] and len({*layers.values()}) >= _ROUNDS
+    }

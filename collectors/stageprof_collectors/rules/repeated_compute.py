@@ -112,7 +112,7 @@ def _finding(recording: Recording, calls: Calls, again: Again) -> Finding:
         },
         cost_s=cost,
         saving_s=saved,
-        fix=_fix(recording, again, main, lines, loop=looping(recording, calls, by)),
+        fix=_fix(recording, again, main, lines, loop=looping(calls, by)),
         where=Where(main.file, main.line, "", main.layer, main.prefix),
         cause=f"again:{main.layer}",
     )
