@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import clusters
 from findings.asking import asked, one, run
 from findings.crowded import CLIENT, FILE, WORKER, Program, calls, pieces
 from replay.handmade import ns
+from stageprof_collectors.findings.calling import FUTURES_KEY
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules import tiny_tasks
 from stageprof_collectors.rules.graph_construction_slow import RULE
@@ -181,6 +183,20 @@ def test_printed_names_keep_dask_from_reading_the_data() -> None:
     assert array.sum().compute(scheduler="sync") == 15
     call = run(one(RULE, program("tokenize", type_="int")), data=data, ranked=np.sum)["result"]
     assert call.compute(scheduler="sync") == 15
+
+
+def test_names_of_what_is_submitted_are_to_be_random() -> None:
+    """What is made of arrays by `client.submit` is no collection to map a function over."""
+    made = Program()
+    made.made("ranked", 39)
+    made.client("construction/tokenize", 500, f"{FILE}:39", seen=True)
+    made.tasks([f"ranked-{i:032x}" for i in range(10)], work=99.0, type_=ARRAY)
+    found = one(RULE, made.recording())
+
+    with clusters.inside() as client:
+        future = run(found, client=client, ranked=lambda x: x + 1, args=(1,))["future"]
+        assert future.result() == 2
+        assert not FUTURES_KEY.fullmatch(future.key)
 
 
 class Table:

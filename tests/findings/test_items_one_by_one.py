@@ -141,6 +141,16 @@ def test_a_bag_is_to_be_folded_and_printed_code_does_it() -> None:
         assert dict(totals.compute()) == {0: 7, 1: 7, 2: 6}
 
 
+@pytest.mark.parametrize("prefix", ["frequencies-part", "clean-split-frequencies-aggregate"])
+def test_frequencies_of_a_bag_are_to_be_counted_in_a_frame(prefix: str) -> None:
+    found = one(RULE, travelling(prefix))
+    items = ["a", "b", "a", "c", "a"]
+
+    with dask.config.set(scheduler="sync"):
+        counts = run(found, bag=db.from_sequence(items, npartitions=2))["counts"].compute()
+    assert counts.to_dict() == {"a": 3, "b": 1, "c": 1}
+
+
 @pytest.mark.cluster
 @pytest.mark.smoke
 def test_dask_does_pickle_a_list_item_by_item(client: Client) -> None:

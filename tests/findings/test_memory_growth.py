@@ -105,6 +105,22 @@ def test_what_tasks_were_sent_with_is_told_from_a_leak(
     assert bool(found.fix.code) is not keeps  # there is no list to bound
 
 
+@pytest.mark.parametrize(("tasks", "keeps"), [(36, True), (90, False)])
+def test_what_each_of_the_tasks_that_leave_it_was_sent_with_is_no_leak(
+    monkeypatch: pytest.MonkeyPatch, tasks: int, keeps: bool
+) -> None:
+    """Others were sent with it, too, and left nothing: 900 MB, and 25 or 10 MB each."""
+    (plain,) = ask(repeated(leaking, left=25))
+    thing = Embedded(
+        1, "numpy.ndarray", "weights", FILE, 3, "global weights of f", FILE, 9,
+        frozenset({f"{plain.where.prefix}-{'0' * 32}"}), 25_000_000, 12, tasks, 0, 900_000_000,
+        0.1, 0.1, 0.2,
+    )  # fmt: skip
+    monkeypatch.setattr(leak, "embedded", lambda _: [thing])
+    (found,) = ask(repeated(leaking, left=25))
+    assert (found.cause == thing.cause) is keeps
+
+
 @pytest.mark.parametrize("left", [0, 5, -20, 80])
 def test_tasks_that_leave_much_less_or_more_than_it_grows_are_not_blamed(left: float) -> None:
     (found,) = ask(repeated(leaking, left=left))

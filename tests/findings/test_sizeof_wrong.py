@@ -8,8 +8,10 @@ from distributed import Client, wait
 
 import clusters
 from findings.workers import Workers
+from stageprof_collectors.findings.embedded import Embedded
 from stageprof_collectors.findings.finding import Finding, Severity
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules import sizeof_wrong
 from stageprof_collectors.rules.sizeof_wrong import RULE
 
 
@@ -47,6 +49,21 @@ def test_results_that_are_taken_for_too_little_are_found() -> None:
     assert "`grow`" in found.headline
     assert "takes 80.0 MB" in found.headline
     assert "@sizeof.register(Forest)" in found.fix.code
+
+
+@pytest.mark.parametrize(
+    ("layer", "sent", "told"), [("grow", 480, 0), ("other", 480, 1), ("grow", 48, 1)]
+)
+def test_what_came_with_the_task_is_no_part_of_its_result(
+    monkeypatch: pytest.MonkeyPatch, layer: str, sent: float, told: int
+) -> None:
+    """Six tasks with a frame of 80 MB, which stays in memory for as long as their results do."""
+    thing = Embedded(
+        1, "pandas.DataFrame", "frame", "", 0, "global frame of grow", "", 0, frozenset({layer}),
+        80_000_000, 6, 6, 0, round(sent * 1e6), 0.1, 0.1, 0.2,
+    )  # fmt: skip
+    monkeypatch.setattr(sizeof_wrong, "embedded", lambda _: [thing])
+    assert len(ask(of(made(0.00005, 80)))) == told
 
 
 def test_results_that_are_taken_for_too_much_are_found() -> None:

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from stageprof_collectors.account.timeline import Ints
     from stageprof_collectors.recording import Recording
 
-#: What a key of `client.submit` and `client.map` ends with, unless they are told that a function is
-#: not pure; `delayed` numbers its calls at random.
-_HASHED: Final = re.compile(r"-[0-9a-f]{32}$")
+#: A key of `client.submit` and `client.map`, unless they are told that a function is not pure:
+#: `delayed` numbers its calls at random, by a UUID.
+FUTURES_KEY: Final = re.compile(r".*-[0-9a-f]{32}")
 #: Keys that are looked at.
 _KEYS: Final = 20
 
@@ -35,6 +35,6 @@ def calling(recording: Recording, rows: Ints) -> Calling:
     """Of most of some runs, which are rows and not none."""
     runs, needs = recording.timeline.runs, recording.timeline.depends
     keys = recording.store.keys(runs["key"][rows[:_KEYS]])
-    hashed = sum(_HASHED.search(key) is not None for key in keys)
+    hashed = sum(FUTURES_KEY.fullmatch(key) is not None for key in keys)
     number = np.diff(needs.first)[rows]
     return Calling(2 * hashed > len(keys), float(np.median(number)) >= 2)

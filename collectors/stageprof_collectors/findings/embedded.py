@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from stageprof_collectors.findings.calling import FUTURES_KEY
 from stageprof_collectors.findings.fetched import fetched
 from stageprof_collectors.tables.thing import OUTSIDE, is_cut
 from stageprof_runtime.holding import DATUM
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 #: What is in pieces is sent with no more than this much of itself: keys and indices are beside it.
 _PIECES: Final = 1.5
 
-#: Keys of `delayed` calls end in a UUID, those of futures in 32 hexadecimal digits.
-_FUTURES_KEY: Final = re.compile(r".*-[0-9a-f]{32}")
 #: Bytes a second below which it is not the bytes that take the time: arrays are copied at some
 #: thousand million a second, texts pickled at some hundred million.
 SLOW_BYTES_S: Final = 100e6
@@ -167,7 +165,7 @@ def by_futures(recording: Recording, thing: Embedded) -> bool:
     if thing.how.endswith(f" of {MAP}"):
         return True
     layer = min(thing.layers, default="")
-    if not _FUTURES_KEY.fullmatch(layer):
+    if not FUTURES_KEY.fullmatch(layer):
         return False
     runs = recording.timeline.runs["key"]
     return any(key == layer for key in recording.store.keys(runs))

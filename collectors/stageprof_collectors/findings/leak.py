@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from dask.utils import key_split
 
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings.embedded import Embedded, embedded
@@ -128,19 +129,31 @@ def leaver(recording: Recording, grown: Sequence[Leak]) -> Leaver | None:
         if (known == prefix).sum() >= LEAST
     ]
     whole = sum(leak.grown for leak in grown)
-    explain = [one for one in found if EXPLAINS * whole <= one.left <= EXCEEDS * whole]
+    explain = [one for one in found if _alike(one.left, whole)]
     return max(explain, key=lambda one: one.left, default=None)
 
 
-def carried(recording: Recording, grown: Sequence[Leak]) -> Embedded | None:
+def carried(
+    recording: Recording, grown: Sequence[Leak], who: Leaver | None = None
+) -> Embedded | None:
     """The object of the user's that these workers keep, if one is as large as what they grew by.
 
-    A worker keeps what a task was sent with for as long as anybody wants the task's result.
+    Or as what each of the runs that leave it behind does. A worker keeps what a task was sent with
+    for as long as anybody wants the task's result.
     """
     whole = sum(leak.grown for leak in grown)
     explain = [
         thing
         for thing in embedded(recording)
-        if EXPLAINS * whole <= thing.sent_bytes <= EXCEEDS * whole
+        if _alike(thing.sent_bytes, whole) or (who and brought(thing, who.prefix, who.each))
     ]
     return max(explain, key=lambda thing: thing.sent_bytes, default=None)
+
+
+def brought(thing: Embedded, prefix: str, each: float) -> bool:
+    """Whether tasks of a prefix carry an object about as large as what each of them leaves."""
+    return prefix in map(key_split, thing.layers) and _alike(thing.each_bytes, each)
+
+
+def _alike(part: float, whole: float) -> bool:
+    return EXPLAINS * whole <= part <= EXCEEDS * whole

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from stageprof_collectors.findings.advice import one_function
+from stageprof_collectors.findings.calling import calling
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
@@ -40,6 +43,13 @@ from distributed import Client
 # in place of client.submit({name}, x) for each of them:
 futures = Client.current().map({name}, inputs)
 # in place of compute() for each of several collections: dask.compute(*collections)"""
+_IMPURE: Final = (
+    "Let Dask take a random name (`pure=False`) instead of reading through the function and its "
+    "arguments to make one, and through all that the function has from outside, such as a frame "
+    "that a `lambda` names. What is submitted twice is then computed twice."
+)
+_SUBMIT: Final = """\
+future = client.submit({name}, *args, pure=False)  # or client.map({name}, items, pure=False)"""
 _COPIES: Final = "copied what {name} was made from, chunk by chunk"
 _DIVIDES: Final = "went through the index of a pandas frame to divide it"
 _READS: Final = "looked at the files of {name} while the graph was built"
@@ -167,6 +177,8 @@ def _finding(recording: Recording, built: Built, site: Site) -> Finding:
     elif built.most == _BUILD and (graphs := site.graphs) >= _MANY:
         did = f"handed {f'`{name}`' if name else 'calls'} over in {graphs:,} graphs"
         fix = Fix(_CALLS, _MAP.format(name=word(name, "function")))
+    elif built.most == _TOKENIZE and site.runs.any() and _futures(recording, site):
+        fix = Fix(_IMPURE, _SUBMIT.format(name=word(name, "function")))
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
@@ -188,6 +200,10 @@ def _finding(recording: Recording, built: Built, site: Site) -> Finding:
         if built.most == _BUILD
         else f"built:{built.label}",
     )
+
+
+def _futures(recording: Recording, site: Site) -> bool:
+    return calling(recording, np.flatnonzero(site.runs)).futures
 
 
 def _saving(recording: Recording, built: Built) -> tuple[float, float]:

@@ -71,6 +71,16 @@ import numpy as np
 
 # an array for each attribute, instead of an object for each item
 columns = {key: np.array([getattr(item, key) for item in items]) for key in vars(items[0])}"""
+#: The layers of a bag's `frequencies`, fused or not.
+_FREQUENCIES: Final = re.compile(r"(.*-)?frequencies-(part|aggregate)(-.*)?")
+_COUNT: Final = (
+    "Count in a data frame: `frequencies` makes a dict for each partition, which is pickled item "
+    "by item ({each} took {took}), and puts these together in one task; the columns of a frame "
+    "travel as the bytes that they are."
+)
+_COUNTED: Final = """\
+# in place of bag.frequencies(): a series of how often each item is there
+counts = bag.to_dataframe(columns=["item"]).item.value_counts()"""
 _FOLD: Final = (
     "Use `foldby` in place of `groupby`: of each partition only what it makes of a group travels, "
     "where `groupby` moves every item, pickled one by one with a header of its own: {each} took "
@@ -210,6 +220,8 @@ def fix(prefix: str, kind: str, each: str, took: str) -> Fix:
     """What to do with results of a layer, which are of a kind."""
     if _GROUPBY.fullmatch(prefix):
         return Fix(_FOLD.format(each=each, took=took), _FOLDED)
+    if _FREQUENCIES.fullmatch(prefix):
+        return Fix(_COUNT.format(each=each, took=took), _COUNTED)
     if _is_listed(kind):
         return Fix(_TEXT.format(kind=kind, each=each, took=took), _CODE)
     return Fix(_OBJECTS.format(kind=kind.rpartition(".")[2], each=each, took=took), _COLUMNS)

@@ -63,7 +63,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     cost = shortage.spill_cost(recording) + shortage.pause_cost(recording) if leaked else 0.0
     left, who = _left_s(recording, mine), leaver(recording, mine) if leaked else None
     where = shortage.of_prefix(recording, who.prefix) if who else Where()
-    thing = carried(recording, mine) if leaked and not trouble else None
+    thing = carried(recording, mine, who) if leaked and not trouble else None
     # Whoever restarts the workers already has what we would tell them.
     soon = limits["soon_s"] if leaked and not _restarted(recording) else 0.0
     yield Finding(

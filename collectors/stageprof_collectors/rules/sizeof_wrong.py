@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.findings import shortage
+from stageprof_collectors.findings.embedded import embedded
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.leak import brought
 from stageprof_collectors.findings.misjudged import Misjudged, misjudged
 from stageprof_collectors.findings.phrase import a_kind
 from stageprof_collectors.findings.quantity import seconds, size
@@ -60,6 +62,8 @@ _KNOWN: Final = ("numpy.", "pandas.", "list", "dict", "set")
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for each kind of task."""
     for wrong in misjudged(recording, limits["factor"]):
+        if any(brought(thing, wrong.prefix, wrong.real) for thing in embedded(recording)):
+            continue  # it came with the task, and is no part of the result
         saving = _saving(recording, wrong)
         cost = shortage.spill_cost(recording) + shortage.pause_cost(recording)
         where = shortage.of_prefix(recording, wrong.prefix)
