@@ -74,13 +74,16 @@ columns = {key: np.array([getattr(item, key) for item in items]) for key in vars
 #: The layers of a bag's `frequencies`, fused or not.
 _FREQUENCIES: Final = re.compile(r"(.*-)?frequencies-(part|aggregate)(-.*)?")
 _COUNT: Final = (
-    "Count in a data frame: `frequencies` makes a dict for each partition, which is pickled item "
-    "by item ({each} took {took}), and puts these together in one task; the columns of a frame "
-    "travel as the bytes that they are."
+    "Count with a `Counter`, which is pickled in one piece: `frequencies` makes a dict for each "
+    "partition, and a result that is just a dict is pickled item by item, each with a header of "
+    "its own: {each} took {took}."
 )
 _COUNTED: Final = """\
-# in place of bag.frequencies(): a series of how often each item is there
-counts = bag.to_dataframe(columns=["item"]).item.value_counts()"""
+from collections import Counter
+from operator import add
+
+# in place of bag.frequencies(): one Counter of all items
+counts = bag.map_partitions(lambda items: [Counter(items)]).fold(add)"""
 _FOLD: Final = (
     "Use `foldby` in place of `groupby`: of each partition only what it makes of a group travels, "
     "where `groupby` moves every item, pickled one by one with a header of its own: {each} took "
