@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.account import region, work
 from stageprof_collectors.account.account import Account
+from stageprof_collectors.account.indexing import Indexing, indexing
 from stageprof_collectors.account.lane import Lanes
 from stageprof_collectors.account.path import Step, Walk
 from stageprof_collectors.account.timeline import Ints, Timeline
@@ -82,6 +83,11 @@ class Evidence:
     def nodes(self) -> Nodes:
         """The stacks that were looked at, of all places as one tree."""
         return Nodes(self.store)
+
+    @cached_property
+    def indexing(self) -> Indexing | None:
+        """What was indexed by positions."""
+        return indexing(self.timeline, self.layered)
 
     @property
     def owners(self) -> Ints:

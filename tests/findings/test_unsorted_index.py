@@ -14,7 +14,6 @@ from dask.utils import key_split
 
 from findings.asking import asked, one, run
 from findings.crowded import CLIENT, FILE, SCHEDULER, Program
-from stageprof_collectors.account.indexing import indexing
 from stageprof_collectors.findings.diagnosis import diagnose
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.unsorted_index import RULE
@@ -67,7 +66,7 @@ def test_as_many_tasks_are_foretold_as_dask_makes_of_positions_in_order(
     part: float, beside: int
 ) -> None:
     drawn = DRAWN[: round(part * LENGTH)]
-    found = indexing(recorded(array(beside=beside)[drawn]))
+    found = recorded(array(beside=beside)[drawn]).indexing
     drawn_in_order = np.sort(np.random.default_rng(2).choice(LENGTH, len(drawn)))
 
     assert found is not None

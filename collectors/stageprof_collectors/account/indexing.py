@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from stageprof_collectors.account.timeline import LOCAL, Ints
+from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline
+from stageprof_collectors.storage.layered import Layered
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _SPLIT: Final = "shuffle-split"
 #: What Dask makes beside the pieces: positions, one task for each set of them.
-POSITIONS: Final = ("shuffle-taker", "shuffle-sorter")
+_POSITIONS: Final = ("shuffle-taker", "shuffle-sorter")
 #: So many times as many tasks as positions in order need are far more.
 TIMES: Final = 3.0
 
@@ -61,15 +63,15 @@ class Indexing:
         return len(self.rows) / max(1, self.in_order)
 
 
-def indexing(recording: Recording) -> Indexing | None:
-    """Of a recording on a cluster; None if nothing was indexed by positions out of order."""
-    layered, runs = recording.layered, recording.timeline.runs
-    prefixes = layered.prefixes
-    positions = layered.among(i for i, p in enumerate(prefixes) if p in POSITIONS)
-    splits = layered.among(i for i, p in enumerate(prefixes) if p == _SPLIT)
-    if not positions.any() or not splits.any() or (runs["run"][splits] >= LOCAL).any():
+def indexing(timeline: Timeline, layered: Layered) -> Indexing | None:
+    """Of a recording on a cluster; None if nothing in it was indexed by positions."""
+    positions = holding(layered)
+    splits = layered.among(i for i, p in enumerate(layered.prefixes) if p == _SPLIT)
+    if not positions.any() or not splits.any():
         return None
-    needs = recording.timeline.depends
+    if (timeline.runs["run"][splits] >= LOCAL).any():
+        return None
+    needs = timeline.depends
     user, on = needs.user, needs.on
     taking = np.zeros(len(positions), np.bool_)
     taking[user[positions[on]]] = True  # a bag's `groupby` splits, too
@@ -79,9 +81,14 @@ def indexing(recording: Recording) -> Indexing | None:
     return Indexing(np.flatnonzero(splits), np.flatnonzero(positions), joins, sources)
 
 
+def holding(layered: Layered) -> NDArray[np.bool_]:
+    """Which keys are of tasks that hold positions."""
+    return layered.among(i for i, p in enumerate(layered.prefixes) if p in _POSITIONS)
+
+
 def out_of_order(recording: Recording, rows: Ints) -> bool:
     """Whether most of some runs index by positions out of order, far more than in order."""
-    found = indexing(recording)
+    found = recording.indexing
     if found is None or found.times < TIMES:
         return False
     return 2 * int(np.isin(found.rows, rows).sum()) > len(rows)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.account.attempts import ran
 from stageprof_collectors.account.groups import Groups, Row
-from stageprof_collectors.account.indexing import POSITIONS
+from stageprof_collectors.account.indexing import holding
 from stageprof_collectors.account.timeline import Ints
 
 if TYPE_CHECKING:
@@ -150,8 +150,7 @@ class Crowds:
         Positions by which an array is indexed are a part of it.
         """
         layered = self._recording.layered
-        positions = layered.among(i for i, p in enumerate(layered.prefixes) if p in POSITIONS)
-        tuples = layered.chunked | positions
+        tuples = layered.chunked | holding(layered)
         names = [name.lower() for name in self._recording.store.strings]
         types = self._runs["type"]
         pieces = np.array([is_piece(name) for name in names], np.bool_)[types]

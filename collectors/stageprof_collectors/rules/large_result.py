@@ -70,8 +70,10 @@ def _bringing(recording: Recording) -> Callable[[Step], bool]:
     starts, stops = runs["start"][rows], np.maximum.accumulate(runs["stop"][rows])
 
     def brings(step: Step) -> bool:
+        if step.what.step not in _STEPS:
+            return False
         begun = int(np.searchsorted(starts, step.start, side="right"))
-        return step.what.step in _STEPS and not (begun and stops[begun - 1] > step.start)
+        return not begun or stops[begun - 1] <= step.start
 
     return brings
 

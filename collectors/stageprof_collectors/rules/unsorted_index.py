@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stageprof_collectors.account.indexing import TIMES, Indexing, indexing
+from stageprof_collectors.account.indexing import TIMES, Indexing
 from stageprof_collectors.findings.crowd import Crowd, Kind
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.overhead import Overhead
@@ -37,7 +37,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for all that was indexed so, at the line with most of it."""
     if len(recording.timeline.runs["run"]) < limits["tasks"]:
         return
-    found = indexing(recording)
+    found = recording.indexing
     if found is None or found.times < limits["times"] or len(found.rows) < limits["tasks"]:
         return
     row = recording.groups.most(found.splits.tolist())
