@@ -73,7 +73,7 @@ def _bringing(recording: Recording) -> Callable[[Step], bool]:
         if step.what.step not in _STEPS:
             return False
         begun = int(np.searchsorted(starts, step.start, side="right"))
-        return not begun or stops[begun - 1] <= step.start
+        return not begun or bool(stops[begun - 1] <= step.start)
 
     return brings
 
