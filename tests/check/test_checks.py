@@ -6,16 +6,19 @@ import math
 from collections import Counter
 from typing import Any
 
+import dask.array as da
+import numpy as np
 import pytest
 
 from stageprof_collectors.findings.finding import Finding, Severity
 from stageprof_collectors.preflight.checkup import CHECKS
 from stageprof_collectors.preflight.cluster import Cluster, Worker
-from stageprof_collectors.preflight.plan import Layer, Plan
+from stageprof_collectors.preflight.plan import Layer, Plan, Watch
 from stageprof_collectors.preflight.rates import Rates, usual
+from stageprof_collectors.preflight.reading import read
 from stageprof_collectors.tables.site import Collection
 from stageprof_runtime.collection import Facts
-from stageprof_runtime.handover import CLUSTER, Trained
+from stageprof_runtime.handover import CLUSTER, THREADS, Trained
 from stageprof_runtime.loaded import SLICE, STORED, Unused
 from stageprof_runtime.naming import Origin
 from stageprof_runtime.stage import Stage
@@ -115,6 +118,44 @@ def test_chunks_that_cut_across_those_of_a_file(total: int, severity: Severity |
     rows = [Unused(name, STORED, label, "array-1a2b", 1_000, total) for name in ("a", "b")]
     found = ask("misaligned-chunks", plan(loaded=[Unused("c", SLICE, "", "", 1, 100), *rows]))
     assert [f.severity for f in found] == ([severity] if severity else [])
+
+
+# -- arrays that are indexed by positions ----------------------------------------------------------
+
+DRAWN = np.random.default_rng(1).permutation(3_000)
+
+
+def indexed(positions: Any, scheduler: str = CLUSTER) -> Plan:
+    """The plan of an array of 30 pieces, indexed by positions."""
+    made = plan()
+    made.scheduler = scheduler
+    graph = da.ones(3_000, chunks=100)[positions].__dask_graph__()
+    read(graph, made, lambda _: ("train.py", 7), Watch(60))
+    return made
+
+
+def test_positions_out_of_order_are_told_instead_of_many_tasks() -> None:
+    made = indexed(DRAWN)
+    [found] = ask("unsorted-index", made)
+
+    assert found.evidence["tasks"] == max(layer.tasks for layer in made.layers)
+    in_order = max(layer.tasks for layer in indexed(np.sort(DRAWN[:2_900])).layers)
+    assert found.evidence["tasks_in_order"] == pytest.approx(in_order, rel=0.35)
+    assert "out of order at train.py:7" in found.headline
+    assert ask("large-graph", made) == []
+
+
+@pytest.mark.parametrize(
+    "positions",
+    [np.sort(DRAWN[:2_000]), DRAWN < 2_000, slice(None, None, 2)],
+    ids=["in order", "mask", "slice"],
+)
+def test_positions_in_order_masks_and_slices_are_no_finding(positions: Any) -> None:
+    assert ask("unsorted-index", indexed(positions)) == []
+
+
+def test_of_positions_on_threads_nothing_is_said() -> None:
+    assert ask("unsorted-index", indexed(DRAWN, THREADS)) == []
 
 
 # -- trainings ------------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ from stageprof_collectors.storage.layered import Layered
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
-_SPLIT: Final = "shuffle-split"
+SPLIT: Final = "shuffle-split"
 #: What Dask makes beside the pieces: positions, one task for each set of them.
-_POSITIONS: Final = ("shuffle-taker", "shuffle-sorter")
+POSITIONS: Final = ("shuffle-taker", "shuffle-sorter")
 #: So many times as many tasks as positions in order need are far more.
 TIMES: Final = 3.0
 
@@ -49,13 +49,9 @@ class Indexing:
 
     @property
     def in_order(self) -> int:
-        """About as many tasks it would be with the positions in order.
-
-        Each border between pieces, of the array and of the result, begins one more piece.
-        """
-        pieces = len(self.sources) + len(self.joins)
-        alike = len(self.splits) / max(1, len(self.positions))  # pieces beside one another
-        return round(pieces + len(self.joins) + pieces / max(1.0, alike))
+        """About as many tasks it would be with the positions in order."""
+        parts = self.splits, self.positions, self.joins, self.sources
+        return in_order(*map(len, parts))
 
     @property
     def times(self) -> float:
@@ -63,10 +59,20 @@ class Indexing:
         return len(self.rows) / max(1, self.in_order)
 
 
+def in_order(splits: int, positions: int, joins: int, sources: int) -> int:
+    """About as many tasks as so many of each would be with the positions in order.
+
+    Each border between pieces, of the array and of the result, begins one more piece.
+    """
+    pieces = sources + joins
+    beside = max(1.0, splits / max(1, positions))  # pieces with the same positions
+    return round(pieces + joins + pieces / beside)
+
+
 def indexing(timeline: Timeline, layered: Layered) -> Indexing | None:
     """Of a recording on a cluster; None if nothing in it was indexed by positions."""
     positions = holding(layered)
-    splits = layered.among(i for i, p in enumerate(layered.prefixes) if p == _SPLIT)
+    splits = layered.among(i for i, p in enumerate(layered.prefixes) if p == SPLIT)
     if not positions.any() or not splits.any():
         return None
     if (timeline.runs["run"][splits] >= LOCAL).any():
@@ -83,7 +89,7 @@ def indexing(timeline: Timeline, layered: Layered) -> Indexing | None:
 
 def holding(layered: Layered) -> NDArray[np.bool_]:
     """Which keys are of tasks that hold positions."""
-    return layered.among(i for i, p in enumerate(layered.prefixes) if p in _POSITIONS)
+    return layered.among(i for i, p in enumerate(layered.prefixes) if p in POSITIONS)
 
 
 def out_of_order(recording: Recording, rows: Ints) -> bool:

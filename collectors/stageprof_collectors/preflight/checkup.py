@@ -14,6 +14,7 @@ from stageprof_collectors.preflight import (
     cluster,
     dtypes,
     graph,
+    indexing,
     memory,
     objects,
     training,
@@ -37,6 +38,7 @@ OBJECTS: Final = 0.7
 #: All checks, in the order in which they are asked.
 CHECKS: Final[tuple[Check, ...]] = (
     *graph.CHECKS,
+    *indexing.CHECKS,
     *objects.CHECKS,
     *dtypes.CHECKS,
     *chunks.CHECKS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from stageprof_collectors.account.groups import Row
@@ -19,6 +20,7 @@ from stageprof_collectors.preflight.check import Check, about, middle
 from stageprof_collectors.preflight.plan import Layer, Plan
 from stageprof_collectors.rules import large_graph
 from stageprof_collectors.tables.site import Collection
+from stageprof_runtime.handover import CLUSTER
 
 #: Partitions of data frames whose bytes nobody knows may become this many times larger.
 BLIND: Final = 10
@@ -33,6 +35,8 @@ npartitions = {parts}  # for the call that makes or reads them; or a larger bloc
 
 def find(plan: Plan, limits: Limits) -> Iterator[Finding]:
     """One finding for each kind of collection that has many tasks."""
+    if plan.scheduler == CLUSTER:  # positions in order is what is to be changed of these
+        plan = replace(plan, layers=[layer for layer in plan.layers if not layer.out_of_order])
     kinds: Counter[Collection] = Counter()
     for layer in plan.layers:
         kinds[layer.collection] += layer.tasks

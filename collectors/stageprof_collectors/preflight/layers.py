@@ -6,6 +6,8 @@ import math
 from collections import defaultdict
 from typing import Any
 
+from stageprof_collectors.account.indexing import POSITIONS, SPLIT, in_order
+
 
 def ends(graph: Any) -> set[Any]:
     """Names of layers that do not become part of the one layer that needs them, about as Dask does.
@@ -52,3 +54,25 @@ def tasks_of_output(layer: Any) -> int | None:
         return len(layer.get_output_keys())
     except Exception:  # it cannot tell before it is built
         return None
+
+
+def tasks_in_order(layer: Any) -> int:
+    """About how many tasks a layer would have if what it indexes by were in order.
+
+    0: it indexes by no positions.
+    """
+    mapping = getattr(layer, "mapping", None)
+    if type(mapping) is not dict:
+        return 0
+    positions = sum(type(key) is str and key.startswith(POSITIONS) for key in mapping)
+    splits = [task for key, task in mapping.items() if _name(key).startswith(SPLIT)]
+    if not positions or not splits:
+        return 0
+    sources = {on for task in splits for on in task.dependencies if type(on) is tuple}
+    joins = len(mapping) - positions - len(splits)
+    return in_order(len(splits), positions, joins, len(sources))
+
+
+def _name(key: Any) -> str:
+    """The name in a key that is a tuple."""
+    return key[0] if type(key) is tuple and key and type(key[0]) is str else ""

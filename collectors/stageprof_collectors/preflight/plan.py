@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stageprof_collectors.account.indexing import TIMES
 from stageprof_collectors.findings.crowd import MANY
 from stageprof_collectors.tables.site import Collection
 from stageprof_runtime.handover import CLUSTER, PROCESSES, SYNCHRONOUS, Trained
@@ -71,6 +72,14 @@ class Layer:
     line: int = 0
     #: whether it reads or makes a data frame, and needs no other
     source: bool = False
+    #: of an array that is indexed by positions, about how many tasks it would have with these in
+    #: order; 0 of others
+    in_order: int = 0
+
+    @property
+    def out_of_order(self) -> bool:
+        """Whether it indexes by positions out of order, with far more tasks than in order."""
+        return self.tasks >= TIMES * self.in_order > 0
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dask.blockwise import optimize_blockwise
 
-from stageprof_collectors.preflight.layers import ends, is_blockwise, output, tasks_of_output
+from stageprof_collectors.preflight.layers import (
+    ends,
+    is_blockwise,
+    output,
+    tasks_in_order,
+    tasks_of_output,
+)
 from stageprof_collectors.preflight.needed import layers_needed
 from stageprof_collectors.preflight.plan import Frame, Layer, Plan, Watch, plain
 from stageprof_collectors.tables.site import Collection
@@ -194,7 +200,7 @@ class _Reader:
         if name.isdigit() and type(first) in (str, tuple):
             name = _text(first)
         sizes = _bytes(chunks) if known and type(chunks) is dict else (-1, -1)
-        self._add(name, number, kind, *sizes)
+        self._add(name, number, kind, *sizes, in_order=tasks_in_order(layer))
 
     def _add(
         self,
@@ -205,6 +211,7 @@ class _Reader:
         whole: int = -1,
         *,
         source: bool = False,
+        in_order: int = 0,
     ) -> None:
         if number > 0:
             line = self._line_of(name) if name else ("", 0)
@@ -212,9 +219,8 @@ class _Reader:
             if line[0]:
                 self._plan.made[name] = line
                 self._plan.made.setdefault(prefix_of(name), line)
-            self._plan.layers.append(
-                Layer(name, prefix_of(name), number, kind, piece, whole, *line, source=source)
-            )
+            known = (name, prefix_of(name), number, kind, piece, whole)
+            self._plan.layers.append(Layer(*known, *line, source=source, in_order=in_order))
 
 
 def _inside(node: Any) -> Iterator[Any]:

@@ -57,9 +57,8 @@ def _finding(recording: Recording, found: Indexing, overhead: Overhead, where: W
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"An array is indexed by positions out of order{made_at(where.file, where.line)}: "
-            f"{count(now, 'task')} where about {found.in_order:,} would do with the positions in "
-            f"order; what they cost beside their work is {of_wall(overhead.seconds, recording)}"
+            f"{headline(now, found.in_order, where.file, where.line)}; what they cost beside their "
+            f"work is {of_wall(overhead.seconds, recording)}"
         ),
         stage=None,
         evidence={
@@ -71,11 +70,24 @@ def _finding(recording: Recording, found: Indexing, overhead: Overhead, where: W
         },
         cost_s=overhead.seconds,
         saving_s=(saved[0], max(saved[1], fetched[1])),
-        fix=Fix(_TEXT.format(in_order=found.in_order, now=now), _CODE),
+        fix=fix(now, found.in_order),
         where=where,
         cause="tasks:chunks",
         also=frozenset({stream.cause} if stream and moved else ()),
     )
+
+
+def headline(now: int, in_order: int, file: str, line: int) -> str:
+    """What is done where, by how many tasks."""
+    return (
+        f"An array is indexed by positions out of order{made_at(file, line)}: "
+        f"{count(now, 'task')} where about {in_order:,} would do with the positions in order"
+    )
+
+
+def fix(now: int, in_order: int) -> Fix:
+    """What to do about it."""
+    return Fix(_TEXT.format(in_order=in_order, now=now), _CODE)
 
 
 RULE = Rule(
