@@ -154,6 +154,15 @@ def test_positions_in_order_masks_and_slices_are_no_finding(positions: Any) -> N
     assert ask("unsorted-index", indexed(positions)) == []
 
 
+def test_what_is_shuffled_is_in_the_order_that_was_asked_for() -> None:
+    made = plan()
+    parts = [part.tolist() for part in np.array_split(DRAWN, 30)]
+    array = da.ones(3_000, chunks=100).shuffle(parts, axis=0)
+    read(array.__dask_graph__(), made, lambda _: ("train.py", 7), Watch(60))
+    assert ask("unsorted-index", made) == []
+    assert len(ask("large-graph", made)) == 1
+
+
 def test_of_positions_on_threads_nothing_is_said() -> None:
     assert ask("unsorted-index", indexed(DRAWN, THREADS)) == []
 

@@ -82,6 +82,16 @@ def test_positions_in_order_and_slices_are_left_alone(chosen: Any) -> None:
     assert asked(RULE, recorded(array(length=60_000)[chosen]), tasks=1) == []
 
 
+def test_of_a_shuffle_larger_chunks_are_told_and_no_other_order() -> None:
+    """`dask.array.shuffle` is asked for its order; each pair of pieces, in and out, is a task."""
+    parts = [part.tolist() for part in np.array_split(DRAWN, 30)]
+    (found,) = diagnose(recorded((array().shuffle(parts, axis=0) + 1).sum()))
+
+    assert found.rule == "large-graph"
+    assert "makes one of each pair of them" in found.fix.text
+    assert "array.chunk-size" in found.fix.code
+
+
 def test_a_group_by_of_a_bag_is_none() -> None:
     bag = db.from_sequence(range(2_000), npartitions=40).groupby(lambda x: x % 7, shuffle="tasks")
 

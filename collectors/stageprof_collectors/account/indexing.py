@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 SPLIT: Final = "shuffle-split"
+#: What `dask.array.shuffle` calls its pieces.
+SHUFFLE: Final = "shuffle"
 #: What Dask makes beside the pieces: positions, one task for each set of them.
 POSITIONS: Final = ("shuffle-taker", "shuffle-sorter")
 #: So many times as many tasks as positions in order need are far more.
@@ -73,18 +75,27 @@ def indexing(timeline: Timeline, layered: Layered) -> Indexing | None:
     """Of a recording on a cluster; None if nothing in it was indexed by positions."""
     positions = holding(layered)
     splits = layered.among(i for i, p in enumerate(layered.prefixes) if p == SPLIT)
+    splits &= timeline.runs["run"] < LOCAL
     if not positions.any() or not splits.any():
         return None
-    if (timeline.runs["run"][splits] >= LOCAL).any():
-        return None
-    needs = timeline.depends
-    user, on = needs.user, needs.on
+    user, on = timeline.depends.user, timeline.depends.on
     taking = np.zeros(len(positions), np.bool_)
-    taking[user[positions[on]]] = True  # a bag's `groupby` splits, too
-    splits &= taking
+    taking[user[positions[on]]] = True
+    splits &= taking  # a bag's `groupby` splits, too
+    splits[on[splits[on] & _shuffled(layered)[user]]] = False
+    if not splits.any():
+        return None
     joins = np.unique(user[splits[on]])
     sources = np.unique(on[splits[user] & ~positions[on]])
     return Indexing(np.flatnonzero(splits), np.flatnonzero(positions), joins, sources)
+
+
+def _shuffled(layered: Layered) -> NDArray[np.bool_]:
+    """Which keys are of what `dask.array.shuffle` gives: its order is what was asked for.
+
+    Or of what is fused with it ("shuffle-sum").
+    """
+    return layered.among(i for i, p in enumerate(layered.prefixes) if SHUFFLE in p.split("-"))
 
 
 def holding(layered: Layered) -> NDArray[np.bool_]:

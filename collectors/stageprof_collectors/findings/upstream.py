@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from stageprof_collectors.account.groups import Row
+from stageprof_collectors.account.indexing import SPLIT, holding
 from stageprof_collectors.findings.crowd import Bools, is_piece
 
 if TYPE_CHECKING:
@@ -50,10 +51,11 @@ def upstream(recording: Recording, row: Row) -> Upstream:
     of_run: Ints = alike[groups.of_run]
     tasks = np.bincount(of_run, minlength=len(first))
     of, before = of_run[needs.user], of_run[needs.on]
+    positions = holding(recording.layered)[needs.on]
     at, seen, pairs = int(alike[groups.rows.index(row)]), set[int](), None
     while at not in seen:
         seen.add(at)
-        mine = (of == at) & (before != at)
+        mine = (of == at) & (before != at) & ~positions
         needed = np.unique(needs.on[mine])
         if not len(needed):
             break
@@ -65,7 +67,8 @@ def upstream(recording: Recording, row: Row) -> Upstream:
         if not many.any():
             if _stores(recording)[needed[of_run[needed] == most]].all():
                 return made_by(recording, first[at])
-            if mine.sum() < _PAIRED * tasks[at]:
+            # A shuffle's are of pairs, too: of one piece before it and one behind it.
+            if mine.sum() < _PAIRED * tasks[at] and first[at].prefix != SPLIT:
                 return Upstream(first[at], int(pieces[most]))
             pairs = first[at]
         at = most

@@ -6,7 +6,8 @@ import math
 from collections import defaultdict
 from typing import Any
 
-from stageprof_collectors.account.indexing import POSITIONS, SPLIT, in_order
+from stageprof_collectors.account.indexing import POSITIONS, SHUFFLE, SPLIT, in_order
+from stageprof_runtime.made import prefix_of
 
 
 def ends(graph: Any) -> set[Any]:
@@ -65,8 +66,9 @@ def tasks_in_order(layer: Any) -> int:
     if type(mapping) is not dict:
         return 0
     positions = sum(type(key) is str and key.startswith(POSITIONS) for key in mapping)
-    splits = [task for key, task in mapping.items() if _name(key).startswith(SPLIT)]
-    if not positions or not splits:
+    prefixes = {key: prefix_of(_name(key)) for key in mapping} if positions else {}
+    splits = [mapping[key] for key, prefix in prefixes.items() if prefix == SPLIT]
+    if not splits or SHUFFLE in prefixes.values():  # of a shuffle the order is what was asked for
         return 0
     sources = {on for task in splits for on in task.dependencies if type(on) is tuple}
     joins = len(mapping) - positions - len(splits)
