@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import dask
-from distributed import Client, get_worker
+from distributed import Client, get_worker, worker_client
 
 import planted
 from stageprof_collectors.recording import Recording
@@ -68,6 +68,19 @@ def moved(client: Client, seconds: float) -> None:
     made = client.submit(heavy, seconds, workers=[one], pure=False)
     task = client.submit(where, made, workers=[two], pure=False)
     assert task.result() == two
+
+
+def asks(seconds: float, other: str) -> float:
+    """A task that hands over another and waits for its result, which takes `seconds` to come."""
+    with worker_client() as client:
+        client.submit(heavy, seconds, workers=[other], pure=False).result()
+    return seconds
+
+
+def asked(client: Client, seconds: float) -> None:
+    """The same from outside: nothing but a number comes here."""
+    one, two = sorted(client.scheduler_info()["workers"])
+    client.submit(asks, seconds, two, workers=[one], pure=False).result()
 
 
 def rows(recording: Recording, prefix: str) -> list[int]:

@@ -9,9 +9,10 @@ import pytest
 from distributed import Client
 
 import clusters
-from replay.programs import PAIRS, every, moved
+from replay.programs import PAIRS, asked, every, moved
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.replay.replay import Change
+from stageprof_runtime.stage import STEP
 from truth import record
 
 #: What was measured may miss the predicted interval by this share and these seconds: both runs
@@ -72,6 +73,12 @@ def test_a_cause_taken_away_on_threads_saves_what_was_foretold(name: str) -> Non
 def test_a_result_that_need_not_be_moved_saves_what_was_foretold(cluster: Client) -> None:
     change = Change(fetch=0.0)
     foretold(lambda: moved(cluster, 0.8), lambda: moved(cluster, 0.0), change)
+
+
+def test_what_need_not_come_to_a_task_that_asked_saves_what_was_foretold(cluster: Client) -> None:
+    way = {STEP[name] for name in ("result.dump", "result.load")}
+    change = Change(serial=lambda step: float(step.what.step not in way))
+    foretold(lambda: asked(cluster, 0.8), lambda: asked(cluster, 0.0), change)
 
 
 def test_more_threads_of_a_local_scheduler_save_what_was_foretold() -> None:
