@@ -70,9 +70,9 @@ ANYWHERE = (
 
 #: Files that take longest, the longest first: at the end no process waits for another.
 FIRST = (
-    "findings/test_pairs", "runtime/test_hooks", "faces/test_run", "test_samples", "runtime/test_results",
-    "compare/test_command", "ui/test_app", "runtime/test_cluster", "ui/test_report",
-    "objects/test_planted", "notebook/test_cells", "collectors/test_hostile",
+    "findings/test_pairs", "runtime/test_hooks", "faces/test_run", "test_samples",
+    "runtime/test_results", "compare/test_command", "ui/test_app", "runtime/test_cluster",
+    "ui/test_report", "objects/test_planted", "notebook/test_cells", "collectors/test_hostile",
     "reliability/test_loaders", "ui/test_gil_page", "gil/test_unwinding", "faces/test_cli",
 )  # fmt: skip
 #: What shares a cluster to the end of the session, which is nothing that others should find.
