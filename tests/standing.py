@@ -32,4 +32,4 @@ def client(standing: str) -> Iterator[Client]:
     """A client of that cluster; nothing of ours may be there after a module."""
     with Client(standing) as client:
         yield client
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)

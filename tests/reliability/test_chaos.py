@@ -74,7 +74,7 @@ def test_results_are_right_and_the_accounts_are_closed(
                 results.append(rechunked(client))
             calmed(client)
             results.append(rechunked(client))
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 20)
     recording = prof.recording
     closed(recording)
     coverage, died = recording.coverage(), int(recording.workers()["left"].sum())

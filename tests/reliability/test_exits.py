@@ -104,7 +104,7 @@ def test_who_goes_in_good_order_loses_nothing(way: str, client: Client) -> None:
             WAYS[way](client, worker)
             clusters.soon(lambda: way == "unregister" or left(client, worker))
             assert client.gather(client.map(inc, range(30), pure=False)) == right(30)
-    clusters.soon(lambda: remains.everywhere(client) == [])
+    clusters.soon(lambda: remains.everywhere(client) == [], 10)
     if way != "unregister":  # which left nobody to tell of the last thirty
         closed(prof.recording)
     workers = prof.recording.workers().set_index("worker")
@@ -131,7 +131,7 @@ def test_who_is_no_longer_wanted_loses_nothing(way: str) -> None:
                 client.restart()
                 clusters.soon(lambda: len(processes(client).keys() - before.keys()) == 2)
             assert client.gather(client.map(inc, range(30), pure=False)) == right(30)
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
     closed(prof.recording)
     workers = prof.recording.workers()
     assert prof.recording.coverage()["tails_lost"] == {}
@@ -188,7 +188,7 @@ def test_a_process_that_is_terminated_under_its_nanny_loses_little_and_it_is_sai
             os.kill(process, signal.SIGTERM)
             clusters.soon(lambda: len(processes(client).keys() - {worker}) == 2)
             assert client.gather(client.map(inc, range(30), pure=False)) == right(30)
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
     closed(prof.recording)
     tails = prof.recording.coverage()["tails_lost"]
     assert list(tails) == [worker]

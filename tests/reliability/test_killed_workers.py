@@ -69,7 +69,7 @@ def test_computations_survive_and_at_most_a_flush_of_each_worker_is_lost(
             died = dict(killed_while_it_computes(client, chance, 100) for _ in range(kills))
             assert client.gather(client.map(nap, range(40), pure=False)) == right(40)
             living = processes(client)
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
     recording = prof.recording
     closed(recording)
     tails, runs = recording.coverage()["tails_lost"], recording.timeline.runs
@@ -125,7 +125,7 @@ def test_what_was_kept_of_a_killed_worker_is_sent_by_another_one_of_its_host(hei
             clusters.soon(lambda: worker not in processes(client))
             client.wait_for_workers(1)
             assert client.gather(client.map(inc, range(50), pure=False)) == right(50)
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
     closed(prof.recording)
     assert untold(prof.recording) == Counter()
     assert worker in set(prof.recording.tasks()["worker"])
@@ -154,7 +154,7 @@ def test_a_worker_that_ends_with_batches_on_their_way_loses_none_of_them() -> No
             client.run(_ends_after_it_was_stuck, workers=[worker])
             clusters.soon(lambda: worker not in processes(client))
             assert client.gather(client.map(inc, range(50), pure=False)) == right(50)
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
     closed(prof.recording)
     assert untold(prof.recording) == Counter()
     assert prof.recording.coverage()["batches_lost"] == 0

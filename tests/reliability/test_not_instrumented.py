@@ -59,7 +59,7 @@ def test_five_of_five_join_and_compute_and_each_says_why_it_is_not_seen(tmp_path
         assert client.gather(client.map(time.sleep, [0.01] * 300, pure=False)) == [None] * 300
         assert client.gather(client.map(operator.neg, range(60))) == [-i for i in range(60)]
         recording = prof.stop()
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
     workers = recording.workers().set_index("name")
     assert len(workers) == 6
     assert workers["tasks"].min() > 0

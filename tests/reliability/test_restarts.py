@@ -59,7 +59,7 @@ def test_a_cluster_that_grows_and_shrinks_by_itself_runs_on_and_is_told(
                 assert client.gather(client.map(nap, range(60), pure=False)) == right(60)
                 clusters.soon(lambda: len(processes(client)) == 1)
                 ran += 60
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
     closed(prof.recording)
     workers = prof.recording.workers()
     assert len(workers) >= 3
@@ -88,7 +88,7 @@ def test_workers_that_their_nannies_restart_lose_nothing() -> None:
                 clusters.soon(lambda: has_nothing(client))
                 client.restart_workers([next(iter(processes(client)))])
             assert client.gather(client.map(nap, range(60), pure=False)) == right(60)
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
     closed(prof.recording)
     workers = prof.recording.workers()
     assert int(workers["left"].sum()) == 3
@@ -129,7 +129,7 @@ def test_a_scheduler_that_restarts_ends_what_is_recorded_of_it_and_it_is_said(
         assert remains.of_client(client) == []
         with stageprof.profile() as again:
             assert client.gather(client.map(inc, range(20), pure=False)) == right(20)
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
         client.close()
         second.terminate()
         assert second.stderr is not None

@@ -162,6 +162,6 @@ def test_a_local_cluster_with_temporary_certificates_is_recorded() -> None:
     ):  # fmt: skip
         with stageprof.profile() as prof:
             assert client.gather(client.map(inc, range(100), pure=False)) == right(100)
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
     closed(prof.recording)
     assert prof.recording.coverage()["instrumented"] == 2

@@ -57,7 +57,7 @@ def test_where_stageprof_is_not_installed_it_is_sent_and_leaves_nothing(hidden: 
             client.wait_for_workers(3, timeout=30)
             compute(client, 150)
             rec = prof.stop()
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
     workers = rec.workers()
     assert workers["instrumented"].tolist() == [True] * 3
     assert int(workers["tasks"].sum()) == 200
@@ -80,7 +80,7 @@ def test_a_worker_with_another_version_is_listed_and_goes_on_working(tmp_path: P
             client.wait_for_workers(3, timeout=30)
             compute(client, 150)
             rec = prof.stop()
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
     workers = rec.workers().set_index("instrumented")
     assert sorted(workers.index) == [False, True, True]
     assert workers.loc[False, "reason"] == (
@@ -99,7 +99,7 @@ def test_a_worker_with_a_broken_stageprof_joins_late_and_goes_on_working(tmp_pat
             client.wait_for_workers(2, timeout=30)
             compute(client, 100)
             rec = prof.stop()
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 10)
     workers = rec.workers().set_index("instrumented")
     assert workers.loc[False, "reason"] == "ImportError: libfoo.so: not found"
     assert int(workers["tasks"].sum()) == 100

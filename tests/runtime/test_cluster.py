@@ -153,7 +153,7 @@ def test_a_session_goes_when_its_clients_connection_closes(client: Client) -> No
     assert other.loop is not None
     assert other.scheduler_comm is not None
     other.loop.add_callback(other.scheduler_comm.comm.abort)
-    clusters.soon(lambda: remains.everywhere(client) == [])
+    clusters.soon(lambda: remains.everywhere(client) == [], 5)
     other.close()
     prof.stop()
     clean(client)

@@ -345,7 +345,7 @@ def survives(client: Client, seen: Callable[[], bool] = lambda: True) -> stagepr
         clusters.soon(seen)
     assert set(client.scheduler_info()["workers"]) == before
     # Not even one that failed leaves anything.
-    clusters.soon(lambda: process.installed() == [])
+    clusters.soon(lambda: process.installed() == [], 5)
     return prof.recording
 
 
@@ -525,7 +525,7 @@ def test_all_wrappers_may_fail_at_once(
     assert len(found) > 30
     assert len(patch._layers) - len(found) <= 13
     assert set(client.scheduler_info()["workers"]) == before
-    clusters.soon(lambda: process.installed() == [])
+    clusters.soon(lambda: process.installed() == [], 5)
 
 
 @WHEN

@@ -125,7 +125,7 @@ def test_a_session_that_begins_again_while_its_old_end_takes_long_is_recorded(
 
             client.sync(again)
             computed(client, 40)
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 15)
     assert prof.recording.timeline.marks("cluster lost") == []
     assert len(prof.recording.tasks()) >= 40
 

@@ -27,7 +27,7 @@ def test_a_coroutine_joins_through_the_clients_own_loop_and_waits_on_its_own() -
 
     with local(1) as client:
         recording = asyncio.run(asyncio.wait_for(main(), 30)).recording
-        soon(lambda: remains.everywhere(client) == [])
+        soon(lambda: remains.everywhere(client) == [], 10)
     assert len(recording.tasks()) == 1
     assert recording.coverage()["problems"] == []
     assert recording.complete
@@ -47,7 +47,7 @@ def test_two_clients_of_one_cluster_on_two_loops_are_one_recording() -> None:
     with local(1) as client:
         address = str(client.scheduler_info()["address"])
         recording = asyncio.run(asyncio.wait_for(main(address), 30)).recording
-        soon(lambda: remains.everywhere(client) == [])
+        soon(lambda: remains.everywhere(client) == [], 10)
     assert len(recording.tasks()) == 2
     assert recording.coverage()["problems"] == []
 
@@ -60,4 +60,4 @@ def test_what_a_coroutine_raises_gets_out_at_once() -> None:
     with local(1) as client:
         with pytest.raises(ValueError, match="own"):
             asyncio.run(asyncio.wait_for(main(), 30))
-        soon(lambda: remains.everywhere(client) == [])
+        soon(lambda: remains.everywhere(client) == [], 10)

@@ -132,7 +132,7 @@ def test_a_recording_says_whose_end_is_missing_as_its_loop_stood_still(
             clusters.soon(lambda: _has_told(prof, worker))
             client.run(_stands_still, until=str(tmp_path / "over"))
         (tmp_path / "over").touch()
-        clusters.soon(lambda: remains.everywhere(client) == [])
+        clusters.soon(lambda: remains.everywhere(client) == [], 15)
     tails = prof.recording.coverage()["tails_lost"]
     assert {name: tail["died"] for name, tail in tails.items()} == {worker: False}
 

@@ -220,6 +220,6 @@ def test_a_real_cluster_is_followed_and_left_as_it_was(watched: Watched, tmp_pat
         page.wait_for_function(f"{DRAWING}.boxes.count === 6")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
-        soon(lambda: remains.everywhere(client) == [])
+        soon(lambda: remains.everywhere(client) == [], 15)
     assert process.returncode == 0
     assert "was not saved" in err
