@@ -74,7 +74,7 @@ def in_order(splits: int, positions: int, joins: int, sources: int) -> int:
 def indexing(timeline: Timeline, layered: Layered) -> Indexing | None:
     """Of a recording on a cluster; None if nothing in it was indexed by positions."""
     positions = holding(layered)
-    splits = layered.among(i for i, p in enumerate(layered.prefixes) if p == SPLIT)
+    splits = layered.prefixed(SPLIT.__eq__)
     splits &= timeline.runs["run"] < LOCAL
     if not positions.any() or not splits.any():
         return None
@@ -95,12 +95,12 @@ def _shuffled(layered: Layered) -> NDArray[np.bool_]:
 
     Or of what is fused with it ("shuffle-sum").
     """
-    return layered.among(i for i, p in enumerate(layered.prefixes) if SHUFFLE in p.split("-"))
+    return layered.prefixed(lambda prefix: SHUFFLE in prefix.split("-"))
 
 
 def holding(layered: Layered) -> NDArray[np.bool_]:
     """Which keys are of tasks that hold positions."""
-    return layered.among(i for i, p in enumerate(layered.prefixes) if p in POSITIONS)
+    return layered.prefixed(POSITIONS.__contains__)
 
 
 def out_of_order(recording: Recording, rows: Ints) -> bool:

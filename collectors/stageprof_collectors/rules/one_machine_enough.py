@@ -69,8 +69,7 @@ def _inside(recording: Recording) -> float:
 
 def _moving(recording: Recording) -> Bools:
     """Which runs only move data between workers: on one machine there is nothing to move."""
-    layered = recording.layered
-    return layered.among(i for i, prefix in enumerate(layered.prefixes) if _MOVES.fullmatch(prefix))
+    return recording.layered.prefixed(_MOVES.fullmatch)
 
 
 def _alone(needed: Bools) -> Change:

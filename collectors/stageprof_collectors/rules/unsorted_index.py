@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from stageprof_collectors.account.indexing import TIMES, Indexing
-from stageprof_collectors.findings.crowd import Crowd, Kind
+from stageprof_collectors.findings.crowd import MANY, Crowd, Kind
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.overhead import Overhead
 from stageprof_collectors.findings.phrase import made_at, of_wall
@@ -42,12 +42,14 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         return
     row = recording.groups.most(found.splits.tolist())
     lines = frozenset({f"{row.file}:{row.line}"} if row.file else ())
-    overhead = Overhead(recording, Crowd(Kind.CHUNKS, found.rows, row, lines))
+    crowd = Crowd(Kind.CHUNKS, found.rows, row, lines)
+    overhead = Overhead(recording, crowd)
     if overhead.seconds >= limits["share"] * recording.wall:
-        yield _finding(recording, found, overhead, Where(row.file, row.line, "", row.layer, ""))
+        yield _finding(recording, found, crowd, overhead)
 
 
-def _finding(recording: Recording, found: Indexing, overhead: Overhead, where: Where) -> Finding:
+def _finding(recording: Recording, found: Indexing, crowd: Crowd, overhead: Overhead) -> Finding:
+    main = crowd.main
     times, now = found.times, len(found.rows)
     saved = recording.replay.saving(overhead.merged(times))
     fetched = recording.replay.saving(overhead.merged(times, fetch=1 / times))
@@ -57,7 +59,7 @@ def _finding(recording: Recording, found: Indexing, overhead: Overhead, where: W
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"{headline(now, found.in_order, where.file, where.line)}; what they cost beside their "
+            f"{headline(now, found.in_order, main.file, main.line)}; what they cost beside their "
             f"work is {of_wall(overhead.seconds, recording)}"
         ),
         stage=None,
@@ -71,8 +73,8 @@ def _finding(recording: Recording, found: Indexing, overhead: Overhead, where: W
         cost_s=overhead.seconds,
         saving_s=(saved[0], max(saved[1], fetched[1])),
         fix=fix(now, found.in_order),
-        where=where,
-        cause="tasks:chunks",
+        where=Where(main.file, main.line, "", main.layer, ""),
+        cause=crowd.cause,
         also=frozenset({stream.cause} if stream and moved else ()),
     )
 
@@ -97,7 +99,7 @@ RULE = Rule(
     find=find,
     ground=Ground.CROWDED,
     limits={
-        "tasks": Limit(500, "a task costs about a millisecond: fewer never cost a second"),
+        "tasks": Limit(MANY, "a task costs about a millisecond: fewer never cost a second"),
         "times": Limit(TIMES, "as many tasks as in order: with less, little is gained"),
         "share": Limit(0.05, "of the wall time: with less, no other order is worth it"),
     },

@@ -5,7 +5,7 @@ In Dask's sense: ("x-1a2b", 0, 1) is of layer x-1a2b, and a key that is a text i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Final
 
@@ -60,6 +60,10 @@ class Layered:
         wanted = np.zeros(len(self.names), np.bool_)
         wanted[list(indices)] = True
         return wanted[self.of] if self.names else np.zeros(len(self.of), np.bool_)
+
+    def prefixed(self, wanted: Callable[[str], object]) -> NDArray[np.bool_]:
+        """Which keys are of layers whose prefix is wanted."""
+        return self.among(i for i, prefix in enumerate(self.prefixes) if wanted(prefix))
 
     def texts(self) -> list[str]:
         """The layer of each key."""
