@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 from dask.system import cpu_count
+from distributed.system import MEMORY_LIMIT
 
 from stageprof_runtime import inheritance, locked, looker, process
 from stageprof_runtime.clock import now_ns
@@ -181,6 +182,8 @@ class WorkerProbe(States):
             "cpus": psutil.cpu_count() or 0,
             # what affinity and the container's quota leave of them
             "cpus_usable": cpu_count() or 0,
+            # what Dask deals out to the workers of a machine, or of a container
+            "host_memory": MEMORY_LIMIT,
             **memory_limits(worker),
         }
         sample(self._ring, {f"worker.{name}": value for name, value in facts.items()})

@@ -100,6 +100,15 @@ def test_results_that_do_not_fit(nbytes: float, severity: str) -> None:
     assert float(found.evidence["needed_bytes"]) > nbytes / 2
 
 
+def test_no_more_memory_is_printed_than_the_machine_has() -> None:
+    made = plan(array(9 * GB, 100), outputs=frozenset(["x-1"]), cluster=cluster(machine=8 * GB))
+    [found] = ask("memory-near-limit", made)
+    assert found.fix.code == ""
+    assert "2 workers with 8.2 GB each are more than this machine has, 8.0 GB" in found.fix.text
+    made.cluster = cluster(machine=20 * GB)
+    assert "memory_limit=" in ask("memory-near-limit", made)[0].fix.code
+
+
 def test_results_that_fit_and_results_that_nobody_asks_for_are_no_finding() -> None:
     small = plan(array(GB, 100), outputs=frozenset(["x-1"]), cluster=cluster())
     assert ask("memory-near-limit", small) == []

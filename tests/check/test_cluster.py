@@ -50,6 +50,24 @@ def test_an_embedded_frame_is_named_with_its_line_and_predicted_cost(client: Cli
     assert 0 < found.saving_s[0] < found.cost_s < found.saving_s[1]
 
 
+def test_the_code_goes_with_the_call_that_has_the_object(client: Client) -> None:
+    """A `delayed` alone makes `map_partitions` raise, and `client.map` hand it on as it is."""
+    table = pd.DataFrame({"x": np.arange(2_000_000.0)})
+    frame = dd.from_pandas(pd.DataFrame({"a": range(10)}), npartitions=8)
+    ways: dict[str, Any] = {
+        "map_partitions needs meta": frame.map_partitions(use, table, meta=("n", int)),
+        "a future: it travels once": lambda: client.map(use, range(8), i=table),
+        "@cache": lambda: delayed(use)(table).compute(scheduler="processes"),
+    }
+    for printed, way in ways.items():
+        [found] = [f for f in stageprof.check(way) if f.rule == "embedded-object"]
+        assert printed in found.fix.code
+    [found] = [
+        f for f in stageprof.check(lambda: client.submit(use, table)) if f.rule == "embedded-object"
+    ]
+    assert "delayed" not in found.fix.text
+
+
 def test_what_is_wrapped_is_not_told_of_and_what_is_cut_travels_once(client: Client) -> None:
     """The fix of the finding is none; pieces of an array are no copies of it."""
     table = np.zeros(4_000_000)

@@ -140,6 +140,7 @@ def test_the_collector_is_named_where_it_was_the_one() -> None:
     found = one(RULE, made.recording(end))
     assert "the garbage collector" in found.headline
     assert found.cause == "gc"
+    assert "default_client().run(gc.set_threshold" in found.fix.code
 
 
 def test_a_scheduler_that_stood_still_is_named() -> None:

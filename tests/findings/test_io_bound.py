@@ -17,13 +17,21 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules import io_bound
 from stageprof_collectors.rules.io_bound import RULE
 
+ID = RULE.id
+
 
 def program(
-    tasks: int = 40, *, each: float = 80, cpu: float = 0.01, threads: int = 1, name: str = "asked"
+    tasks: int = 40,
+    *,
+    each: float = 80,
+    cpu: float = 0.01,
+    threads: int = 1,
+    name: str = "asked",
+    nbytes: int = 8,
 ) -> Recording:
     busy = Busy(threads)
     busy.facts(threads=threads, cpus=2)
-    busy.tasks(name, tasks, each, cpu=cpu)
+    busy.tasks(name, tasks, each, cpu=cpu, nbytes=nbytes)
     return busy.recording()
 
 
@@ -45,12 +53,25 @@ def test_tasks_that_wait_are_told_with_what_more_threads_would_save_at_most() ->
         {"tasks": 5},
         {"each": 1},  # what Dask takes for each is longer
         {"threads": 16},
-        {"name": "fetched"},  # read-bandwidth tells of them
+        {"name": "fetched", "nbytes": 2_000_000},  # it may be the bytes that take the time
         {"name": "shuffle-transfer"},
     ],
 )
 def test_it_is_silent_of_others(other: dict[str, Any]) -> None:
     assert not asked(RULE, program(**other))
+
+
+@pytest.mark.parametrize("name", ["upload", "profile", "spread_out", "enrich_from_api"])
+def test_what_writes_or_only_sounds_like_reading_is_told(name: str) -> None:
+    assert one(RULE, program(name=name)).where.prefix == name
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("fetched", "read-bandwidth"), ("imread", "read-bandwidth"), ("asked", ID)]
+)
+def test_of_many_small_reads_that_wait_the_rule_of_reads_tells(name: str, told: str) -> None:
+    found = program(name=name, nbytes=2_000).findings()
+    assert [f.rule for f in found if f.cause == f"layer:{name}"] == [told]
 
 
 def test_where_no_processor_is_idle_they_may_wait_for_one(monkeypatch: pytest.MonkeyPatch) -> None:

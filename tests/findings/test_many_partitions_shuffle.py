@@ -101,11 +101,35 @@ def test_printed_code_keeps_rows_of_a_key_together() -> None:
     found = one(RULE, shuffling([ONE, ONE]))
     ddf = dd.from_pandas(pd.DataFrame({"k": [1, 2, 3] * 20, "v": range(60)}), npartitions=3)
     with dask.config.set(scheduler="sync"):
-        by_key = run(found, ddf=ddf, key="k")["by_key"]
-        held = by_key.map_partitions(lambda part: set(part["k"]), meta=(None, object)).compute()
+        made = run(found, ddf=ddf, key="k")
+        held = made["by_key"].map_partitions(lambda part: set(part["k"]), meta=(None, object))
+        held = held.compute()
+        assert sorted(made["answer"].v.compute()) == [57, 58, 59]
     together = list(held)
     assert set.union(*together) == {1, 2, 3}
     assert sum(map(len, together)) == 3
+
+
+@pytest.mark.cluster
+def test_joins_are_to_go_by_indexes_which_shuffle_no_more(client: Client) -> None:
+    """A merge of what was shuffled and persisted shuffles it once more: Dask forgets the first."""
+    assert client
+    found = one(RULE, shuffling([ONE, OTHER], join=True))
+    rows = pd.DataFrame({"k": [1, 2, 3] * 20, "v": range(60)})
+    ddf = dd.from_pandas(rows, npartitions=3)
+    other = dd.from_pandas(pd.DataFrame({"k": [1, 2, 3], "w": [10, 20, 30]}), npartitions=2)
+    made = run(found, ddf=ddf, other=other.persist(), key="k")
+    with stageprof.profile(gil=False) as region:
+        assert made["joined"].w.sum().compute() == 20 * 60
+
+    layers = list(region.recording.layers()["layer"])
+    assert not any(name.startswith("hash-join-transfer") for name in layers)
+
+
+def test_what_may_have_been_shuffled_by_other_keys_may_save_nothing() -> None:
+    found = one(RULE, shuffling([ONE, OTHER]))
+    assert found.saving_s[0] == 0.0
+    assert found.saving_s[1] > 0.0
 
 
 @pytest.mark.cluster

@@ -15,7 +15,7 @@ def ask(recording: Recording) -> list[Finding]:
 
 
 def took(process: float, managed: float = 0, **thresholds: float) -> Recording:
-    made = Workers(1, 1000, **thresholds)
+    made = Workers(1, 1000, 1, **thresholds)
     end = chain(made)
     made.took(0, 500, process, managed)
     return made.recording(end)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import dask
 import pytest
 
@@ -12,7 +14,13 @@ from stageprof_collectors.rules.one_machine_enough import RULE
 
 
 def rounds(
-    number: int = 10, *, work: float = 10, held: int = 8, beside: bool = False, prefix: str = "part"
+    number: int = 10,
+    *,
+    work: float = 10,
+    held: int = 8,
+    beside: bool = False,
+    prefix: str = "part",
+    futures: bool = False,
 ) -> Recording:
     """Computes of one task: 90 ms of construction, its graph's way, its own, the result's way.
 
@@ -22,17 +30,18 @@ def rounds(
     if beside:
         made.goes_on(1, 1, cause=-100)
     for i in range(number):
+        key = f"{prefix}-{i:032x}" if futures else f"{prefix}-{UUID(int=i)}"
         made.span("build", now, now + 3 * around)
         sent = now + 3 * around
         graph = made.graph(sent, sent + around, sent + around)
         start = sent + 2 * around
         made.run(
             i % 2, start, start + work, cause=-1 - graph, lead=(sent + around, start),
-            key=f"{prefix}-{i:032x}", wanted=True, finished=start + work,
+            key=key, wanted=True, finished=start + work,
         )  # fmt: skip
         made.sized(held)
         now = start + work + around
-        made.wait_for(sent, now, f"{prefix}-{i:032x}")
+        made.wait_for(sent, now, key)
     return made.recording(now)
 
 
@@ -90,6 +99,12 @@ def test_a_single_stage_that_takes_it_all_is_the_better_advice() -> None:
     made.wait_for(2000, 2105, "part-0")
 
     assert asked(RULE, made.recording(2105)) == []
+
+
+def test_futures_are_called_in_a_loop_for_they_know_no_other_scheduler() -> None:
+    code = one(RULE, rounds(futures=True)).fix.code
+    assert "results = [part(x) for x in inputs]" in code
+    assert "scheduler=" not in code
 
 
 def test_the_fix_computes_on_one_thread_of_this_process() -> None:

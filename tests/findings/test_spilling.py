@@ -18,9 +18,13 @@ def ask(recording: Recording, **limits: float) -> list[Finding]:
     return list(RULE.find(recording, usual | limits))
 
 
-def spilled(gap: float, **thresholds: float) -> Recording:
+def spilled(
+    gap: float, machine: float = 0, workers: int = 1, threads: int = 1, **thresholds: float
+) -> Recording:
     """Five runs of a second, and before each but the first the loop spills for `gap` ms."""
-    made = Workers(1, 1000, **thresholds)
+    made = Workers(workers, 1000, threads, **thresholds)
+    if machine:
+        made.machine(machine)
     end = chain(made, gap)
     for i in range(4):
         start = 1000 + i * (1000 + gap)
@@ -71,6 +75,25 @@ def test_the_size_printed_holds_the_peak_below_the_thresholds_in_force() -> None
     assert other.evidence["needed_bytes"] == rounded((650 + 300) / 0.95 * 1.2 * MB)
     assert 'memory_limit="1.7GB"' in usual.fix.code
     assert "1.7 GB" in usual.fix.text
+
+
+@pytest.mark.parametrize(
+    ("machine", "workers", "printed"),
+    [
+        (0, 2, "n_workers=2, threads_per_worker=4, memory_limit='1.7GB'"),  # nobody knows
+        (4_000, 2, "n_workers=2, threads_per_worker=4, memory_limit='1.7GB'"),
+        (2_000, 2, "n_workers=2, threads_per_worker=2, memory_limit='1GB'"),
+        (600, 2, "n_workers=1, threads_per_worker=1, memory_limit='600MB'"),
+    ],
+)
+def test_no_more_is_advised_than_a_machine_has(machine: int, workers: int, printed: str) -> None:
+    """A cluster as Dask makes it has all of the machine's memory already: more would swap."""
+    (found,) = ask(spilled(500, machine, workers, threads=4))
+
+    assert printed.replace("'", '"') in found.fix.code
+    short = 0 < machine < 3_400
+    assert (found.saving_s[0] == 0.0) is short
+    assert ("the machine would need 3.4 GB" in found.fix.text) is short
 
 
 def test_a_threshold_that_is_off_is_not_divided_by() -> None:

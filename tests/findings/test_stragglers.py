@@ -72,13 +72,15 @@ def test_the_fix_cuts_the_work_into_parts_of_one_size() -> None:
     assert names["results"] == (10, 100, 100, 50)
 
 
-def test_the_fix_for_frames_repartitions_by_size() -> None:
+def test_the_fix_for_frames_cuts_them_into_as_many_as_the_longest_is_longer() -> None:
+    """By size it would compute them twice, and before Python 3.12 wait for itself for ever."""
     made = Crewed(2)
     end = side_by_side(made, [*[(0, 100.0)] * 9, (1, 2100)])
     made.sized(40_000_000, "pandas.core.frame.DataFrame")
     found = one(RULE, made.recording(end))
-    frame = dd.from_pandas(pd.DataFrame({"x": range(400_000)}), npartitions=1)
+    frame = dd.from_pandas(pd.DataFrame({"x": range(400)}), npartitions=2)
 
     names = run(found, ddf=frame)
 
-    assert names["ddf"].npartitions > 1
+    assert names["ddf"].npartitions == 2 * 20
+    assert names["ddf"].x.sum().compute(scheduler="sync") == 399 * 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import dask.bag as db
 import dask.dataframe as dd
 import pandas as pd
 import pytest
@@ -81,11 +82,21 @@ def test_few_looks_or_a_small_part_are_no_reason(looks: int, others: int, fires:
 
 
 def test_files_of_json_have_code_of_their_own() -> None:
-    made = Parsing("loads")
+    made = Parsing("read_json")
     made.seen(JSON, 80)
     found = one(RULE, made.over())
     assert "Parsing JSON" in found.headline
     assert "dd.read_json(source, **options)" in found.fix.code
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")
+def test_records_of_json_are_written_with_their_types(tmp_path: Path) -> None:
+    """A frame that is read of records with lists in them has their texts in their place."""
+    made = Parsing("loads")
+    made.seen(JSON, 80)
+    bag = db.from_sequence([{"x": i, "tags": [i, i]} for i in range(10)], npartitions=2)
+    run(one(RULE, made.over()))["convert"](bag, tmp_path / "all", {"x": int})
+    assert dd.read_parquet(tmp_path / "all").x.sum().compute() == 45
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask's `to_parquet`

@@ -60,6 +60,31 @@ def test_batch_leaves_four_tasks_for_each_thread() -> None:
     assert "checked" in found.fix.code
 
 
+@pytest.mark.parametrize(
+    ("rounds", "tasks", "batch"),
+    [
+        (15, 40, 10),  # of a round each thread is left four, whatever number of rounds there are
+        (TASKS, 1, 100),  # `submit` hands over each by itself
+    ],
+)
+def test_what_rounds_compute_is_batched_within_each(rounds: int, tasks: int, batch: int) -> None:
+    made = Program()
+    names = calls(rounds * tasks)
+    for i in range(rounds):
+        made.tasks(names[i * tasks : (i + 1) * tasks], work=0.1)
+    assert one(RULE, made.recording()).evidence["batch_size"] == batch
+
+
+def test_bags_of_rounds_are_left_partitions_for_each_thread() -> None:
+    """It printed more partitions than there were, for it counted those of all rounds."""
+    made = Program()
+    for _ in range(15):
+        keys = [(f"lambda-{'a' * 32}", i) for i in range(40)]
+        made.tasks(keys, work=0.1, type_="list")
+    bag = db.from_sequence(range(400), npartitions=40)
+    assert run(one(RULE, made.recording()), bag=bag)["bag"].npartitions == 4
+
+
 def test_printed_code_gives_the_same_results_in_fewer_tasks() -> None:
     found = one(RULE, program())
 

@@ -14,8 +14,10 @@ MB = 1_000_000
 class Workers(HandMade):
     """Workers with a memory limit, Dask's own thresholds, and what befell them."""
 
-    def __init__(self, workers: int = 1, limit: int = 1000, **thresholds: float) -> None:
-        super().__init__(workers)
+    def __init__(
+        self, workers: int = 1, limit: int = 1000, threads: int = 1, **thresholds: float
+    ) -> None:
+        super().__init__(workers, threads)
         usual = {"target": 0.6, "spill": 0.7, "pause": 0.8, "terminate": 0.95} | thresholds
         for worker in self._workers:
             rows = self._rows[worker]
@@ -31,6 +33,12 @@ class Workers(HandMade):
         for name, value in values.items():
             row = (SAMPLE, ns(at), f"memory.{name}", float(value * MB))
             self._rows[self._workers[worker]].append(row)
+
+    def machine(self, megabytes: float) -> None:
+        """What the machine of all workers has."""
+        for worker in self._workers:
+            row = (SAMPLE, ns(0), "worker.host_memory", float(megabytes * MB))
+            self._rows[worker].append(row)
 
     def spilled(self, worker: int, start: float, stop: float, nbytes: float = 100) -> None:
         """A worker's loop wrote a result to disk."""

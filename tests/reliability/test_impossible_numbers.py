@@ -74,7 +74,15 @@ def test_a_sample_that_cannot_be_breaks_no_face(kinds: list[str], tmp_path: Path
 
     made = contended()
     made.took(0, 300, 100, 50, 20)
-    for name in ("worker.cpus", "worker.cpus_usable", "loop.lag", "gil.waiting", "cpu", "memory"):
+    for name in (
+        "worker.cpus",
+        "worker.cpus_usable",
+        "worker.host_memory",
+        "loop.lag",
+        "gil.waiting",
+        "cpu",
+        "memory",
+    ):
         for at in (10, 400, 900, 1500):
             made.sample(at, name, 1.0, 0)
             made.sample(at + 1, name, 1.0, 0)

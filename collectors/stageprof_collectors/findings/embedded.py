@@ -160,9 +160,14 @@ def together(things: Sequence[Embedded]) -> Embedded:
     )
 
 
+def is_mapped(how: str) -> bool:
+    """Whether it was given to `map` of a client."""
+    return how.endswith(f" of {MAP}")
+
+
 def by_futures(recording: Recording, thing: Embedded) -> bool:
     """Whether it was given to `submit` or `map`."""
-    if thing.how.endswith(f" of {MAP}"):
+    if is_mapped(thing.how):
         return True
     layer = min(thing.layers, default="")
     if not FUTURES_KEY.fullmatch(layer):

@@ -31,6 +31,16 @@ import dask.dataframe as dd
 def read_larger(path, **options):  # in place of dd.read_parquet; blocksize counts all columns
     return dd.read_parquet(path, aggregate_files=True, blocksize="{megabytes:.0f}MB", **options)"""
 
+#: The layers that read by Arrow's own file systems, which has another way to read larger pieces.
+_ARROW: Final = re.compile(r"read[-_]?parquet[-_]?pyarrow")
+_ARROW_CODE: Final = """\
+import dask
+
+# before dd.read_parquet: small files are read together up to so much in memory (75 MB usually)
+dask.config.set({{"dataframe.parquet.minimum-partition-size": "{megabytes:.0f}MB"}})"""
+#: Bytes up to which files are read together already.
+_USUAL: Final = 75e6
+
 _STORE: Final = (
     "A chunk is no larger than the file that it is in, whatever `chunks` says, and each task costs "
     "about {each} whatever its size. Write the files once as one store with chunks of about "
@@ -48,9 +58,16 @@ def as_one_store(files, store, **options):  # once; options: those that you open
 # from then on: xr.open_zarr(store)"""
 
 
-def fewer_files(before: str = "", block: float = _WORTH) -> Fix:
-    """Have fewer files, or read so many bytes of them in one task; `before` goes before that."""
-    return Fix(before + _FEWER, _CODE.format(megabytes=max(1.0, block / 1e6)))
+def fewer_files(before: str = "", block: float = _WORTH, prefix: str = "") -> Fix:
+    """Have fewer files, or read so many bytes of them in one task.
+
+    `before` goes before that; `prefix` is that of the tasks that read them.
+    """
+    if _ARROW.match(prefix):
+        code, block = _ARROW_CODE, max(block, 2 * _USUAL)
+    else:
+        code = _CODE
+    return Fix(before + _FEWER, code.format(megabytes=max(1.0, block / 1e6)))
 
 
 def known_of_files(how: str) -> bool:

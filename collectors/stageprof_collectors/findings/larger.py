@@ -233,7 +233,7 @@ def _made(each_s: float, pieces: Pieces, k: int, made: Upstream, block: int | No
     if PARQUET.match(made.row.prefix):
         now = size(pieces.nbytes) if pieces.nbytes else "some size"
         before = _FILES.format(now=now, each=seconds(each_s), k=k)
-        return fewer_files(before, max(_LEAST_BLOCK, pieces.nbytes * k))
+        return fewer_files(before, max(_LEAST_BLOCK, pieces.nbytes * k), made.row.prefix)
     if pieces.nbytes and OPENED.fullmatch(made.row.prefix):
         return one_store(
             **_target(pieces, k), each=seconds(each_s), plain=_plain(pieces.nbytes * k)

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _MEMORY: Final = STATUS.index("memory")
+#: The layer by which rows enter the shuffle of a join.
+JOINING: Final = "hash-join-transfer"
 #: The layers by which rows enter a shuffle.
-_ENTRIES: Final = ("shuffle-transfer", "hash-join-transfer", "group-")
+_ENTRIES: Final = ("shuffle-transfer", JOINING, "group-")
 
 #: A shuffle: the token in the names of its layers, and how often they had been run before.
 Instance = tuple[str, int]
@@ -40,6 +42,8 @@ class Repeated:
     nbytes: int
     #: the layer by which rows entered, if it was the same each time; "" else
     entry: str
+    #: whether it was shuffled for joins
+    joins: bool
     #: the line that made the shuffle, or what was shuffled
     line: Line
 
@@ -107,8 +111,9 @@ class Reshuffles:
         same = len({token for token, _ in instances}) == 1
         entry = next((self._layers[i] for i in first if self._layers[i].startswith(_ENTRIES)), "")
         return Repeated(
-            sources, len(instances), again, nbytes, entry if same else "", self._line(names)
-        )
+            sources, len(instances), again, nbytes, entry if same else "",
+            entry.startswith(JOINING), self._line(names),
+        )  # fmt: skip
 
     def _made_again(self, rows: set[int]) -> set[int]:
         """Of what was needed and what that needed, the runs of keys that had been run before."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.findings.finding import Fix
 from stageprof_collectors.findings.quantity import size
+from stageprof_collectors.tables.crew import Crew
 from stageprof_collectors.tables.memory import Limits, Taken
 
 if TYPE_CHECKING:
@@ -25,6 +26,22 @@ from dask.distributed import Client, LocalCluster
 
 cluster = LocalCluster(n_workers={workers}, threads_per_worker={threads}, memory_limit="{size}")
 client = Client(cluster)"""
+
+#: What is printed where a machine has not so much: as many workers, which work on less at once.
+_LESS: Final = """\
+from dask.distributed import Client, LocalCluster
+
+# fewer tasks at once need less memory, and take longer where it was not short of it
+cluster = LocalCluster(n_workers={workers}, threads_per_worker={threads}, memory_limit="{size}")
+client = Client(cluster)"""
+
+_SHORT: Final = (
+    "A worker's process would have taken up to {peak} with everything in memory; it has {now}. "
+    "With {need} for each of its {workers} workers the machine would need {all}, and it has "
+    "{machine}. So have less in memory at once: smaller chunks or partitions, fewer threads (the "
+    "code below), or results written by the workers and not kept. Or take a larger machine, or "
+    "several."
+)
 
 _TEXT: Final = (
     "Give each worker {need} instead of {now}: a worker's process would have taken up to {peak} "
@@ -44,12 +61,25 @@ class Sizing:
     limits: Limits
     taken: Taken
     need: int
+    #: memory of its machine and how many workers are on it, if that is too little for all of
+    #: them to have what it needs; else 0, or if it is not known
+    machine: int = 0
+    workers: int = 0
 
     @property
     def text(self) -> str:
         """What to do, in words."""
-        now, peak = size(self.limits.limit), size(self.taken.whole_peak)
-        return _TEXT.format(need=size(self.need), now=now, peak=peak, plain=plain(self.need))
+        need, now, peak = map(size, (self.need, self.limits.limit, self.taken.whole_peak))
+        if self.machine:
+            whole, machine = size(self.need * self.workers), size(self.machine)
+            return _SHORT.format(
+                need=need, now=now, peak=peak, workers=self.workers, all=whole, machine=machine
+            )
+        return _TEXT.format(need=need, now=now, peak=peak, plain=plain(self.need))
+
+    def likely(self, saving: tuple[float, float]) -> tuple[float, float]:
+        """What a run without a shortage saves, seconds: nothing at least, if none can be had."""
+        return (0.0, saving[1]) if self.machine else saving
 
 
 def sizing(recording: Recording) -> Sizing | None:
@@ -60,7 +90,18 @@ def sizing(recording: Recording) -> Sizing | None:
     for place, limits in memory.limits.items():
         name, taken = recording.store.places[place].name, memory.of(place)
         found.append(Sizing(name, limits, taken, need(limits, taken, killed.get(name, 0))))
-    return max(found, key=lambda s: s.need / s.limits.limit, default=None)
+    worst = max(found, key=lambda s: s.need / s.limits.limit, default=None)
+    return worst and _housed(recording, worst)
+
+
+def _housed(recording: Recording, found: Sizing) -> Sizing:
+    """With its machine, if that has too little memory."""
+    places = recording.store.places
+    place = next(i for i, p in enumerate(places) if p.name == found.worker)
+    machine = recording.memory.of_machine(place)
+    workers = len(Crew(recording).on_host(places[place].host))
+    short = found.need * workers > machine > 0
+    return replace(found, machine=machine, workers=workers) if short else found
 
 
 def need(limits: Limits, taken: Taken, killed: int = 0) -> int:
@@ -94,10 +135,17 @@ def bigger(recording: Recording, found: Sizing) -> Fix:
     """The fix: workers of the size that is needed."""
     table = recording.workers()
     threads = Counter(int(t) for t in table["threads"] if t > 0).most_common(1)
+    each = threads[0][0] if threads else 1
+    if found.machine:
+        return Fix(found.text, _fewer(found, each))
     names = table["name"].replace("", None).dropna().nunique() or len(table)
-    code = _CODE.format(
-        workers=max(1, int(names)),
-        threads=threads[0][0] if threads else 1,
-        size=plain(found.need),
-    )
-    return Fix(found.text, code)
+    workers = max(1, int(names))
+    return Fix(found.text, _CODE.format(workers=workers, threads=each, size=plain(found.need)))
+
+
+def _fewer(found: Sizing, threads: int) -> str:
+    """As many threads as the machine has memory for, by what those there were needed."""
+    fit = int(threads * found.machine / (found.need * found.workers))
+    workers = found.workers if fit else max(1, found.machine // found.need)
+    size = plain(found.machine // workers)
+    return _LESS.format(workers=workers, threads=max(1, fit), size=size)

@@ -50,6 +50,8 @@ class Cluster:
     #: package -> version -> how many processes have it
     versions: Mapping[str, Counter[str]] = field(default_factory=dict)
     local: bool = False
+    #: bytes that its machine has for all of its workers; 0 if not known
+    machine: int = 0
 
     @property
     def threads(self) -> int:
@@ -59,10 +61,13 @@ class Cluster:
 
 def seen(client: Any) -> Cluster:
     """What the client knows of its cluster; nobody is asked."""
+    from distributed.system import MEMORY_LIMIT
+
     told = client.scheduler_info(n_workers=-1)["workers"]
     workers = tuple(_worker(address, facts) for address, facts in told.items())
     cluster = getattr(client, "cluster", None)
-    return Cluster(workers, _late(cluster), local=type(cluster).__name__ == "LocalCluster")
+    local = type(cluster).__name__ == "LocalCluster"
+    return Cluster(workers, _late(cluster), local=local, machine=MEMORY_LIMIT if local else 0)
 
 
 def _worker(address: str, facts: Mapping[str, Any]) -> Worker:
@@ -116,7 +121,7 @@ def told(known: Cluster, answers: Answers) -> Cluster:
     """A cluster with what its workers answered."""
     workers = tuple(_with(worker, answers.cpus.get(worker.address)) for worker in known.workers)
     spill, pause = _fraction(answers.memory, "spill"), _fraction(answers.memory, "pause")
-    return Cluster(workers, known.late, spill, pause, answers.versions, known.local)
+    return replace(known, workers=workers, spill=spill, pause=pause, versions=answers.versions)
 
 
 def _fraction(told: Mapping[str, Any], name: str) -> float:

@@ -11,11 +11,11 @@ from typing import Final
 
 from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where
 from stageprof_collectors.findings.phrase import made_at
-from stageprof_collectors.findings.quantity import share, size
+from stageprof_collectors.findings.quantity import count, share, size
 from stageprof_collectors.findings.rule import Limits
 from stageprof_collectors.findings.sizing import MARGIN, plain, rounded
 from stageprof_collectors.preflight.check import NOT_KNOWN, Check
-from stageprof_collectors.preflight.cluster import Worker
+from stageprof_collectors.preflight.cluster import Cluster, Worker
 from stageprof_collectors.preflight.plan import Layer, Plan
 from stageprof_collectors.rules import memory_near_limit
 from stageprof_runtime.stage import Stage
@@ -27,6 +27,10 @@ _TEXT: Final = (
     "Give each worker {need}, or use smaller chunks or more workers. The results that are asked "
     "for take {results} on each worker, the pieces that its threads work on {pieces}, and its "
     "process takes {now} already; what tasks need beside that comes on top."
+)
+_SHORT: Final = (
+    " {workers} with {need} each are more than this machine has, {machine}: it has to be less in "
+    "memory at once, or a larger machine, or several."
 )
 _CODE: Final = """\
 from dask.distributed import Client, LocalCluster
@@ -46,7 +50,7 @@ def find(plan: Plan, limits: Limits) -> Iterator[Finding]:
     tight = max(workers, key=lambda w: _need(plan, w, len(workers)) / w.memory_limit)
     need = _need(plan, tight, len(workers))
     if need >= limits["reached"] * cluster.spill * tight.memory_limit:
-        yield _finding(plan, tight, need, len(workers), cluster.spill, cluster.pause)
+        yield _finding(plan, tight, need, len(workers), cluster)
 
 
 def _outputs(plan: Plan) -> list[Layer]:
@@ -67,9 +71,8 @@ def _need(plan: Plan, worker: Worker, workers: int) -> int:
     return worker.memory + _results(plan, workers) + _pieces(plan, worker)
 
 
-def _finding(
-    plan: Plan, worker: Worker, need: int, workers: int, spill: float, pause: float
-) -> Finding:
+def _finding(plan: Plan, worker: Worker, need: int, workers: int, cluster: Cluster) -> Finding:
+    spill = cluster.spill
     enough = rounded(need / spill * MARGIN)
     text = _TEXT.format(
         need=size(enough),
@@ -96,14 +99,21 @@ def _finding(
             "pieces_bytes": _pieces(plan, worker),
             "needed_bytes": enough,
             "spill_fraction": spill,
-            "pause_fraction": pause,
+            "pause_fraction": cluster.pause,
         },
         cost_s=NOT_KNOWN[0],
         saving_s=NOT_KNOWN,
-        fix=Fix(text, _CODE.format(workers=workers, threads=worker.threads, size=plain(enough))),
+        fix=_fix(text, worker, workers, enough, cluster.machine),
         where=Where(main.file, main.line, "", main.name, main.prefix),
         cause="memory",
     )
+
+
+def _fix(text: str, worker: Worker, workers: int, need: int, machine: int) -> Fix:
+    if need * workers > machine > 0:
+        many = count(workers, "worker")
+        return Fix(text + _SHORT.format(workers=many, need=size(need), machine=size(machine)))
+    return Fix(text, _CODE.format(workers=workers, threads=worker.threads, size=plain(need)))
 
 
 CHECKS = (Check("memory-near-limit", find, memory_near_limit.RULE.limits),)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import dask
 
-from stageprof_collectors.findings.embedded import SLOW_S, Embedded
-from stageprof_collectors.findings.finding import Finding, Severity, Where
+from stageprof_collectors.findings.calling import FUTURES_KEY
+from stageprof_collectors.findings.embedded import SLOW_S, Embedded, is_mapped
+from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where
 from stageprof_collectors.findings.phrase import introduced, made_at
 from stageprof_collectors.findings.quantity import count
 from stageprof_collectors.findings.rule import Limits
@@ -16,7 +17,8 @@ from stageprof_collectors.preflight.held import Thing
 from stageprof_collectors.preflight.plan import Plan
 from stageprof_collectors.preflight.rates import OBJECT_S, Interval
 from stageprof_collectors.rules import complex_object, embedded_object
-from stageprof_runtime.handover import CLUSTER
+from stageprof_collectors.tables.site import Collection
+from stageprof_runtime.handover import CLUSTER, PROCESSES
 from stageprof_runtime.made import prefix_of
 from stageprof_runtime.stage import Stage
 
@@ -98,9 +100,23 @@ def _large(plan: Plan, thing: Thing, number: int) -> Finding:
         evidence=_evidence(plan, thing),
         cost_s=middle(cost),
         saving_s=saved,
-        fix=embedded_object.fix(embedded, futures=False, dask=dask.__version__),
+        fix=_fix(plan, thing, embedded),
         where=_where(thing),
         cause=embedded.cause,
+    )
+
+
+def _fix(plan: Plan, thing: Thing, embedded: Embedded) -> Fix:
+    """As of a recording, by what is known of the layer that holds it."""
+    kinds = {layer.name: layer.collection for layer in plan.layers}
+    kind = kinds.get(thing.layer, Collection.CALLS)
+    one = kind == Collection.CALLS and FUTURES_KEY.fullmatch(thing.layer) is not None
+    return embedded_object.fix(
+        embedded,
+        futures=is_mapped(thing.how) or one,
+        pooled=plan.scheduler == PROCESSES,
+        collection=Collection.FRAME if embedded_object.is_tried(thing.how) else kind,
+        dask=dask.__version__,
     )
 
 

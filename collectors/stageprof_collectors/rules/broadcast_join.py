@@ -19,6 +19,7 @@ from stageprof_collectors.findings.crowd import Bools
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import size
+from stageprof_collectors.findings.reshuffles import JOINING
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.gone import without
@@ -28,8 +29,6 @@ from stageprof_runtime.stage import Stage
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
-#: The layers by which rows enter a join's shuffle.
-_ENTRY: Final = "hash-join-transfer"
 #: What waits until all rows have.
 _BARRIER: Final = "shuffle-barrier"
 #: What is left of the join's own tasks, which read what was shuffled from disk, at least.
@@ -41,18 +40,18 @@ _TEXT: Final = (
     "or a left join whose right side is the small one (or a right join, the other way round)."
 )
 _CODE: Final = """\
-# small is the side of {small}{made}, large the other
-small = small.repartition(npartitions=1)
-joined = large.merge(small, on=key)"""
+# small is the side of {small}{made}, which itself stays as it is
+small = small.repartition(npartitions=1)"""
 
 
 class _Side(NamedTuple):
     """One side of a join: bytes of what went in, and the runs by which its rows went.
 
-    `barriers` waited for these, and `joined` for the barriers.
+    `barriers` waited for these, and `joined` for the barriers; `layers` are those of what went in.
     """
 
     nbytes: int
+    layers: frozenset[str]
     rows: Ints
     barriers: Ints
     joined: Ints
@@ -80,7 +79,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 
 def _joins(recording: Recording) -> Iterator[_Join]:
     names, of = recording.layered.names, recording.layered.of
-    entries = [i for i, name in enumerate(names) if name.startswith(_ENTRY)]
+    entries = [i for i, name in enumerate(names) if name.startswith(JOINING)]
     if len(entries) < 2:
         return
     barrier = recording.layered.among(i for i, n in enumerate(names) if n.startswith(_BARRIER))
@@ -101,7 +100,10 @@ def _side(recording: Recording, rows: Ints, barrier: Bools) -> _Side:
     barriers = np.unique(users[barrier[users]])
     joined = np.unique(needs.user[np.isin(needs.on, barriers)])
     inputs = np.unique(needs.on[np.isin(needs.user, rows)])
-    return _Side(int(recording.timeline.runs["nbytes"][inputs].sum()), rows, barriers, joined)
+    layered = recording.layered
+    layers = frozenset(layered.names[i] for i in np.unique(layered.of[inputs]).tolist())
+    nbytes = int(recording.timeline.runs["nbytes"][inputs].sum())
+    return _Side(nbytes, layers, rows, barriers, joined)
 
 
 def _found(
@@ -134,6 +136,8 @@ def _found(
         fix=_fix(size(small.nbytes), line),
         where=Where(line.file, line.line, "", layer, key_split(layer)),
         cause=f"layer:{layer}",
+        # Where nothing is shuffled, nothing is shuffled again.
+        also=frozenset(f"shuffle:{key_split(min(join.large.layers))}" for join in joins),
     )
 
 

@@ -173,12 +173,17 @@ def _finding(recording: Recording, thing: Embedded, without: Without) -> Finding
 
 def _collection(recording: Recording, thing: Embedded) -> Collection:
     """Of which kind is what holds it."""
-    if thing.how.endswith(_TRIES):
+    if is_tried(thing.how):
         return Collection.FRAME
     if not thing.used_file:
         return Collection.CALLS
     site = Site(recording, recording.groups, f"{thing.used_file}:{thing.used_line}")
     return site.collection if site.chunked else Collection.CALLS
+
+
+def is_tried(how: str) -> bool:
+    """Whether it was given to a call that tries its function on empty data first."""
+    return how.endswith(_TRIES)
 
 
 def _saving(
@@ -246,7 +251,7 @@ def fix(
     wrap = _WRAP_ONCE if thing.how == DATUM else _WRAP.format(tasks=tasks)
     outside = _OUTSIDE.format(how=thing.how) if thing.outside else ""
     tries = _TRYING.get(collection) if thing.how != DATUM else None
-    no_delayed = thing.how.endswith(_TRIES) and dask.startswith(_HANDS_OVER)
+    no_delayed = is_tried(thing.how) and dask.startswith(_HANDS_OVER)
     code = (_FUTURE if futures or no_delayed else _CODE).format(name=name)
     text = _TEXT + wrap + outside + (_NO_DELAYED if no_delayed else "")
     return Fix(text, code + (_META.format(**tries) if tries else ""))

@@ -14,6 +14,7 @@ import numpy as np
 from stageprof_collectors.account.exchange import kind
 from stageprof_collectors.account.intervals import Segment, clip, innermost, length
 from stageprof_collectors.findings.blockage import HELD, SHARE, STALL_S, blocked, collections
+from stageprof_collectors.findings.collecting import rarely
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, seconds
@@ -60,12 +61,6 @@ _GC: Final = (
     "The garbage collector stops the whole process, its event loop included. Have it do so less "
     "often, or make fewer objects; see `gc-pressure`."
 )
-_GC_CODE: Final = """\
-import gc
-
-from distributed import default_client
-
-default_client().run(gc.set_threshold, 100_000, 50, 100)"""
 
 
 class Held(NamedTuple):
@@ -126,7 +121,7 @@ def _finding(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=_fix(recording, by, name, where),
+        fix=_fix(recording, held, by, name, where),
         where=Where(look.file if look else "", look.line if look else 0, "", "", by.prefix),
         cause="gc" if by.by == "gc" else f"line:{look.file}:{look.line}" if look else "gil",
     )
@@ -176,9 +171,9 @@ def _holding(recording: Recording, row: int, spans: Sequence[Segment[None]]) -> 
     return int(gil.of(np.repeat(place, n), thread, start, stop).held.sum())
 
 
-def _fix(recording: Recording, by: Held, name: str, where: str) -> Fix:
+def _fix(recording: Recording, held: Standing, by: Held, name: str, where: str) -> Fix:
     if by.by == "gc":
-        return Fix(_GC, _GC_CODE)
+        return Fix(_GC, rarely(recording, max(held, key=lambda p: seconds_of(held[p]))))
     if not name:
         return Fix(_NOBODY)
     layout = _apart(recording)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stageprof_collectors.account.groups import Row
+from stageprof_collectors.findings.collecting import rarely
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import count, seconds, share
@@ -26,26 +27,12 @@ if TYPE_CHECKING:
 #: Of what collections take, the thresholds of the printed code leave between nearly nothing and a
 #: quarter: few collections come, but each goes through all that is there.
 GONE: Final = (0.75, 1.0)
-#: Objects made before the youngest are looked through; Python's own is 700 (2,000 from 3.12 on).
-#: A hundred thousand small objects take some 10 MB, which is what garbage may come to.
-YOUNG: Final = 100_000
-
 _TEXT: Final = (
     "Python's collector stops a process and goes through all its objects, again and again while "
     "many are made. Have it do so less often (the code below, once, before the work), or make "
     "fewer objects: NumPy arrays and Arrow tables hold millions of values as one object, which it "
     "need not go through. `gc.freeze()` takes what is there now out of its rounds."
 )
-_WORKERS: Final = """\
-import gc
-
-from distributed import default_client
-
-default_client().run(gc.set_threshold, {young}, 50, 100)  # workers that come later need it too"""
-_HERE: Final = """\
-import gc
-
-gc.set_threshold({young}, 50, 100)"""
 
 
 class Most(NamedTuple):
@@ -86,7 +73,7 @@ def _finding(
     row, during = _during(recording, pauses)
     total = sum(seconds_of(spans) for spans in over.values())
     most = f", most while `{row.prefix}`{made_at(row.file, row.line)} runs" if row.prefix else ""
-    code = _WORKERS if found.role == "worker" else _HERE
+    worst = max(over, key=lambda p: (_role(recording, p) == found.role, seconds_of(over[p])))
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
@@ -105,18 +92,21 @@ def _finding(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT, code.format(young=YOUNG)),
+        fix=Fix(_TEXT, rarely(recording, worst)),
         where=Where(row.file, row.line, "", row.layer, row.prefix),
         cause="gc",
     )
 
 
+def _role(recording: Recording, place: int) -> str:
+    return recording.store.places[place].role
+
+
 def _most(recording: Recording, over: Standing) -> Most:
     """The role that most of the pauses are of."""
-    places = recording.store.places
     by_role: dict[str, list[float]] = {}
     for place, spans in over.items():
-        by_role.setdefault(places[place].role, []).append(seconds_of(spans))
+        by_role.setdefault(_role(recording, place), []).append(seconds_of(spans))
     role = max(by_role, key=lambda name: sum(by_role[name]))
     return Most(role, len(by_role[role]), max(by_role[role]) / recording.wall)
 

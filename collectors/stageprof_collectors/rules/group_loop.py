@@ -32,7 +32,7 @@ def {name}_of_all(frame, keys):
     groups = frame.groupby(keys)  # to aggregate, of a frame of Dask's, too
     # group["x"].max() - group["x"].min()   ->  groups["x"].max() - groups["x"].min()
     # group["x"] - group["x"].mean()        ->  frame["x"] - groups["x"].transform("mean")
-    # group.sort_values("t").iloc[0]        ->  frame.sort_values("t").groupby(keys).first()
+    # group.sort_values("t").iloc[0]        ->  frame.sort_values("t").drop_duplicates(keys)
     # group["t"].diff(), rank(), cumsum()   ->  groups["t"].diff(), rank(), cumsum()
     # if len(group) < 3                     ->  frame[groups["x"].transform("size") >= 3]
     return groups.agg({{"x": "sum", "t": ["min", "max"]}})"""

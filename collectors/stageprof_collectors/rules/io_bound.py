@@ -20,12 +20,15 @@ from stageprof_collectors.others import beside
 from stageprof_collectors.profiles.looks import Looks
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.rules.read_bandwidth import READS
+from stageprof_collectors.rules.read_bandwidth import RULE as READ_BANDWIDTH
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _COMPUTE: Final = frozenset({STEP["compute"]})
+#: Bytes of a read, of which the bytes may take the time and not the answer.
+_LARGE: Final = READ_BANDWIDTH.limits["bytes"].default
 #: Dask's own tasks that wait for their like on other workers.
 _OWN: Final = ("shuffle", "p2p", "rechunk", "hash-join", "barrier")
 
@@ -45,7 +48,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     groups, waits = recording.groups, _waiting(recording, limits)
     for row in np.unique(groups.of_run[waits]).tolist():
         rows = np.flatnonzero(groups.of_run == row)
-        if not row or _others(groups.rows[row]) or len(rows) < limits["tasks"]:
+        if not row or len(rows) < limits["tasks"] or _others(recording, groups.rows[row], rows):
             continue
         if waits[rows].mean() >= limits["most"]:
             yield from _found(recording, groups.rows[row], rows, limits)
@@ -70,9 +73,14 @@ def _waiting(recording: Recording, limits: Limits) -> NDArray[np.bool_]:
     return waits
 
 
-def _others(row: Row) -> bool:
-    """Whether another rule tells of such tasks, or they are Dask's own."""
-    return READS.search(row.prefix) is not None or row.prefix.startswith(_OWN)
+def _others(recording: Recording, row: Row, rows: Rows) -> bool:
+    """Whether such tasks read so much that they may wait for its bytes, or are Dask's own."""
+    if row.prefix.startswith(_OWN):
+        return True
+    runs, needs = recording.timeline.runs, recording.timeline.depends
+    leaf = needs.first[rows] == needs.first[rows + 1]
+    large = float(np.median(runs["nbytes"][rows])) >= _LARGE
+    return bool(READS.search(row.prefix) and leaf.all() and large)
 
 
 def _found(recording: Recording, row: Row, rows: Rows, limits: Limits) -> Iterator[Finding]:

@@ -24,13 +24,26 @@ if TYPE_CHECKING:
 
 _TEXT: Final = (
     "Bring the rows of a key together once and keep them so: `persist` what was shuffled, and go "
-    "on from it (a groupby, a merge or `map_partitions` on that key needs no further shuffle). "
+    "on from it. "
+)
+_SORTED: Final = (
     "Better still, write the data sorted by that key, and read them with known divisions "
     "(`set_index(key, sorted=True)`): then nothing is shuffled in the next run either."
 )
+_PARTS: Final = (
+    "Dask does not know of persisted data how they were shuffled, so that its own groupby and "
+    "merge would do it again; pandas' in `map_partitions` finds all rows of a key in one part. "
+)
+_INDEXES: Final = "Dask joins two frames without a shuffle if the key is the index of both. "
 _CODE: Final = """\
-# `key` is the column by which rows are brought together; use `by_key` in place of `ddf` below
-by_key = ddf.shuffle(key).persist()"""
+# `key` is the column by which rows are brought together
+by_key = ddf.shuffle(key).persist()
+# ask each question of the parts, with what you do now to the groups in place of `.max()`
+answer = by_key.map_partitions(lambda part: part.groupby(key).max())"""
+_JOINS: Final = """\
+# `key` is the column of the joins, which becomes the index, as of what `by_key` is joined with
+by_key = ddf.set_index(key).persist()
+joined = by_key.merge(other.set_index(key), left_index=True, right_index=True)"""
 _INDEXED: Final = """\
 # `key` is the column that becomes the index; use `by_key` wherever you use what this line makes
 by_key = ddf.set_index(key).persist()"""
@@ -59,6 +72,8 @@ def _finding(recording: Recording, repeated: Repeated, change: Change, cost: flo
     saved = recording.replay.saving(change)
     line = repeated.line
     source = key_split(min(repeated.sources))
+    if not repeated.entry:  # they may have been shuffled by other keys
+        saved = 0.0, saved[1]
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
@@ -76,11 +91,19 @@ def _finding(recording: Recording, repeated: Repeated, change: Change, cost: flo
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT, _INDEXED if _for_index(recording, line) else _CODE),
+        fix=_fix(recording, repeated),
         where=Where(line.file, line.line, "", min(repeated.sources), source),
         # The same keys made again are one cause with what repeated-compute says of them.
         cause=f"again:{repeated.entry}" if repeated.entry else f"shuffle:{source}",
     )
+
+
+def _fix(recording: Recording, repeated: Repeated) -> Fix:
+    if _for_index(recording, repeated.line):
+        return Fix(_TEXT + _SORTED, _INDEXED)
+    if repeated.joins:
+        return Fix(_TEXT + _INDEXES + _SORTED, _JOINS)
+    return Fix(_TEXT + _PARTS + _SORTED, _CODE)
 
 
 def _for_index(recording: Recording, line: Line) -> bool:

@@ -55,6 +55,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     several = _several(recording, limits["share"] * wall)
     trouble = shortage.both(recording) if several else {}
     saving = shortage.saving(recording, trouble, spill=True) if several else (0.0, 0.0)
+    saving = found.likely(saving)
     cost = shortage.spill_cost(recording) + shortage.pause_cost(recording)
     yield Finding(
         rule=RULE.id,

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from stageprof_collectors.account.path import Step
-from stageprof_collectors.findings.batch import batch
+from stageprof_collectors.findings.batch import at_once, batch
+from stageprof_collectors.findings.calling import calling
 from stageprof_collectors.findings.crowd import MANY, Bools, Kind
 from stageprof_collectors.findings.finding import Finding, Fix, severity
 from stageprof_collectors.findings.innocence import at_most
 from stageprof_collectors.findings.overhead import Overhead
-from stageprof_collectors.findings.phrase import of_wall
+from stageprof_collectors.findings.phrase import of_wall, word
 from stageprof_collectors.findings.quantity import count, seconds, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.replay.cost import cost_of
@@ -35,13 +36,16 @@ _MOVES: Final = re.compile(
 
 _TEXT: Final = (
     "Do it without a cluster: all tasks together are {work} of work, and no more than {bytes} are "
-    "in memory at once. Use pandas or NumPy directly, or Dask on one thread (the code below). "
-    "Keep the cluster if the real data are many times larger than these."
+    "in memory at once. Use pandas or NumPy directly, or {instead} (the code below). Keep "
+    "the cluster if the real data are many times larger than these."
 )
 _CODE: Final = """\
 import dask
 
 dask.config.set(scheduler="sync")  # in place of Client(...): all in this process, one thread"""
+#: Futures know no other scheduler.
+_CALLS: Final = """\
+results = [{name}(x) for x in inputs]  # in place of Client(...), its submit or map, and gather"""
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -95,7 +99,7 @@ def _otherwise(recording: Recording) -> float:
         crowd = crowds.of(kind)
         if crowd is not None and len(crowd.rows) >= MANY:
             overhead = Overhead(recording, crowd, carried=True)
-            change = overhead.merged(batch(overhead, len(crowd.rows)))
+            change = overhead.merged(batch(overhead, at_once(recording, crowd.rows)))
             best = max(best, recording.replay.saving(change)[1])
     return max(best, *(at_most(recording, stage) for stage in SIX if stage != Stage.EXECUTION))
 
@@ -136,9 +140,17 @@ def _finding(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT.format(work=seconds(work), bytes=size(held)), _CODE),
+        fix=_fix(recording, crew, seconds(work), size(held)),
         cause="one machine",
     )
+
+
+def _fix(recording: Recording, crew: Crew, work: str, held: str) -> Fix:
+    instead, code = "Dask on one thread", _CODE
+    if calling(recording, crew.rows).futures:
+        name = word(recording.groups.most(crew.rows).prefix, "work")
+        instead, code = "call your functions", _CALLS.format(name=name)
+    return Fix(_TEXT.format(work=work, bytes=held, instead=instead), code)
 
 
 RULE = Rule(

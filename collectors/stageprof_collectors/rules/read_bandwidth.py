@@ -30,10 +30,11 @@ from stageprof_runtime.stage import STEP, Stage
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
-#: A task that waits may wait for a processor or a lock as well: only those whose name says so are
-#: taken for reading.
+#: A task that waits may wait for a processor or a lock as well: only those whose name says so, in a
+#: word that begins so, are taken for reading.
 READS: Final = re.compile(
-    r"(?i)read|load|open|fetch|download|scan|ingest|parquet|csv|zarr|hdf|json|image|block|file|from"
+    r"(?i)(?<![a-z])(?:im)?"
+    r"(?:read|load|open|fetch|download|scan|ingest|parquet|csv|zarr|hdf|json|image|block|file|from)"
 )
 
 _COMPUTE: Final = frozenset({STEP["compute"]})
@@ -186,6 +187,7 @@ RULE = Rule(
     summary="Many small reads, one after another, wait for their storage.",
     find=find,
     ground=Ground.REWRITTEN,
+    instead_of=frozenset({"io-bound"}),
     limits={
         "reads": Limit(20, "fewer are no pattern"),
         "bytes": Limit(1e6, "of a read: the time of larger ones goes into their bytes"),

@@ -24,7 +24,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if found is None:
         return
     cost = shortage.spill_cost(recording)
-    saving = shortage.saving(recording, spilling, spill=True)
+    saving = found.likely(shortage.saving(recording, spilling, spill=True))
     written, read = (_bytes(recording, step) for step in ("spill.write", "spill.read"))
     where = shortage.largest(recording)
     yield Finding(

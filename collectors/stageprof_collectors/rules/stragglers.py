@@ -23,21 +23,26 @@ if TYPE_CHECKING:
 
 _COMPUTE: Final = frozenset({STEP["compute"]})
 
+#: More parts of each partition cost more than they level.
+_PARTS: Final = 20
 #: So many of the longest runs do not come to the share that matters: they are all short.
 _MANY: Final = 20
 
 _SKEW: Final = (
     "Split the work of the longest tasks: cut what they are made of into parts of about the same "
-    "size, one task for each part. For a data frame, repartition by size; for a groupby or a "
-    "merge, split the few keys that have most rows (or treat them apart). If the work cannot be "
-    "split, hand over the longest tasks first."
+    "size, one task for each part. For a data frame, cut its partitions further before the call "
+    "that takes so long; for a groupby or a merge, split the few keys that have most rows (or "
+    "treat them apart). If the work cannot be split, hand over the longest tasks first."
 )
 _WORKER: Final = (
     "Look at this worker before you change your program: another program on its host, fewer or "
     "slower CPUs, a full disk, swapping. Retire it (the code below) or use a host like the others."
 )
+#: Not by `partition_size`: Dask would make all partitions once more to know their sizes, and waits
+#: for itself for ever on a `LocalCluster` before Python 3.12.
 _FRAME: Final = """\
-ddf = ddf.repartition(partition_size="{size}MB")"""
+# before what takes so long; each partition is cut into {parts}, the longest ones too
+ddf = ddf.repartition(npartitions={parts} * ddf.npartitions)"""
 _CALLS: Final = """\
 import dask
 
@@ -145,10 +150,9 @@ def _fix(recording: Recording, skew: Skew) -> Fix:
         return Fix(_WORKER, _RETIRE.format(worker=safe))
     runs, names = recording.timeline.runs, recording.store.strings
     kind = names[int(runs["type"][skew.slow[0]])].lower()
-    if "dataframe" in kind or "series" in kind:
-        usual = float(np.median(runs["nbytes"][skew.runs])) / 1e6
-        return Fix(_SKEW, _FRAME.format(size=max(1, round(usual))))
     times = skew.longest_s / skew.median_s
+    if "dataframe" in kind or "series" in kind:
+        return Fix(_SKEW, _FRAME.format(parts=min(_PARTS, round(times))))
     return Fix(_SKEW, _CALLS.format(name=word(skew.row.prefix, "work"), size=_size(times)))
 
 

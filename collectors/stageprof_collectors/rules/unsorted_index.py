@@ -29,8 +29,8 @@ _CODE: Final = """\
 import numpy as np
 
 order = np.argsort(positions)  # positions: what you index with
-positions = positions[order]
-# where the order matters, at the end: result[np.argsort(order)]"""
+positions = np.asarray(positions)[order]
+# where the order matters, at the end, along the same axis: result[np.argsort(order)]"""
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:

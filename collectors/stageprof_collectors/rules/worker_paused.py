@@ -24,7 +24,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if found is None:
         return
     cost = shortage.pause_cost(recording)
-    saving = shortage.saving(recording, pauses, spill=False)
+    saving = found.likely(shortage.saving(recording, pauses, spill=False))
     times = sum(map(len, pauses.values()))
     yield Finding(
         rule=RULE.id,

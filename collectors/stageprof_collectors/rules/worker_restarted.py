@@ -48,6 +48,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: AR
     cost = _cost(recording, again, ended, memory=bool(killed))
     saving = _saving(recording, again, cost, ended, memory=bool(killed))
     found = sizing(recording) if killed else None
+    saving = found.likely(saving) if found else saving
     fix = bigger(recording, found) if found else reason.fix if reason else _UNKNOWN
     yield Finding(
         rule=RULE.id,

@@ -64,6 +64,8 @@ class Taken:
 _NOTHING = Taken(*(np.zeros(0, np.int64),) * 4)
 _LIMITS = ("limit", "target", "spill", "pause", "terminate")
 _TAKEN = ("process", "managed", "spilled")
+#: More than any machine has, bytes.
+MOST = 1e18
 #: Run numbers are smaller than this many bits; those of local schedulers are no workers' runs.
 _SHIFT = 42
 
@@ -85,6 +87,14 @@ class Memory:
         facts = {name: told(self._t.store, f"worker.memory.{name}") for name in _LIMITS}
         limited = {p: v for p, v in facts["limit"].items() if v > 0}
         return {p: Limits(*(facts[name].get(p, 0.0) for name in _LIMITS)) for p in limited}
+
+    def of_machine(self, place: int) -> int:
+        """Bytes that Dask deals out to the workers of a worker's machine or container; 0: unknown.
+
+        That is what there is, but for what the container or the process may not take.
+        """
+        nbytes = told(self._t.store, "worker.host_memory").get(place, 0.0)
+        return int(nbytes) if 0 < nbytes < MOST else 0
 
     @cached_property
     def taken(self) -> dict[int, Taken]:
