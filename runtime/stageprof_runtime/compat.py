@@ -195,6 +195,12 @@ def client_loop(client: Any) -> Any:
     return client.loop.asyncio_loop
 
 
+def patience_s(client: Any) -> float:
+    """Seconds that a client waits for answers; it has twice that to close. 30 if it cannot tell."""
+    known = getattr(client, "_timeout", None)
+    return float(known) if isinstance(known, int | float) and known > 0 else 30.0
+
+
 def forgettable(method: Any) -> Any:
     """A handler of a server that keeps nothing alive: Dask never forgets whom it has called.
 

@@ -31,6 +31,7 @@ LEAVE_S: Final = 60.0
 _LOOKS: Final = 200
 _STILL_S: Final = 10
 #: Why there is nothing of a cluster's first seconds, or nothing at all.
+_HURRIED: Final = "the client had to be closed before the cluster had told what was left"
 _LATE: Final = "no answer from the scheduler in time; what came before one is not recorded"
 
 
@@ -128,6 +129,10 @@ class Membership:
             for batch in batches:
                 self._sink(batch)
             await self._wait_for(passed)
+        except asyncio.CancelledError:
+            self._mark("cluster lost", _HURRIED)
+            client_handlers(self.client)[self._op] = _ignore
+            raise
         except Exception as error:
             if self._stream is not None:  # else it was not joined, as was said then
                 self._mark("cluster lost", f"{type(error).__name__}: {error}"[:300])

@@ -64,7 +64,9 @@ class Relay:
         self._outbox: deque[bytes] = deque()
         #: what the session does on the scheduler's loop
         self.doing = Coroutines(watches["task"])
-        self._telling: asyncio.Task[Any] | None = None
+        #: worker -> what tells it to add or remove the plugin; who has answered the latest
+        self._telling: dict[str, asyncio.Task[None]] = {}
+        self._heard: set[str] = set()
         #: what answers the clock, and what takes batches
         self._listening: tuple[Any, Any] = (None, None)
 
@@ -153,10 +155,31 @@ class Relay:
     async def tell_workers(self, op: str, patience: float, **what: Any) -> None:
         """Have all workers add or remove the plugin; those that are stuck are not waited for."""
         message = {"op": op, "name": self._session, **what}
-        self._telling = self.doing.later(
-            functools.partial(self._scheduler.broadcast, msg=message, on_error="ignore")
+        self._heard = set()
+        self._tell(list(self._scheduler.workers), message)
+        if self._telling:
+            await asyncio.wait(self._telling.values(), timeout=patience)
+
+    def _tell(self, workers: list[str], message: dict[str, Any]) -> None:
+        before, heard = self._telling, self._heard
+        self._telling = {
+            w: self.doing.later(functools.partial(self._tell_one, w, message, before.get(w), heard))
+            for w in workers
+        }
+
+    async def _tell_one(
+        self,
+        worker: str,
+        message: dict[str, Any],
+        before: asyncio.Task[None] | None,
+        heard: set[str],
+    ) -> None:
+        """Tell a worker, once it has what it was told before: it might read that last."""
+        if before is not None:
+            await asyncio.wait([before])
+        heard.update(
+            await self._scheduler.broadcast(msg=message, workers=[worker], on_error="ignore")
         )
-        await asyncio.wait([self._telling], timeout=patience)
 
     async def drain_workers(self, batches: list[Any]) -> None:
         """Have all workers stop and give what is left; a worker may not have sent anything yet."""
@@ -181,9 +204,25 @@ class Relay:
             await asyncio.sleep(0.01)
 
     async def stop(self) -> None:
-        """Forget the relay, once every worker has heard of the end or is gone."""
-        if self._telling is not None:
-            await asyncio.wait([self._telling])
-        await asyncio.sleep(LINGER_S)
-        self._sent.forget()
+        """Forget the relay, once every worker has heard of the end or is gone.
+
+        One that could not be reached is told again: it sends once it can, and a message without a
+        handler would cost it the connection.
+        """
+        while True:
+            if self._telling:
+                await asyncio.wait(self._telling.values())
+            await asyncio.sleep(LINGER_S)
+            self._sent.forget()
+            deaf = [w for w in self._telling if self._is_deaf(w)]
+            if not deaf or not self._is_listening():
+                break
+            self._tell(deaf, {"op": "plugin-remove", "name": self._session})
         self.stop_listening()
+
+    def _is_deaf(self, worker: str) -> bool:
+        return worker not in self._heard and worker in self._scheduler.workers
+
+    def _is_listening(self) -> bool:
+        """Whether the session has not begun again meanwhile, by another client."""
+        return all(handlers.get(op) is mine for handlers, op, mine in self._handlers())

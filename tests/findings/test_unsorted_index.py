@@ -120,7 +120,7 @@ def test_the_fix_gives_the_same_and_its_order() -> None:
     found = one(RULE, recorded(array()[DRAWN]))
     numbers = da.arange(LENGTH, chunks=PIECE)
 
-    names = run(found, positions=DRAWN)
+    names = run(found, positions=DRAWN.tolist())
     result = numbers[names["positions"]]
 
     assert 4 * indexes(result) < indexes(numbers[DRAWN])

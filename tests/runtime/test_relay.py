@@ -7,11 +7,13 @@ named.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from distributed import Client
 
 import clusters
 import remains
@@ -114,6 +116,105 @@ def test_who_does_not_give_what_is_left_is_named_unless_it_has_left(
     assert all(before <= t <= now_ns() - 10_000_000 for w, t in named if w == "stuck")
 
 
+class Told:
+    """A scheduler whose workers are told things; one is out of reach, or slow, as long as it is."""
+
+    def __init__(self, *workers: str) -> None:
+        self.workers = dict.fromkeys(workers)
+        self.client_comms: dict[str, Any] = {}
+        self.handlers: dict[str, Any] = {}
+        self.stream_handlers: dict[str, Any] = {}
+        self.heard: list[tuple[str, str]] = []
+        self.tried: list[tuple[str, str]] = []
+        self.out_of_reach: set[str] = set()
+        self.slow: dict[str, asyncio.Event] = {}
+
+    async def broadcast(self, *, msg: dict[str, Any], workers: list[str], on_error: str) -> Any:
+        assert on_error == "ignore"
+        (worker,) = workers
+        self.tried.append((worker, msg["op"]))
+        await self.slow.get(worker, _set()).wait()
+        if worker in self.out_of_reach:
+            return {}
+        self.heard.append((worker, msg["op"]))
+        return {worker: {"status": "OK"}}
+
+
+def _set() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
+
+
+async def _until(met: Callable[[], bool]) -> None:
+    while not met():  # noqa: ASYNC110 (of fakes, which have no event for it)
+        await asyncio.sleep(0)
+
+
+ADD, REMOVE = "plugin-add", "plugin-remove"
+
+
+def test_who_has_not_heard_of_the_end_is_told_again_and_may_send_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A message without a handler closes a worker's connection, and with it the worker."""
+    monkeypatch.setattr(relay, "LINGER_S", 0)
+    scheduler = Told("well", "deaf", "goes")
+    scheduler.out_of_reach = {"deaf", "goes"}
+    mine = Relay(scheduler, "session", "", Watches("scheduler"))
+
+    async def ends() -> None:
+        mine.listen()
+        await mine.tell_workers(REMOVE, 1)
+        stopping = asyncio.ensure_future(mine.stop())
+        await _until(lambda: scheduler.tried.count(("deaf", REMOVE)) == 3)
+        assert "session-batch" in scheduler.stream_handlers
+        del scheduler.workers["goes"]
+        scheduler.out_of_reach = set()
+        await stopping
+
+    asyncio.run(ends())
+    assert scheduler.heard == [("well", REMOVE), ("deaf", REMOVE)]
+    assert scheduler.stream_handlers == {}
+    assert scheduler.handlers == {}
+
+
+def test_nobody_is_told_of_the_end_of_a_session_that_began_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(relay, "LINGER_S", 0)
+    scheduler = Told("deaf")
+    scheduler.out_of_reach = {"deaf"}
+    first, second = (Relay(scheduler, "session", "", Watches("scheduler")) for _ in range(2))
+
+    async def ends() -> None:
+        first.listen()
+        await first.tell_workers(REMOVE, 1)
+        second.listen()
+        await first.stop()
+
+    asyncio.run(ends())
+    assert scheduler.tried == [("deaf", REMOVE)]
+    assert len(scheduler.stream_handlers) == 1
+
+
+def test_a_worker_that_has_not_begun_yet_hears_of_the_end_after_that() -> None:
+    """Sent at once, the shorter message came first: the plugin was added when all was over."""
+    scheduler = Told("slow", "quick")
+    mine = Relay(scheduler, "session", "", Watches("scheduler"))
+
+    async def begins_and_ends() -> None:
+        scheduler.slow["slow"] = asyncio.Event()
+        await mine.tell_workers(ADD, 0.01)
+        await mine.tell_workers(REMOVE, 0.01)
+        assert scheduler.tried == [("slow", ADD), ("quick", ADD), ("quick", REMOVE)]
+        scheduler.slow["slow"].set()
+        await _until(lambda: len(scheduler.heard) == 4)
+
+    asyncio.run(begins_and_ends())
+    assert scheduler.heard[2:] == [("slow", ADD), ("slow", REMOVE)]
+
+
 def _stands_still(dask_worker: Any, until: str) -> None:
     """Its loop comes to nothing before there is a file."""
     loop = dask_worker.loop.asyncio_loop
@@ -135,6 +236,26 @@ def test_a_recording_says_whose_end_is_missing_as_its_loop_stood_still(
         clusters.soon(lambda: remains.everywhere(client) == [], 15)
     tails = prof.recording.coverage()["tails_lost"]
     assert {name: tail["died"] for name, tail in tails.items()} == {worker: False}
+
+
+@pytest.mark.cluster
+def test_a_client_closes_in_its_own_time_whatever_a_worker_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It raised TimeoutError, and was not closed: the worker was waited for."""
+    monkeypatch.setattr(relay, "DRAIN_S", 30)
+    with clusters.local(1) as other:
+        client = Client(clusters.scheduler_of(other), timeout="1s", set_as_default=False)
+        (worker,) = client.scheduler_info()["workers"]
+        with stageprof.profile(client=client) as prof:
+            client.gather(client.map(abs, range(50), pure=False))
+            clusters.soon(lambda: _has_told(prof, worker))
+            client.run(_stands_still, until=str(tmp_path / "over"))
+            client.close()
+        (tmp_path / "over").touch()
+        clusters.soon(lambda: remains.everywhere(other) == [], 15)
+    assert client.status == "closed"
+    assert any("closed before" in why for why in prof.recording.coverage()["problems"])
 
 
 def _has_told(prof: stageprof.profile, worker: str) -> bool:

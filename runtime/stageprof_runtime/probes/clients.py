@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from stageprof_runtime.compat import place
+from stageprof_runtime.compat import patience_s, place
 from stageprof_runtime.guard import Watch, quietly
 from stageprof_runtime.patch import Emit, Undo, replace, together
 
@@ -44,10 +45,19 @@ def _started(start: Callable[..., Any]) -> Callable[..., Any]:
     return told
 
 
+async def _in_time(follower: Follower, client: Any) -> None:
+    """As long as leaves the client as much again: then its `close` raises."""
+    await asyncio.wait_for(follower.closing(client), patience_s(client))
+
+
 def _closing(close: Callable[..., Any]) -> Callable[..., Any]:
     async def told(self: Any, *args: Any, **kwargs: Any) -> Any:
-        for follower in tuple(followers):
-            await quietly(follower.closing(self), WATCH)
+        try:
+            for follower in tuple(followers):
+                await quietly(_in_time(follower, self), WATCH)
+        except asyncio.CancelledError:  # who closes it waits no longer: it is closed all the same
+            await close(self, *args, **kwargs)
+            raise
         return await close(self, *args, **kwargs)
 
     return told
