@@ -89,7 +89,9 @@ class Computation:
         results: list[Any] = []
         times: list[tuple[int, int, int, str]] = []
         try:
-            results.extend(self._timed(batch, task, times) for task in tasks)
+            # No generator: of a task's StopIteration Python makes another error there.
+            for task in tasks:
+                results.append(self._timed(batch, task, times))  # noqa: PERF401
         finally:
             self._note(self._ran, runs[: len(times)], times, results)
         return results

@@ -142,7 +142,7 @@ class Handover:
             for where, make in wrappers:
                 self._undos.append(replace(*place(where), make, limited=False))
             entries = functools.partial(entered, self._training)
-            self._undos.append(arrived(ENTRIES, entries, limited=False))
+            self._undos.append(arrived(ENTRIES, entries))
         except BaseException:
             undo()
             raise

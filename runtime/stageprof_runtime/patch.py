@@ -168,6 +168,11 @@ def _undo(
             top = here.old
             write(top)
 
+    return noted(undo)
+
+
+def noted(undo: Undo) -> Undo:
+    """An undo that is done too if what is being installed fails half-way."""
     if _journal is not None:
         _journal.append(undo)
     return undo

@@ -21,3 +21,13 @@ def test_it_is_over_then_and_has_failed() -> None:
     (task,) = prof.recording.tasks().to_dict("records")
     assert (task["key"], task["status"]) == ("bad", "erred")
     assert task["duration_s"] > 0
+
+
+def stops() -> object:
+    return next(iter([]))
+
+
+def test_it_raises_what_the_task_raised_whatever_that_is() -> None:
+    """Of StopIteration a generator around it made RuntimeError."""
+    with stageprof.profile(gil=False), pytest.raises(StopIteration):
+        delayed(stops)().compute(scheduler="sync")

@@ -7,10 +7,12 @@ import threading
 from typing import Any
 
 from stageprof_runtime import lines
+from stageprof_runtime.arrival import as_import
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
-from stageprof_runtime.patch import Emit, Undo, replace
+from stageprof_runtime.guard import Watch, attempt
+from stageprof_runtime.patch import Emit, Undo, observe
 from stageprof_runtime.stage import IMPORT, Stage
 
 #: Imports shorter than this are part of the step around them.
@@ -25,9 +27,9 @@ def install(emit: Emit) -> Undo:
     """Time the outermost import on each thread, and charge it to the stage around it."""
     depth = _Depth()
 
-    def make(find_and_load: Any) -> Any:
+    def make(find_and_load: Any, watch: Watch) -> Any:
         def _find_and_load(name: str, import_: Any) -> Any:
-            if depth.n:
+            if depth.n or watch.disabled:
                 return find_and_load(name, import_)
             depth.n = 1
             start = now_ns()
@@ -37,11 +39,11 @@ def install(emit: Emit) -> Undo:
                 depth.n = 0
                 stop = now_ns()
                 if stop - start >= LEAST_NS:
-                    _emit(emit, name, start, stop)
+                    attempt(watch, _emit, emit, name, start, stop)
 
-        return _find_and_load
+        return as_import(_find_and_load)
 
-    return replace(*place("python.import"), make)
+    return observe(*place("python.import"), make)
 
 
 def _emit(emit: Emit, name: str, start: int, stop: int) -> None:
