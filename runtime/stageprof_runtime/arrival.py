@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any, Final
 
 from stageprof_runtime.compat import place
@@ -70,8 +70,8 @@ def arrived(names: Iterable[str], then: Then) -> Undo:
     return undo
 
 
-def as_import(function: FunctionType) -> FunctionType:
-    """A function that stands around Python's own import, for Python a part of that."""
+def as_import(function: Any) -> Any:
+    """A Python function that stands around Python's own import, for Python a part of that."""
     function.__code__ = function.__code__.replace(co_filename=_IMPORTING)
     return function
 

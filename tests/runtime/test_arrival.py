@@ -94,7 +94,7 @@ def test_a_warning_of_an_import_is_for_the_line_that_imports(modules: Path) -> N
 
 def test_the_traceback_of_a_failed_import_is_as_without_us() -> None:
     with stageprof.profile(gil=False), pytest.raises(ImportError) as failed:
-        import arriving  # type: ignore[import-not-found]  # noqa: F401
+        import arriving  # noqa: F401
     assert [frame.filename for frame in traceback.extract_tb(failed.tb)] == [__file__]
 
 
