@@ -193,6 +193,8 @@ def test_a_local_schedulers_caller_waits_for_its_tasks(going_on: bool) -> None:
     rows.append((FINISH, LOCAL, ns(410), 0, 8, "int"))
     rows.append((BLOCK, ns(12), ns(411), LANE, "local", 0, 0, 0, ""))
     made.waits_since(413, "local")
-    found = shares(made.broken_off(1000))
+    recording = made.broken_off(1000)
+    assert (recording.steps()["busy_s"] >= 0).all()  # its loop's span was never told
+    found = shares(recording)
     expected = (Stage.EXECUTION, 0.986) if going_on else (Stage.SCHEDULING, 0.59)
     assert found[expected[0]] == pytest.approx(expected[1], abs=0.005)

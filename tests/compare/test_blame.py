@@ -135,6 +135,23 @@ def test_a_new_call_in_the_place_of_another_is_told_by_what_it_does() -> None:
     assert three == {Group("f", "e.py", 40): Group("f", "e.py", 41)}
 
 
+def test_a_new_call_in_the_place_of_another_keeps_what_is_its_own() -> None:
+    """Both were taken for one, which had the tasks, bytes and seconds of the smaller."""
+    old, new = Group("f", "e.py", 9), Group("f", "e.py", 10)
+
+    def at(**groups: tuple[float, int]) -> Measured:
+        lines = {Group("f", "e.py", int(name[1:])): told for name, told in groups.items()}
+        cells = {Cell(Stage.EXECUTION, "compute", g): s for g, (s, _) in lines.items()}
+        read = {group: nbytes for group, (_, nbytes) in lines.items()}
+        return replace(run(cells), tasks=dict.fromkeys(lines, 8), read=read)
+
+    before, after = at(_9=(0.08, 500)), at(_9=(0.04, 5), _10=(0.08, 500))
+    (found,) = matched([before], [after])
+    assert found.read == {old: 500, new: 5}
+    assert {cell.group: s for cell, s in found.cells.items()} == {old: 0.08, new: 0.04}
+    assert sum(found.cells.values()) == sum(after.cells.values())
+
+
 def test_a_cell_of_a_notebook_is_the_same_whatever_its_number() -> None:
     """It has another each time that it runs."""
     rows = [Row(f"double-{i}", "double", f"/home/u/In [{i}]", 3) for i in (4, 12)]

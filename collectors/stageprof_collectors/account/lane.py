@@ -21,6 +21,10 @@ from stageprof_collectors.text import number
 from stageprof_runtime.event import SAMPLED
 from stageprof_runtime.stage import STEP
 
+LOOP = STEP["local.loop"]
+#: In `Lanes.around_loops` what is waited for tasks.
+WAITED = -1
+_COMPUTE = STEP["compute"]
 SOFT = frozenset({STEP["data.transfer"], STEP["connect"], STEP["compute"]})
 
 
@@ -68,6 +72,37 @@ class Lanes:
     def whole(self, place: int, thread: int, step: int) -> Lane:
         """The spans of one step on a thread, whole, whatever is nested in them."""
         return innermost(s for s in self.spans(place, thread) if s[2].step == step)
+
+    def around_loops(self, place: int, thread: int) -> Lane:
+        """All that a thread did that had loops of local schedulers, if it had any.
+
+        Their spans are around all of a computation: here are its waits, too, and the runs that the
+        thread did itself, as `compute` with the row of each for a label.
+        """
+        key = ((place, thread), "loops")
+        if key not in self._selected:
+            spans = self.spans(place, thread)
+            looped = any(what.step == LOOP for _, _, what in spans)
+            inside = [*self._runs(place, thread), *self._waits(place, thread)] if looped else []
+            self._selected[key] = innermost([*spans, *inside]) if looped else []
+        return self._selected[key]
+
+    def _runs(self, place: int, thread: int) -> Lane:
+        runs, rows = self._timeline.runs, self._timeline.at.of(place)
+        rows = rows[(runs["thread"][rows] == thread) & (runs["seen"][rows] == 1)]
+        columns = rows, runs["start"][rows], runs["stop"][rows]
+        each = zip(*(column.tolist() for column in columns), strict=True)
+        return [(start, stop, What(_COMPUTE, place, row)) for row, start, stop in each]
+
+    def _waits(self, place: int, thread: int) -> Lane:
+        blocks, strings = (
+            self._timeline.read("block", "start", "stop"),
+            self._timeline.store.strings,
+        )
+        mine = (blocks["place"] == place) & (blocks["thread"] == thread)
+        rows = [i for i in np.flatnonzero(mine).tolist() if strings[blocks["call"][i]] == "local"]
+        waited = What(WAITED, place)
+        return [(int(blocks["start"][i]), int(blocks["stop"][i]), waited) for i in rows]
 
     def sampled(self, place: int, thread: int) -> Lane:
         """What the sampler saw of one thread."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from stageprof_collectors.account.account import Account
 from stageprof_collectors.account.intervals import clip, gaps, length
-from stageprof_collectors.account.lane import SOFT, Lane, Lanes
+from stageprof_collectors.account.lane import LOOP, SOFT, Lane, Lanes
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline
 from stageprof_collectors.account.underway import NAMELESS
@@ -45,15 +45,13 @@ def _spans(account: Account, timeline: Timeline, lanes: Lanes) -> None:
                 entry = account.entries[what.step, roles[place]]
                 if what.step == _RESOURCE:
                     entry.waited += stop - start
-                else:
+                elif what.step != LOOP:
                     entry.busy += stop - start
-    blocks = timeline.store.table("block")
-    local = np.isin(
-        blocks["call"], [i for i, s in enumerate(timeline.store.strings) if s == "local"]
-    )
-    # A local scheduler's loop is not busy while it waits for its tasks.
-    waiting = int((blocks["stop"] - blocks["start"])[local].sum())
-    account.entries[STEP["local.loop"], "client"].busy -= waiting
+            # A local scheduler's loop is not busy with what its tasks do on its own thread, nor
+            # while it waits for those of others.
+            for start, stop, what in lanes.around_loops(place, thread):
+                if what.step == LOOP:
+                    account.entries[LOOP, roles[place]].busy += stop - start
     spans = timeline.spans
     exact = spans["nbytes"] != SAMPLED
     code = spans["step"] * len(roles) + spans["place"]
@@ -132,10 +130,21 @@ def inside(
         here = here[mine[here]]
         for thread in lanes.threads(place):
             rows = here[runs["thread"][here] == thread]
-            total[rows] += _overlap(
-                runs["start"][rows], runs["stop"][rows], lanes.exact(place, thread)
-            )
+            start, stop = runs["start"][rows], runs["stop"][rows]
+            if lane := lanes.around_loops(place, thread):
+                total[rows] += stop - start - _own(lane, len(total))[rows]
+            else:
+                total[rows] += _overlap(start, stop, lanes.exact(place, thread))
     return total
+
+
+def _own(lane: Lane, n: int) -> Ints:
+    """For each run the length of what is its own of a thread that had a local scheduler's loop."""
+    own = np.zeros(n, np.int64)
+    for start, stop, what in lane:
+        if what.step == _COMPUTE:
+            own[what.label] += stop - start
+    return own
 
 
 def _overlap(starts: Ints, stops: Ints, lane: Lane) -> Ints:

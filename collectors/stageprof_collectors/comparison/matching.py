@@ -21,7 +21,9 @@ _LITTLE_S: Final = 1e-3
 
 def matched(base: Sequence[Measured], head: Sequence[Measured]) -> list[Measured]:
     """The candidate's recordings with the lines that the baseline has for the same layers."""
-    moved = _moved(_lines(base), _lines(head))
+    after = _lines(head)
+    moved = _moved(_lines(base), after)
+    moved |= _displaced(moved, after)
     return [_renamed(each, moved) for each in head] if moved else list(head)
 
 
@@ -66,6 +68,19 @@ def _moved(
         pairs = list(zip(sorted(was), sorted(now), strict=True)) if as_many else _aligned(was, now)
         moved |= {Group(prefix, file, b): Group(prefix, file, a) for a, b in pairs if a != b}
     return moved
+
+
+def _displaced(
+    moved: dict[Group, Group], after: dict[tuple[str, str], dict[int, _Marks]]
+) -> dict[Group, Group]:
+    """New lines that have the number of another's in the baseline: each gets one that was left."""
+    taken, found = set(moved.values()), {}
+    for (prefix, file), now in after.items():
+        mine = [Group(prefix, file, line) for line in sorted(now)]
+        left = [group for group in mine if group in moved and group not in taken]
+        new = [group for group in mine if group in taken and group not in moved]
+        found |= dict(zip(new, left, strict=False))
+    return found
 
 
 def _aligned(was: dict[int, _Marks], now: dict[int, _Marks]) -> list[tuple[int, int]]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from dask.utils import key_split
 
+from stageprof_collectors.account.attempts import ran
 from stageprof_collectors.account.blame import on_path
 from stageprof_collectors.account.depend import depends
 from stageprof_collectors.account.groups import Row
@@ -208,7 +209,8 @@ def _most(cells: dict[Cell, float]) -> dict[Cell, float]:
 
 def _tasks(recording: Recording, groups: list[Group]) -> dict[Group, int]:
     tasks: Counter[Group] = Counter()
-    for row, number in zip(*np.unique(recording.groups.of_run, return_counts=True), strict=True):
+    done = recording.groups.of_run[ran(recording.timeline.runs)]
+    for row, number in zip(*np.unique(done, return_counts=True), strict=True):
         tasks[groups[int(row)]] += int(number)
     return dict(tasks.most_common(MOST))
 
