@@ -16,11 +16,15 @@ from pandas.testing import assert_frame_equal
 
 import stageprof
 from benchmarks.generate import generate
+from replay.handmade import SCHEDULER, HandMade, ns
 from stageprof.cli import main
 from stageprof.dataset import NotADataset
 from stageprof.export import parquet
 from stageprof.schema import COLUMNS, MANIFEST, schema
+from stageprof_collectors.storage.collector import Collector
 from stageprof_collectors.storage.sliced import Sliced
+from stageprof_runtime.batch import pack
+from stageprof_runtime.event import ONGOING, WANT, Place
 
 #: What the files are called: digits only, what a path or a query would be confused by.
 NAMES = ("001", "a=b;'<x>", "..b ")
@@ -191,6 +195,30 @@ def test_tasks_in_slices_are_those_of_the_whole(runs: int, slices: int, tmp_path
     assert len(parts) == len(sliced.slices) == slices
     assert all(len(part) for part in parts)
     assert_frame_equal(pd.concat(parts, ignore_index=True), stageprof.open(file).tasks())
+
+
+def test_tasks_in_slices_are_those_that_go_on_and_that_had_begun_as_well(tmp_path: Path) -> None:
+    """They were left out, or took no time: what tells of them was not read."""
+    file = tmp_path / "attached.stageprof"
+    made = HandMade()
+    cause = -1 - made.graph(1, 2, 3)
+    for i in range(6):
+        made.run(i % 2, 10 * i + 5, 10 * i + 14, cause=cause)
+    going_on = made.goes_on(0, 70, cause=cause)
+    worker = Place("worker", "host", 10, "tcp://host:10", 1)
+    seen = (ONGOING, going_on, ns(71), ns(71), ns(72), ns(90), 1, 0, worker.name)
+    made.rows_of(worker).append(seen)
+    made.rows_of(SCHEDULER).append((WANT, -5, ns(40), "begun before"))
+    collector = Collector(file, "test")
+    for place, rows in made._rows.items():
+        for seq, part in enumerate(rows[i : i + 4] for i in range(0, len(rows), 4)):
+            collector.take(pack(place, seq, ns(100), part))
+    collector.close()
+    whole = stageprof.open(file).tasks()
+    parts = list(Sliced(file, runs=2).tasks())
+
+    assert (whole["duration_s"] > 0).all()
+    assert_frame_equal(pd.concat(parts, ignore_index=True), whole)
 
 
 def test_what_is_too_large_has_its_tasks(

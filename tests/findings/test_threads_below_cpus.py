@@ -16,6 +16,13 @@ from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stack import PYTHON
 
 
+def test_a_number_of_cpus_that_no_machine_has_is_not_taken_at_its_word() -> None:
+    """A replay holds each thread: of a million of them nothing else has room."""
+    recording = queued(300_000_000)
+    assert Crew(recording).fullest[0].cpus <= 100_000
+    assert asked(RULE, recording)
+
+
 def queued(
     cpus: int, *, workers: int = 1, tasks: int = 8, bytecode: float = 0, free: bool = False
 ) -> Recording:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from replay.handmade import HandMade
+from stageprof_collectors.account.program import Kind
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.replay.replay import Change
 from stageprof_runtime.stage import STEP, Stage
@@ -288,3 +289,30 @@ def test_where_the_replay_cannot_tell_the_interval_is_wide() -> None:
     assert recording.replay.error > 0.5
     assert low < 0.05
     assert high >= 0.2
+
+
+def test_a_loop_that_waits_for_each_holds_each_once() -> None:
+    """So many calls each held all that had come before them: the square of their number."""
+    made = HandMade()
+    graph = made.graph(0, 1, 1, wanted=200)
+    for i in range(200):
+        made.run(0, 1 + 10 * i, 11 + 10 * i, cause=i - 1 if i else -1 - graph, wanted=True)
+        made.wait(1 + 10 * i, 11 + 10 * i, i, 11 + 10 * i)
+    recording = made.recording(2001)
+    replay = recording.replay
+    waits = [op for program in replay._programs for op in program.ops if op.kind == Kind.WAIT]
+    assert sum(len(op.on) for op in waits) <= 2 * 200
+    assert replay.error < 0.01
+
+
+def test_calls_that_overlap_within_a_task_are_counted_once() -> None:
+    made = HandMade()
+    graph = made.graph(0, 0, 0)
+    outer = made.run(0, 0, 100, cause=-1 - graph, wanted=True)
+    made.launched(outer, 10)
+    inner = made.run(1, 10, 60, cause=-2, wanted=True)
+    made.waits_within(0, 10, 60, inner, 60)
+    made.waits_within(0, 20, 50, inner, 60)
+    made.wait(0, 100, outer, 100)
+    recording = made.recording(100)
+    assert recording.stages()["wall_s"].sum() == pytest.approx(0.1, abs=1e-6)

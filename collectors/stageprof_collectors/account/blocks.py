@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import accumulate
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 import numpy as np
@@ -244,6 +244,8 @@ class Blocks:
         runs = self._t.runs_of(table["run"], table["place"])
         for key, t, run in zip(keys, table["t"].tolist(), runs.tolist(), strict=True):
             found[key].append((t, run))
+        for known in found.values():
+            known.sort()
         return found
 
     @cached_property
@@ -252,8 +254,9 @@ class Blocks:
         return frozenset(run for runs in self._producers.values() for _, run in runs)
 
     def _producer(self, key: str, awaited: int) -> int:
-        known = [(t, run) for t, run in self._producers.get(key, ()) if t <= awaited + SLACK]
-        return max(known)[1] if known else -1
+        known = self._producers.get(key, [])
+        before = bisect_right(known, awaited + SLACK, key=itemgetter(0))
+        return known[before - 1][1] if before else -1
 
     def ended_before(self, t: int) -> int:
         """The last run of a cluster that ended before `t`; -1 if none did."""

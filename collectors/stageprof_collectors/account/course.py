@@ -55,7 +55,8 @@ class Course:
             if (place, thread) != (self._region.place, self._region.lane):
                 for block, run in self._within(place, thread, blocks):
                     found[run].append(block)
-        return {run: blocks for run, blocks in found.items() if run not in set(self.inline)}
+        inline = set(self.inline.tolist())
+        return {run: blocks for run, blocks in found.items() if run not in inline}
 
     def _within(self, place: int, thread: int, blocks: list[Block]) -> Iterator[tuple[Block, int]]:
         """Blocking calls of a thread inside the runs on it."""
@@ -79,10 +80,10 @@ class Course:
         region = self._region
         events = [*self._handed(model), *self._waited(model), *self._ran()]
         made = [program(-1, region.start, region.stop, events, self._track)]
-        runs = self._t.runs
+        runs, launched = self._t.runs, self._launched(model)
         for run, blocks in self.launching.items():
             start, stop = int(runs["start"][run]), int(runs["stop"][run])
-            inner = [*self._launched(model, run), *self._inner(blocks)]
+            inner = [*launched[run], *self._inner(blocks)]
             made.append(program(run, start, stop, inner, Track([])))
         return made
 
@@ -106,12 +107,12 @@ class Course:
             yield handed(graph, number, ready, steps)
 
     def _waited(self, model: Model) -> Iterator[Event]:
-        before = self._region.start
+        before, asked = self._region.start, _Asked(model, *self._wanted)
         for block in self._parted:
             run = self._walk.awaited(block, block.start, block.stop)
             if run >= 0:
                 ended = int(model.finished[run])
-                needs = self._needs(model, block, run, before)
+                needs = [run] if block.call in _SINGLE else asked.with_it(run, before)
                 yield Event(block.start, block.stop, Kind.WAIT, needs, ended)
             before = block.stop
 
@@ -150,18 +151,6 @@ class Course:
             out.append(block._replace(start=start))
         return out
 
-    def _needs(self, model: Model, block: Block, run: int, before: int) -> list[int]:
-        """The runs that a blocking call waited for: the last, and what was asked for with it."""
-        if block.call in _SINGLE:
-            return [run]
-        ends, rows = self._wanted
-        last = bisect_right(ends, int(model.finished[run]))
-        since = bisect_left(ends, before)
-        owner = model.owner[run]
-        asked = rows[:last]
-        same = asked[model.owner[asked] == owner] if owner >= 0 else asked[:0]
-        return sorted({run, *rows[since:last].tolist(), *same.tolist()})
-
     @cached_property
     def _wanted(self) -> tuple[list[int], Ints]:
         """Runs whose keys a client had asked for, in the order of their ends."""
@@ -179,12 +168,15 @@ class Course:
 
     # -- tasks --------------------------------------------------------------------------------
 
-    def _launched(self, model: Model, run: int) -> Iterator[Event]:
-        number, place = int(self._t.runs["run"][run]), int(self._t.runs["place"][run])
+    def _launched(self, model: Model) -> defaultdict[int, list[Event]]:
+        """The graphs that each task handed over."""
+        found: defaultdict[int, list[Event]] = defaultdict(list)
         for i, graph in enumerate(model.graphs):
-            if (graph.parent, graph.place) == (number, place):
+            run = self._t.run_of(graph.parent, graph.place) if graph.parent >= 0 else -1
+            if run in self.launching:
                 ready = int(model.taken[i])
-                yield handed(graph, i, ready, self._walk.way(graph, ready))
+                found[run].append(handed(graph, i, ready, self._walk.way(graph, ready)))
+        return found
 
     def _inner(self, blocks: list[Block]) -> Iterator[Event]:
         """What they waited for, and the steps on which it came to them."""
@@ -194,3 +186,32 @@ class Course:
                 ended = min(max(int(self._t.runs["finished"][run]), block.start), block.stop)
                 came = Track(self._walk.resolve(block, ended, block.stop)).cut(ended, block.stop)
                 yield Event(block.start, block.stop, Kind.WAIT, [run], ended, came)
+
+
+class _Asked:
+    """What a client had asked for with a key, which calls that want several wait for as well.
+
+    What one call waited for is there when the next begins: each is told once. Were it told to all,
+    a loop of so many calls would hold the square of their number.
+    """
+
+    def __init__(self, model: Model, ends: list[int], rows: Ints) -> None:
+        self._model = model
+        #: rows of runs, in the order of their ends
+        self._ends, self._rows = ends, rows
+        self._of_graph: defaultdict[int, list[int]] = defaultdict(list)
+        for at, graph in enumerate(model.owner[rows].tolist()):
+            self._of_graph[graph].append(at)
+        #: how many of each graph were told
+        self._told: defaultdict[int, int] = defaultdict(int)
+
+    def with_it(self, run: int, before: int) -> list[int]:
+        """A run, and those that ended by then: since an instant, or of its graph."""
+        last = bisect_right(self._ends, int(self._model.finished[run]))
+        since = bisect_left(self._ends, before)
+        graph = int(self._model.owner[run])
+        mine = self._of_graph[graph] if graph >= 0 else []
+        told, until = self._told[graph], bisect_left(mine, last)
+        self._told[graph] = max(told, until)
+        places = {*range(since, last), *mine[told:until]}
+        return sorted({run, *self._rows[sorted(places)].tolist()})

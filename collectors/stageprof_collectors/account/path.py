@@ -182,14 +182,13 @@ class Walk:
     ) -> list[Step]:
         """What a task's own blocking calls waited for."""
         blocks = self._blocks.during((place, thread), start, now) if depth < DEPTH else ()
-        return [
-            step
-            for block in blocks
-            if block.call not in ("local", LOCK)
-            for step in self.resolve(
-                block, max(start, block.start), min(now, block.stop), depth + 1
-            )
-        ]
+        found: list[Step] = []
+        for block in blocks:
+            begin, end = max(start, block.start), min(now, block.stop)
+            if block.call not in ("local", LOCK) and begin < end:
+                found += self.resolve(block, begin, end, depth + 1)
+                start = end  # what lies within another call is a part of that
+        return found
 
     def _decision(
         self, out: list[Step], run: int, start: int, now: int, depth: int

@@ -74,7 +74,8 @@ def _displaced(
     moved: dict[Group, Group], after: dict[tuple[str, str], dict[int, _Marks]]
 ) -> dict[Group, Group]:
     """New lines that have the number of another's in the baseline: each gets one that was left."""
-    taken, found = set(moved.values()), {}
+    taken = set(moved.values())
+    found: dict[Group, Group] = {}
     for (prefix, file), now in after.items():
         mine = [Group(prefix, file, line) for line in sorted(now)]
         left = [group for group in mine if group in moved and group not in taken]

@@ -56,11 +56,17 @@ def align(store: Store, reference: int) -> list[Clock]:
     if not store.places:
         return []
     rows = Rows(store.table("ping")["place"])
-    links = {p: _link(store, rows.of(p)) for p in range(len(store.places))}
     schedulers = _schedulers(store)
-    hub = {p: _hub(store, p, rows.of(p), schedulers) for p in links}
-    home = _to_hub(links, reference, hub[reference])
-    return [_compose(store, p, links, hub, home, reference) for p in links]
+    hub = {p: _hub(store, p, rows.of(p), schedulers) for p in range(len(store.places))}
+
+    def link(p: int, scheduler: int) -> _Link | None:
+        return _link(store, _towards(store, rows.of(p), scheduler, schedulers))
+
+    links = {p: link(p, scheduler) for p, scheduler in hub.items()}
+    # A client may have several clusters, each of whose schedulers has a clock of its own.
+    own = {scheduler: link(reference, scheduler) for scheduler in {*hub.values()}}
+    home = {h: _to_hub({reference: mine}, reference, h) for h, mine in own.items()}
+    return [_compose(store, p, links, hub, home[hub[p]], reference) for p in links]
 
 
 @dataclass
@@ -110,6 +116,16 @@ def _hub(store: Store, p: int, mine: Ints, schedulers: dict[str, int]) -> int:
     peers = (store.strings[i] for i in np.unique(store.table("ping")["peer"][mine]))
     named = [schedulers[peer] for peer in peers if peer in schedulers]
     return min(named or schedulers.values(), default=-1)
+
+
+def _towards(store: Store, mine: Ints, hub: int, schedulers: dict[str, int]) -> Ints:
+    """The round trips of a place that went to a scheduler; all, where none is told by its name."""
+    if len(schedulers) < 2 or hub < 0:
+        return mine
+    peer = store.table("ping")["peer"][mine]
+    asked = {i: schedulers.get(store.strings[i], -1) for i in np.unique(peer).tolist()}
+    there = [i for i, scheduler in asked.items() if scheduler == hub]
+    return mine[np.isin(peer, there)] if max(asked.values(), default=-1) >= 0 else mine
 
 
 def _to_hub(links: dict[int, _Link | None], p: int, hub: int) -> _Link:

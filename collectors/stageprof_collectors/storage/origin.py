@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from copy import copy
+from operator import itemgetter
 from typing import TypeVar
 
 import msgspec
@@ -72,12 +74,13 @@ class Origin:
 
     def _fill(self, low: int, high: int) -> bool:
         """Take numbers that came late out of the gaps; False if they are in none."""
-        for i, (first, last) in enumerate(self.gaps):
-            if first <= low and high <= last:
-                parts = [(first, low - 1), (high + 1, last)]
-                self.gaps[i : i + 1] = [(a, b) for a, b in parts if a <= b]
-                return True
-        return False
+        i = bisect_right(self.gaps, low, key=itemgetter(0)) - 1  # they are in order
+        if i < 0 or high > self.gaps[i][1]:
+            return False
+        first, last = self.gaps[i]
+        parts = [(first, low - 1), (high + 1, last)]
+        self.gaps[i : i + 1] = [(a, b) for a, b in parts if a <= b]
+        return True
 
 
 def _decoded(packed: bytes, kind: type[dict[str, _T]]) -> dict[str, _T]:

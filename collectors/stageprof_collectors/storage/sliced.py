@@ -28,7 +28,7 @@ from stageprof_runtime.event import Place
 #: Runs of one slice; with what belongs to them they take some 800 MB.
 RUNS: Final = 500_000
 #: Tables whose rows each belong to a run.
-_OF_RUNS: Final = ("assign", "finish", "run")
+_OF_RUNS: Final = ("assign", "finish", "run", "ongoing", "want")
 #: What else a table of tasks is made of: clocks, the region, and who held the GIL.
 _BESIDE: Final = ("mark", "ping", "hold")
 _SAMPLE: Final = "sample"
@@ -139,14 +139,15 @@ class Sliced:
 
 
 def _slices(assigned: list[tuple[int, int]], runs: int) -> Iterator[Slice]:
-    """Where to cut, so that about so many runs lie between: at the beginning of a part."""
-    first = rows = None
+    """Where to cut, so that about so many runs lie between: at the beginning of a part.
+
+    The first begins with those that were under way when the recording began.
+    """
+    first, rows = -_NO_LIMIT, 0
     for number, more in sorted(assigned):
-        if first is None or rows is None:
-            first, rows = number, 0
-        elif rows >= runs and number > first:
+        if rows >= runs and number > first:
             yield Slice(first, number)
             first, rows = number, 0
         rows += more
-    if first is not None:
+    if assigned:
         yield Slice(first, _NO_LIMIT)

@@ -157,7 +157,8 @@ class Crew:
         usable, every = told(store, "worker.cpus_usable"), told(store, "worker.cpus")
         for i, place in enumerate(store.places):
             if place.role == "worker":
-                found[place.name] = place.host, int(usable.get(i) or every.get(i, 0))
+                cpus = usable.get(i) or every.get(i, 0)
+                found[place.name] = place.host, int(min(cpus, MOST)) if cpus > 0 else 0
         return found
 
 
