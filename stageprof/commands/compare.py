@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from stageprof.app import needs_ui
 from stageprof.chosen import chosen
 from stageprof.comparison import measured
 from stageprof.configuration import settings_for
@@ -132,12 +133,13 @@ def compare(
     options = Options(paired=paired, floor=floor, force=force)
     with _on(scheduler):
         found = _compared(sides, settings, options)
+    # What was found first: a file that cannot be written must not cost it.
+    if _STDOUT not in targets.values():
+        compare_terminal.show(found, sys.stdout)
     for name, target in targets.items():
         _write(_FORMS[name](found), target)
     if html is not None:
         _page(found, html)
-    if _STDOUT not in targets.values():
-        compare_terminal.show(found, sys.stdout)
     return REGRESSION if found.regressions else 0
 
 
@@ -170,7 +172,9 @@ def _seen(words: Sequence[str], between: int) -> str:
 
 
 def _check(targets: dict[str, str], html: str | None, sources: set[Path]) -> None:
-    """Neither two forms on standard output nor one over a recording."""
+    """Neither two forms on standard output, nor one over a recording or where none can be."""
+    if html is not None:
+        needs_ui()
     if list(targets.values()).count(_STDOUT) > 1:
         raise UsageError(
             f"{' and '.join(f'--{name}' for name in targets)} on standard output",
@@ -185,6 +189,10 @@ def _check(targets: dict[str, str], html: str | None, sources: set[Path]) -> Non
         bad = not target or "\0" in target  # which no path has
         if bad or Path(os.path.realpath(target)) in sources or _is_recording(target):
             raise UsageError(f"cannot write to {target!r}", expected="a file that is no recording")
+        if not Path(target).absolute().parent.is_dir():
+            raise UsageError(
+                f"cannot write {target} (its folder does not exist)", do="make the folder first"
+            )
     places = list(map(os.path.realpath, files))
     for place in places:
         if places.count(place) > 1 and (os.path.isfile(place) or not os.path.exists(place)):  # noqa: PTH113, PTH110 (as it was given)

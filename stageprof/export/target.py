@@ -56,6 +56,8 @@ def placed(target: Path, sources: Sequence[str | None], *, force: bool) -> Itera
     target = target.absolute()  # the name of "." is that of the folder
     folder = None
     try:
+        if "\0" in str(target):
+            raise _not_written(target, "there is a byte in it that no path has")
         _check_free(target, sources, force=force)
         # Nobody else sees what is in it until it is whole.
         folder = Path(tempfile.mkdtemp(".part", f".{target.name[:100]}.", target.parent))
@@ -64,13 +66,16 @@ def placed(target: Path, sources: Sequence[str | None], *, force: bool) -> Itera
         made_private(part)
         _remove(target)
         part.rename(target)
-    except (OSError, ValueError) as error:  # there is a byte in it that no path has
-        why = getattr(error, "strerror", "") or str(error)
-        raise NotExported(f"cannot write {target} ({why})", do="choose another with -o") from error
+    except OSError as error:
+        raise _not_written(target, error.strerror or str(error)) from error
     finally:
         with suppress(OSError):
             if folder is not None:
                 _remove(folder)
+
+
+def _not_written(target: Path, why: str) -> NotExported:
+    return NotExported(f"cannot write {target} ({why})", do="choose another with -o")
 
 
 def _check_free(target: Path, sources: Sequence[str | None], *, force: bool) -> None:

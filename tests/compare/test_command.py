@@ -176,6 +176,22 @@ def test_bad_input_is_one_line_and_status_2(run: Run, words: tuple[str, ...], sa
     assert said in err
 
 
+@pytest.mark.parametrize("form", ["--json=no/x.json", "--junit=no/x.xml", "--html=no/x.html"])
+def test_a_place_that_cannot_be_is_refused_before_anything_is_read(run: Run, form: str) -> None:
+    status, out, err = run("base", "--", "more", form)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "its folder does not exist" in err
+
+
+def test_what_was_found_is_told_though_it_cannot_be_written(run: Run, pool: Path) -> None:
+    """The verdict of minutes of reading was lost."""
+    (pool / "taken.json").mkdir(exist_ok=True)
+    status, out, err = run("base", "--", "more", "--json=taken.json")
+    assert status == 2
+    assert "cannot write taken.json" in err
+    assert "160" in out
+
+
 def test_a_file_that_is_no_recording_is_named(run: Run, tmp_path: Path) -> None:
     """Also among good ones."""
     (tmp_path / "bad.stageprof").write_bytes(b"nothing of that kind")

@@ -24,7 +24,7 @@ from stageprof.schema import COLUMNS, MANIFEST, schema
 from stageprof_collectors.storage.collector import Collector
 from stageprof_collectors.storage.sliced import Sliced
 from stageprof_runtime.batch import pack
-from stageprof_runtime.event import ONGOING, WANT, Place
+from stageprof_runtime.event import MARK, ONGOING, WANT, Place
 
 #: What the files are called: digits only, what a path or a query would be confused by.
 NAMES = ("001", "a=b;'<x>", "..b ")
@@ -219,6 +219,25 @@ def test_tasks_in_slices_are_those_that_go_on_and_that_had_begun_as_well(tmp_pat
 
     assert (whole["duration_s"] > 0).all()
     assert_frame_equal(pd.concat(parts, ignore_index=True), whole)
+
+
+def test_a_worker_that_told_nothing_is_in_a_dataset(tmp_path: Path) -> None:
+    """One recording with one kept all others from being exported."""
+    made = HandMade()
+    made.rows_of(SCHEDULER).append((MARK, ns(1), "worker seen", "tcp://silent:1 4 0 silent"))
+    cause = -1 - made.graph(1, 2, 3)
+    made.run(0, 5, 14, cause=cause)
+    collector = Collector(tmp_path / "a.stageprof", "test")
+    for place, rows in made._rows.items():
+        collector.take(pack(place, 0, ns(100), rows))
+    collector.close()
+    words = ["export", str(tmp_path / "a.stageprof"), "--to", "parquet", "-o", str(tmp_path / "d")]
+
+    assert main(words) == 0
+    workers = stageprof.dataset(tmp_path / "d").workers().compute().set_index("worker")
+    told = workers.loc["tcp://silent:1"]
+    assert (told["host"], told["pid"], told["cpus"], told["threads"]) == ("", 0, 0, 4)
+    assert told["reason"] == "sent nothing"
 
 
 def test_what_is_too_large_has_its_tasks(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 import threading
@@ -56,10 +57,23 @@ class App:
         return f"http://{ADDRESS}:{self.port}/?token={token}"
 
     def run(self, *, browser: bool = False) -> None:
-        """Serve until `stop` or Ctrl-C."""
-        self._server.start()
+        """Serve until `stop` or Ctrl-C; where a loop runs already, as in a kernel, beside it."""
         if browser:
             threading.Thread(target=webbrowser.open, args=(self.ticket(),), daemon=True).start()
+        if asyncio._get_running_loop() is None:
+            self._serve()
+            return
+        beside = threading.Thread(target=self._serve, name="stageprof-app")
+        beside.start()
+        try:
+            beside.join()
+        finally:
+            self.stop()
+            beside.join()
+
+    def _serve(self) -> None:
+        # What it does every so often is done on the loop that it begins on.
+        self._server.io_loop.add_callback(self._server.start)
         try:
             self._server.io_loop.start()
         finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -63,6 +63,12 @@ _COLUMNS = [
 ]  # fmt: skip
 
 
+_UNTOLD: Final = {
+    "host": "", "pid": 0, "cpus": 0, "batches_lost": 0,
+    "offset_s": float("nan"), "offset_error_s": float("nan"),
+}  # fmt: skip
+
+
 def _seen(timeline: Timeline) -> dict[str, dict[str, Any]]:
     """Workers as the scheduler knew them: address -> threads, memory limit, name."""
     found: dict[str, dict[str, Any]] = {}
@@ -86,9 +92,9 @@ def _work(recording: Recording) -> dict[str, tuple[int, float]]:
 
 
 def _place_facts(timeline: Timeline, index: int, cpus: dict[int, float]) -> dict[str, Any]:
-    """What is known of a worker that told of itself."""
+    """What is known of a worker that told of itself; of another nothing."""
     if index < 0:
-        return {}
+        return dict(_UNTOLD)
     store = timeline.store
     place, clock = store.places[index], timeline.clocks[index]
     return {

@@ -209,7 +209,7 @@ def workers(recording: Recording) -> pd.DataFrame:
             "name": [_text(v) for v in frame["name"]],
             "address": [_text(v) for v in frame["worker"]],
             "host": [_text(v) for v in frame["host"]],
-            "pid": [f"{pid:.0f}" if np.isfinite(pid) else "" for pid in _numbers(frame["pid"])],
+            "pid": [f"{pid:.0f}" if pid > 0 else "" for pid in _numbers(frame["pid"])],
             "threads": _numbers(frame["threads"]),
             "cpus": _numbers(frame["cpus"]).replace(0, np.nan),
             "memory_limit": _numbers(frame["memory_limit"]).replace(0, np.nan),
