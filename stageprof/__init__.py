@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from stageprof import folder as folder  # before the program goes elsewhere
 from stageprof.check import check as check
 from stageprof.checked import Checked as Checked
 from stageprof.comparison import Comparison as Comparison

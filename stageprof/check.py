@@ -7,6 +7,7 @@ compute; that is looked at, and the program ends there, or (`everything`) goes o
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
 import os
 import sys
@@ -39,6 +40,10 @@ _REST: Final = (
 )
 logger = logging.getLogger("stageprof")
 
+#: Functions whose call only makes what would compute.
+_LATER: Final = (
+    inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction,
+)  # fmt: skip
 #: Expressions up to which a collection is optimized to be looked at: some 5 ms each.
 OPTIMIZED: Final = 200
 
@@ -76,6 +81,12 @@ def check(
         raise UsageError(
             f"nothing of Dask in a {type(what).__name__}",
             expected="a collection, a list of them, or a function",
+        )
+    if any(kind(what) for kind in _LATER):
+        raise UsageError(
+            f"{safe(getattr(what, '__name__', 'it'), limit=200)} does nothing when it is called",
+            expected="a function that computes when it is called",
+            do="for a coroutine: stageprof.check(lambda: asyncio.run(main()))",
         )
     name = getattr(what, "__name__", "function")
     with Preflight(looking, everything=everything) as flight:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -31,11 +32,9 @@ def status_of(program: Callable[[], object]) -> int:
     except SystemExit as error:
         return _exit_status(error)
     except KeyboardInterrupt as error:
-        report(error)
-        return INTERRUPTED
+        return report(error, INTERRUPTED)
     except BaseException as error:
-        report(error)
-        return 1
+        return report(error, 1)
     return 0
 
 
@@ -46,10 +45,23 @@ def _exit_status(error: SystemExit) -> int:
     return 1
 
 
-def report(error: BaseException) -> None:
-    """Show the traceback, without stageprof's frames, as the program's excepthook shows it."""
+def report(error: BaseException, status: int) -> int:
+    """Show the traceback, without stageprof's frames, as the program's excepthook shows it.
+
+    The status, which is the hook's to say as well; one that fails is shown as Python shows it.
+    """
     _hide(error, set())
-    sys.excepthook(type(error), error, error.__traceback__)
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except SystemExit as left:
+        return _exit_status(left)
+    except BaseException as failed:
+        _hide(failed, set())
+        print("Error in sys.excepthook:", file=sys.stderr)  # noqa: T201 (as python does)
+        traceback.print_exception(failed)
+        print("\nOriginal exception was:", file=sys.stderr)  # noqa: T201
+        traceback.print_exception(error)
+    return status
 
 
 def _hide(error: BaseException | None, done: set[int]) -> None:

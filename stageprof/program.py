@@ -93,7 +93,8 @@ def script(path: str, args: Sequence[str]) -> Program:
     Raises:
         UsageError: there is no such script.
     """
-    name, where = Path(path).name, str(Path(path).absolute())
+    where = str(Path(path).absolute())
+    name = Path(path).name or Path(path).resolve().name  # of "." there is none
     if Path(path).is_dir() or path.endswith((".zip", ".pyz")):
         spec = _main_of(where)
         return Program(name, (path, *args), where, lambda main: _code_of(main, spec))
@@ -109,6 +110,10 @@ def module(name: str, args: Sequence[str]) -> Program:
     Raises:
         UsageError: there is no such module (of a submodule, only `run` can know).
     """
+    if name.endswith(".py"):  # its module cannot be called so; it would be a submodule `py`
+        raise UsageError(
+            f"-m {name}", expected="the name of a module", do=f"leave out -m, or the .py of {name}"
+        )
     here = str(Path.cwd())
     top = name.partition(".")[0]
     if PathFinder.find_spec(top, [here, *sys.path]) is None and not _found_elsewhere(top):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from types import TracebackType
 from typing import Final, Self, TextIO
+
+from stageprof.tty import is_terminal
 
 _CLEAR: Final = "\r\x1b[2K"
 _RULES: Final = "what to change: {done} of {of} rules asked, {what}"
@@ -25,7 +26,7 @@ class Progress:
 
     def __call__(self, done: int, of: int, what: str) -> None:
         """Show that `what` is done, the next after `done` of `of`."""
-        if self._fit():
+        if is_terminal(self._file):
             self._shown = True
             self._write(f"{_CLEAR}stageprof  {self._said.format(done=done, of=of, what=what)}")
 
@@ -40,12 +41,6 @@ class Progress:
     ) -> None:
         if self._shown:
             self._write(_CLEAR)
-
-    def _fit(self) -> bool:
-        try:
-            return self._file.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
-        except ValueError:  # closed
-            return False
 
     def _write(self, text: str) -> None:
         try:

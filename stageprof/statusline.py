@@ -14,10 +14,11 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, Self, TextIO
+from typing import Final, Self, TextIO, cast
 
 from rich.cells import set_cell_size
 
+from stageprof.tty import is_terminal
 from stageprof_collectors.findings.quantity import seconds
 from stageprof_collectors.storage.collector import Live
 from stageprof_ui.palette import STAGE_COLOURS
@@ -44,7 +45,7 @@ class StatusLine:
 
     def __init__(self, look: Callable[[], Live], file: TextIO | None = None) -> None:
         self._look = look
-        self._file = file or sys.stderr
+        self._file = file or cast(TextIO, sys.stderr)  # a process may have none
         self._start = self._ended = time.monotonic()
         self._done = 0
         self._stop = threading.Event()
@@ -53,7 +54,7 @@ class StatusLine:
         self._thread = threading.Thread(target=self._run, name="stageprof-live", daemon=True)
 
     def __enter__(self) -> Self:
-        if _fit(self._file):
+        if is_terminal(self._file):
             self._thread.start()
         return self
 
@@ -106,13 +107,6 @@ class StatusLine:
         """In one system call, so that nobody's output comes between."""
         self._file.flush()
         os.write(self._file.fileno(), text.encode(self._file.encoding or "ascii", "replace"))
-
-
-def _fit(file: TextIO) -> bool:
-    try:
-        return file.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
-    except ValueError:  # closed
-        return False
 
 
 def _reserve(size: os.terminal_size) -> str:

@@ -109,7 +109,8 @@ def _checked(program: Program, looking: Looking, *, everything: bool) -> tuple[i
 def _told_apart() -> Iterator[None]:
     """What the program and its children print goes to stderr: the answer has stdout to itself."""
     with contextlib.ExitStack() as stack:
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         with contextlib.suppress(OSError):  # one of them is closed
             kept = os.dup(1)
             stack.callback(os.close, kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glob import has_magic
 from pathlib import Path
 
 import click
@@ -42,7 +43,7 @@ def export(
             expected="one",
             do="only parquet takes several",
         )
-    target = Path(output or f"{Path(files[0]).stem}{kind.suffix}")
+    target = Path(output or f"{_stem(files[0])}{kind.suffix}")
     if form == "parquet":
         _dataset(files, target, force=force, redact=redact)
     else:
@@ -53,6 +54,14 @@ def export(
         ):
             kind.write(recording, part)
     wrote(target)
+
+
+def _stem(word: str) -> str:
+    """The name of a file without its ending; of a pattern or `.` that of the folder."""
+    path = Path(word)
+    if path.stem and not has_magic(path.stem):
+        return path.stem
+    return Path(path.parent if path.stem else path).resolve().name
 
 
 def _dataset(words: tuple[str, ...], target: Path, *, force: bool, redact: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -208,6 +209,8 @@ class _Region:
 
 def _flush() -> None:
     """What the program printed comes before the summary."""
+    if sys.stdout is None:
+        return
     try:
         sys.stdout.flush()
     except (OSError, ValueError):  # closed, or nobody reads it: the program's own affair
@@ -225,7 +228,7 @@ def _summarize(recording: Recording, out: TextIO, diagnosing: Diagnosing) -> Non
         terminal.show(summary, out)
     except (Exception, SystemExit) as error:  # rich exits when nobody reads
         seen = f"no summary ({type(error).__name__}: {error})"
-        click.echo(safe(f"stageprof: {seen}; the recording is {recording.path}", limit=500), out)
+        _say(f"{seen}; the recording is {recording.path}", out)
 
 
 def _report(recording: Recording, path: str, settings: Settings) -> None:
@@ -233,7 +236,13 @@ def _report(recording: Recording, path: str, settings: Settings) -> None:
     try:
         recording.report(path, settings)
     except Exception as error:
-        click.echo(safe(f"stageprof: no report ({error})", limit=500), err=True)
+        _say(f"no report ({error})", sys.stderr)
+
+
+def _say(what: str, out: TextIO | None) -> None:
+    """To whoever reads, if anybody still does."""
+    with contextlib.suppress(OSError, ValueError):
+        click.echo(safe(f"stageprof: {what}", limit=500), out)
 
 
 __all__ = ["Terminated", "profiled", "program_of", "run"]

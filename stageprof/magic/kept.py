@@ -7,6 +7,7 @@ from typing import Any
 
 from stageprof.options import Options
 from stageprof.recording import Recording
+from stageprof_collectors.findings.settings import Settings
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import UsageError
 
@@ -20,13 +21,13 @@ class Kept:
     def __init__(self) -> None:
         self._runs: list[Run] = []
 
-    def keep(self, run: Run, options: Options) -> None:
-        """Keep what was recorded, and write the report that was asked for."""
+    def keep(self, run: Run, options: Options, settings: Settings | None = None) -> None:
+        """Keep what was recorded, and write the report that was asked for, as it is judged."""
         self._runs = [*self._runs[-1:], run]
         if options.report is None:
             return
         try:
-            middle(run).report(options.report)
+            middle(run).report(options.report, settings)
         except Exception as error:  # the cell has run; it is not for the report alone
             warn(f"no report ({error})")
 

@@ -134,9 +134,9 @@ class Running:
         """Keep what was recorded and show it; no failure of that is one of the cell."""
         try:
             if run:
-                self._kept.keep(run, options)
+                settings, problem = diagnosing
+                self._kept.keep(run, options, settings)
                 if not options.quiet:
-                    settings, problem = diagnosing
                     summary = summarize(middle(run), settings, problem=problem)
                     shown.card(summary, _notes(run))
         except Exception as error:
@@ -151,8 +151,9 @@ def label(shell: InteractiveShell) -> str:
 
 
 def named(shell: InteractiveShell, options: Options) -> Options:
-    """The same with a name for the recording."""
-    return replace(options, label=options.label or label(shell))
+    """The same with a name for the recording; a cell may change the folder."""
+    report = options.report and str(Path(options.report).absolute())
+    return replace(options, label=options.label or label(shell), report=report)
 
 
 def ready(options: Options) -> None:

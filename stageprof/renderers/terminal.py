@@ -12,6 +12,7 @@ from typing import Final, TextIO
 from rich.cells import cell_len
 from rich.text import Text
 
+from stageprof.folder import BEGAN
 from stageprof.renderers import findings
 from stageprof.renderers.page import (
     WIDTH,
@@ -188,9 +189,8 @@ def typed(file: str) -> str:
 
 
 def _short(file: str) -> str:
-    """The path as one would type it here."""
-    try:
-        near = os.path.relpath(file)
-    except OSError:  # the folder that we are in is gone
+    """The path as one would type it where the process began."""
+    if not BEGAN:
         return file
+    near = os.path.relpath(os.path.abspath(file), BEGAN)  # noqa: PTH100 (it may be a link)
     return file if near.startswith("..") else near

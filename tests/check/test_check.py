@@ -333,6 +333,22 @@ def test_slices_of_large_graphs_are_counted_whole_and_that_is_said(
     assert any("slices leave out" in what for what in checked.not_looked_at)
 
 
+async def later() -> None:
+    """Computes once it is awaited."""
+
+
+def gives() -> Iterator[int]:
+    """Computes once it is gone through."""
+    yield 1
+
+
+@pytest.mark.parametrize("what", [later, gives])
+def test_a_function_whose_call_does_nothing_is_refused(what: Any) -> None:
+    """Nothing was found in it, as in what has nothing to find."""
+    with pytest.raises(UsageError, match=r"does nothing when it is called.*asyncio\.run"):
+        stageprof.check(what)
+
+
 def test_the_line_of_an_embedded_object_is_that_of_its_call() -> None:
     """And not the line that computes."""
     table = np.zeros(4_000_000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -212,6 +213,7 @@ def test_exit_status_is_kept(
         "x = (\n",
         "import no_such_module\n",
         "import sys\nsys.excepthook = lambda *a: print('mine', file=sys.stderr)\n1 / 0\n",
+        "import sys\nsys.excepthook = lambda *a: sys.exit(3)\n1 / 0\n",
     ],
 )
 def test_exception_is_shown_as_python_shows_it(
@@ -223,8 +225,21 @@ def test_exception_is_shown_as_python_shows_it(
     )
     done = command("run", "--no-summary", name)
     assert done.stderr == plain.stderr
-    assert done.returncode == 1
+    assert done.returncode == plain.returncode
     assert stageprof.open(tmp_path / "script.stageprof").complete
+
+
+def test_an_excepthook_that_fails_or_exits_costs_no_summary(
+    command: Command, script: Script
+) -> None:
+    """It was taken for a defect of stageprof's, or the summary was left out in silence."""
+    for hook, status, said in (("1 + ''", 1, "Error in sys.excepthook"), ("sys.exit(3)", 3, "")):
+        text = f"import sys\ndef hook(*_):\n    {hook}\nsys.excepthook = hook\n1 / 0\n"
+        done = command("run", script(text))
+        assert done.returncode == status
+        assert said in done.stderr
+        assert ("ZeroDivisionError: division" in done.stderr) == bool(said)
+        assert "Where the time went" in done.stderr
 
 
 def test_traceback_of_a_failed_task_has_no_frame_of_ours(
@@ -292,8 +307,43 @@ def test_forked_child_leaves_recording_and_summary_to_its_parent(
 def test_folder_changed_by_the_program_does_not_move_the_recording(
     command: Command, script: Script, tmp_path: Path
 ) -> None:
-    assert command("run", script("import os\nos.chdir('/')")).returncode == 0
+    done = command("run", script("import os\nos.chdir('/')"))
+    assert done.returncode == 0
     assert (tmp_path / "script.stageprof").exists()
+    # Nor what is to be typed next, in the shell's folder.
+    assert "stageprof show --findings script.stageprof" in done.stderr
+
+
+def test_a_slip_of_the_name_leaves_the_last_recording(
+    command: Command, script: Script, tmp_path: Path
+) -> None:
+    """`-m script.py` began to record into its file before it was looked for."""
+    name = script("1")
+    assert command("run", "-q", name).returncode == 0
+    before = (tmp_path / "script.stageprof").read_bytes()
+    done = command("run", "-m", name)
+    assert done.returncode == 2
+    assert "leave out -m" in done.stderr
+    assert (tmp_path / "script.stageprof").read_bytes() == before
+
+
+def test_a_program_that_is_a_folder_has_its_name(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "__main__.py").write_text("1")
+    done = command("run", ".")
+    assert f"stageprof  {tmp_path.name}" in done.stderr
+    assert (tmp_path / f"{tmp_path.name}.stageprof").exists()
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&-"])
+def test_a_closed_stream_costs_neither_run_nor_status(
+    closed: str, script: Script, tmp_path: Path
+) -> None:
+    name = script("open('ran', 'w').close()\nraise SystemExit(7)")
+    words = f"{shlex.quote(sys.executable)} -m stageprof run {name} {closed}"
+    done = subprocess.run(words, shell=True, cwd=tmp_path, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 7
+    assert (tmp_path / "ran").exists()
+    assert stageprof.open(tmp_path / "script.stageprof").complete
 
 
 def test_what_the_program_set_is_put_back_after_it(

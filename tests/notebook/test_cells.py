@@ -17,6 +17,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import stageprof
 from notebook.conftest import Cell
 from stageprof.magic.words import Words
+from stageprof_collectors.findings.settings import Settings
 
 
 def last(shell: InteractiveShell) -> stageprof.Recording:
@@ -202,15 +203,18 @@ def test_a_file_a_name_and_a_report(
 ) -> None:
     reports: list[tuple[str, str]] = []
 
-    def report(self: stageprof.Recording, path: str) -> None:
+    def report(self: stageprof.Recording, path: str, settings: Settings) -> None:
+        assert "tiny-tasks" in settings.off
         reports.append((self.summary.label, path))
 
     monkeypatch.setattr(stageprof.Recording, "report", report)
     monkeypatch.chdir(tmp_path)
-    ran = cell("%%stageprof -o a.stageprof --name 'my cell' --report r.html\n1")
+    ran = cell(
+        "%%stageprof -o a.stageprof --name 'my cell' --rule tiny-tasks=off --report r.html\n1"
+    )
 
     assert stageprof.open("a.stageprof").summary.label == "my cell"
-    assert reports == [("my cell", "r.html")]
+    assert reports == [("my cell", str(tmp_path / "r.html"))]
     assert ran.out.startswith("stageprof  my cell")
     assert "stageprof app a.stageprof" in ran.out
 
