@@ -6,11 +6,12 @@ import os
 from typing import Final
 
 
-def _here() -> str:
+def here() -> str:
+    """The folder that the process is in; "" if it is gone."""
     try:
-        return os.getcwd()  # noqa: PTH109 (as it is called, not where it is)
-    except OSError:  # it is gone
+        return os.getcwd()  # noqa: PTH109 (as a text)
+    except OSError:
         return ""
 
 
-BEGAN: Final = _here()
+BEGAN: Final = here()

@@ -12,7 +12,7 @@ from typing import Final, TextIO
 from rich.cells import cell_len
 from rich.text import Text
 
-from stageprof.folder import BEGAN
+from stageprof.folder import BEGAN, here
 from stageprof.renderers import findings
 from stageprof.renderers.page import (
     WIDTH,
@@ -189,8 +189,8 @@ def typed(file: str) -> str:
 
 
 def _short(file: str) -> str:
-    """The path as one would type it where the process began."""
-    if not BEGAN:
-        return file
-    near = os.path.relpath(os.path.abspath(file), BEGAN)  # noqa: PTH100 (it may be a link)
+    """The path as one would type it here; whole, if this is not where the process began."""
+    if here() != BEGAN or not BEGAN:
+        return os.path.abspath(file)  # noqa: PTH100 (it may be a link)
+    near = os.path.relpath(file)
     return file if near.startswith("..") else near

@@ -82,6 +82,7 @@ def test_summary_fits_80_columns_and_30_lines(
 ) -> None:
     path: Path = request.getfixturevalue(fixture)
     monkeypatch.chdir(path.parent)
+    monkeypatch.setattr(terminal, "BEGAN", str(Path.cwd()))
     lines = str(stageprof.open(path)).splitlines()
     assert len(lines) <= 30
     assert max(map(cell_len, lines)) <= 80

@@ -216,7 +216,7 @@ def test_a_file_a_name_and_a_report(
     assert stageprof.open("a.stageprof").summary.label == "my cell"
     assert reports == [("my cell", str(tmp_path / "r.html"))]
     assert ran.out.startswith("stageprof  my cell")
-    assert "stageprof app a.stageprof" in ran.out
+    assert f"stageprof app {tmp_path / 'a.stageprof'}" in ran.out
 
 
 def test_repeated_runs_are_each_recorded_and_the_middle_one_is_shown(
