@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from stageprof_collectors.account.indexing import POSITIONS
 from stageprof_collectors.findings.crowd import Bools
 from stageprof_collectors.text import number
 from stageprof_runtime.probes.groups import OFF, ONE_BY_ONE
@@ -59,12 +60,13 @@ class Reductions:
         """Runs of layers of their lines, what is done to each group then, and what only they need.
 
         What is done then is in layers of as many tasks as there are groups; the first of it is
-        fused with them. What they need is how to slice: of no line.
+        fused with them. What they need is how to slice: of no line, or of that of what is fused.
         """
         groups = self._recording.groups
         lines = {reduction.at for reduction in self.all}
         there = np.array([f"{row.file}:{row.line}" in lines for row in groups.rows], np.bool_)
         lineless = np.array([not row.file for row in groups.rows], np.bool_)[groups.of_run]
+        lineless |= self._recording.layered.prefixed(POSITIONS.__contains__)
         runs = self._followed(there[groups.of_run], lineless)
         found: Ints = np.flatnonzero(runs | (lineless & self._only(runs)))
         return found
