@@ -23,6 +23,9 @@ Started = subprocess.Popen[str] | Forked
 #: Whether every process is a new interpreter.
 FRESH = "STAGEPROF_TESTS_FRESH" in os.environ
 
+#: The environment before the first test: some set variables for what they start.
+usual: dict[str, str] = {}
+
 #: Processes that belong to a cluster shared by several tests: not left over from one of them.
 shared: set[int] = set()
 
@@ -99,7 +102,7 @@ def _started(command: str, *arguments: str, prefix: Sequence[str] = ()) -> Start
 
 @cache
 def _template() -> Template:
-    template = Template(_environment())
+    template = Template(usual | {"PYTHONPATH": _environment()["PYTHONPATH"]})
     shared.add(template.pid)
     return template
 

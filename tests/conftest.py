@@ -124,7 +124,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what is imported by now out of collections: of a million objects each takes long."""
+    """Leave what is imported by now out of collections: of a million objects each takes long.
+
+    What the environment is by now is what forked processes have.
+    """
+    clusters.usual.update(os.environ)
     gc.collect()
     gc.freeze()
 

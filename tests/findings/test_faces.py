@@ -112,7 +112,10 @@ def test_summary_without_a_rule_says_that_none_was_asked_that_found_anything(onl
     assert "Nothing to change: no rule that is on found anything" in text
 
 
-def test_longest_summary_fits_80_columns_and_30_lines(only: Only) -> None:
+def test_longest_summary_fits_80_columns_and_30_lines(
+    only: Only, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "BEGAN", str(Path.cwd()))
     stage = stageprof.Stage.EXECUTION
     worst = replace(
         three(only, found("late-workers", 0.7)),

@@ -287,6 +287,7 @@ def test_files_of_parquet_are_to_be_fewer_or_read_together(tmp_path: Path, prefi
     assert sorted(read.x.compute()) == list(range(1000))
 
 
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask's `read_parquet`
 def test_files_that_are_read_by_arrows_own_file_systems_have_a_setting(tmp_path: Path) -> None:
     """There `read_parquet` has no `blocksize`: it raises."""
     made = Program()
@@ -294,12 +295,12 @@ def test_files_that_are_read_by_arrows_own_file_systems_have_a_setting(tmp_path:
     keys = pieces(600, "readparquetpyarrowfs")
     made.tasks(keys, work=1.0, type_="pandas.DataFrame", nbytes=NBYTES)
     found = one(RULE, made.recording())
-    dd.from_pandas(pd.DataFrame({"x": range(100)}), npartitions=10).to_parquet(tmp_path)
+    dd.from_pandas(pd.DataFrame({"x": range(100)}), npartitions=10).to_parquet(tmp_path / "all")
     with dask.config.set(scheduler="sync"):
         run(found)
         size = dask.config.get("dataframe.parquet.minimum-partition-size")
         assert parse_bytes(size) > 75e6
-        assert dd.read_parquet(tmp_path, filesystem="pyarrow").x.sum().compute() == 4950
+        assert dd.read_parquet(tmp_path / "all", filesystem="pyarrow").x.sum().compute() == 4950
 
 
 def test_most_tasks_are_of_a_layer_only_if_they_are_most() -> None:
