@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster
 
-PARTS, ROWS = 8, 5_000
+PARTS, ROWS = 5, 5_000
 
 
 def part_of(number: int) -> pd.DataFrame:
