@@ -53,9 +53,20 @@ class Attachment:
         self._session = Session(self.collector.take, cost=self.collector.cost)
         try:
             self._session.start(self._client, region=False)
+            self._be_let_in()
         except BaseException:
             self.collector.close()
             raise
+
+    def _be_let_in(self) -> None:
+        why = self._session.refused
+        if why:
+            self._session.stop()
+            raise ClusterError(
+                f"the scheduler at {self.address} does not let stageprof in ({why})",
+                expected="one that takes plugins (its distributed.scheduler.pickle is on)",
+                do="start it with that, or record it with its flight recorder",
+            )
 
     def __exit__(
         self,
@@ -84,6 +95,11 @@ class Attachment:
     def alive(self) -> bool:
         """Whether the cluster is still there."""
         return bool(self._client.status == "running")
+
+    @property
+    def lost(self) -> bool:
+        """Whether it may be there, but cannot be reached."""
+        return bool(self._client.status == "connecting")
 
     @property
     def recording(self) -> Recording:

@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import shutil
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -21,7 +22,7 @@ import msgspec
 
 from stageprof.chosen import SUFFIX, chosen
 from stageprof.pathname import path_name
-from stageprof.private import FILE, make_folders, write_text
+from stageprof.private import make_folders, write_text
 from stageprof.reading import reading
 from stageprof.recording import Recording
 from stageprof_collectors.comparison.circumstances import circumstances, program
@@ -146,10 +147,11 @@ def _text(value: object) -> str:
 def _kept(source: Path, folder: Path, note: Note) -> Saved:
     place = folder.joinpath(*map(path_name, note.series))
     make_folders(place)
-    part = place / f".{os.getpid()}.part"
+    # Process ids are small and alike in containers, which may share the folder.
+    fd, name = tempfile.mkstemp(".part", ".", place)
+    os.close(fd)
+    part = Path(name)
     try:
-        part.unlink(missing_ok=True)
-        part.touch(mode=FILE, exist_ok=False)
         shutil.copyfile(source, part)
         when = re.sub(r"\D", "", note.started)[:14]
         path = place / f"{when}-{_digest(part)}{SUFFIX}".lstrip("-")
@@ -262,6 +264,8 @@ def removed(each: Kept, folder: Path) -> bool:
             return False
         each.path.unlink()
         each.path.with_suffix(".json").unlink(missing_ok=True)
+    except FileNotFoundError:  # another job removes what it has too many of
+        return False
     except OSError as error:
         raise UsageError(f"{each.path} cannot be removed ({error.strerror or error})") from error
     for place in each.path.parents:

@@ -59,6 +59,8 @@ _NOT: Final = ("STORE_SUBSCR", "STORE_ATTR", "STORE_SLICE")
 def _stored(this: Any, before: list[Any], line: int, module: str) -> list[Store]:
     imported = bool(before) and before[-1].opname == "IMPORT_FROM"
     names = this.argval if type(this.argval) is tuple else (this.argval,)
+    if this.opname == "STORE_FAST_LOAD_FAST":  # the other one is only read
+        names = names[:1]
     source = module if imported else ""
     return [Store(this.offset, line, str(name), "", source) for name in names]
 
@@ -71,15 +73,24 @@ def inner_stores(code: CodeType) -> tuple[Store, ...]:
     for i, this in enumerate(instructions):
         position = this.positions
         line = (position.lineno if position is not None else None) or line
-        if this.opname == "STORE_ATTR" and i >= 1:
-            base, path = instructions[i - 1].argval, f".{this.argval}"
-        elif this.opname == "STORE_SUBSCR" and i >= _BEFORE:
-            base, path = instructions[i - 2].argval, f"[{instructions[i - 1].argval!r}]"
+        loaded = _loaded(instructions[max(0, i - _BEFORE) : i])
+        if this.opname == "STORE_ATTR" and loaded:
+            base, path = loaded[-1], f".{this.argval}"
+        elif this.opname == "STORE_SUBSCR" and len(loaded) >= _BEFORE:
+            base, path = loaded[-2], f"[{loaded[-1]!r}]"
         else:
             continue
         if type(base) is str:
             found.append(Store(this.offset, line, base, path, ""))
     return tuple(found)
+
+
+def _loaded(before: list[Any]) -> list[Any]:
+    """What was put on the stack one by one; since Python 3.13 two at once may be."""
+    found: list[Any] = []
+    for this in before:
+        found += this.argval if type(this.argval) is tuple else (this.argval,)
+    return found
 
 
 def line_in(code: CodeType, name: str, path: str = "", before: int = 2**31) -> int:

@@ -147,7 +147,7 @@ def _iterated(
             elif made is not None:
                 yield made, (line, rows)
             rows = ""
-        elif name.startswith("STORE"):
+        elif name.startswith("STORE") or name == "POP_TOP":  # what went over them was a call
             rows = ""
 
 

@@ -54,8 +54,9 @@ class Membership:
         self._pings = Pings(ring)
         #: whether another client's membership is that of this one's cluster, too
         self.guest = False
-        #: whether the cluster could not be joined
+        #: whether the cluster could not be joined, and why if its scheduler said so
         self.failed = False
+        self.why = ""
         #: set once joining has ended, well or not
         self._tried = asyncio.Event()
         #: whether nobody waits any more for what the cluster has to tell
@@ -109,6 +110,7 @@ class Membership:
             self.failed = True
             reason = f"{type(error).__name__}: {error}"[:300]
             self._mark("cluster not joined", reason)
+            self.why = reason
             logger.warning(
                 "stageprof: the cluster cannot be recorded (%s); the run goes on", reason
             )

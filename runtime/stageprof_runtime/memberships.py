@@ -69,6 +69,11 @@ class Memberships:
         """Whether there is one."""
         return bool(self._joined)
 
+    @property
+    def refused(self) -> str:
+        """Why a cluster could not be joined; "" if all could."""
+        return next((each.why for each in list(self._joined.values()) if each.failed), "")
+
     # -- from the program's thread ----------------------------------------------------------
 
     def join(self, client: Any) -> None:

@@ -8,6 +8,7 @@ was given, the argument of Dask's function that it came from is looked for in it
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 from types import CodeType
 from typing import Any, Final, NamedTuple
@@ -26,7 +27,7 @@ from stageprof_runtime.scopes import Scope, Stack
 #: Elements of a container, and values in all, that are compared for one object.
 ELEMENTS, MOST = 1000, 2000
 #: Names that Python's and IPython's prompts give to what was shown last.
-_SHOWN: Final = ("_", "__", "___", "Out", "In")
+_SHOWN: Final = re.compile(r"_{1,3}|_\d+|_i{1,3}|_i\d+|_[iod]h|_exit_code|Out|In")
 
 
 class Origin(NamedTuple):
@@ -45,14 +46,14 @@ def find(value: object, stack: Stack) -> Origin | None:
     passed: Origin | None = None
     for scope in stack.user():
         for name, v in scope.variables.items():
-            if v is value and not name.startswith(_SHOWN):
+            if v is value and not _SHOWN.fullmatch(name):
                 origin = origin_of(scope, name)
                 if origin.line and not _is_passed(scope, name):
                     return origin
                 passed = passed or origin
     for module, variables in stack.modules():
         for name, v in list(variables.items()):
-            if v is value and not name.startswith(_SHOWN):
+            if v is value and not _SHOWN.fullmatch(name):
                 return Origin(name, *place_in_module(module, name))
     return passed or _inside(value, stack)
 
@@ -101,7 +102,7 @@ def _ways(value: object, variables: dict[str, Any]) -> Iterator[tuple[str, str]]
     """(variable, way from it) to the object, from the first `MOST` values inside variables."""
     left = MOST
     for name, v in list(variables.items()):
-        if kind_of(v) in (CUSTOM, CONTAINER) and not name.startswith(_SHOWN):
+        if kind_of(v) in (CUSTOM, CONTAINER) and not _SHOWN.fullmatch(name):
             for path, held in itertools.islice(_reach(v), left):
                 left -= 1
                 if held is value:

@@ -226,6 +226,11 @@ class Session:
         for label in fetched.told():
             self.ring.emit((MARK, now_ns(), "fetches", label))
 
+    @property
+    def refused(self) -> str:
+        """Why a cluster could not be joined; "" if all could."""
+        return self._clusters.refused
+
     def _tell_cells(self) -> None:
         for label in cells.told():
             self.ring.emit((MARK, now_ns(), cells.MARK_NAME, label))

@@ -92,4 +92,5 @@ def _wait(attachment: Attachment, seconds: float | None) -> None:
     except KeyboardInterrupt:
         return
     if not attachment.alive:
-        click.echo("stageprof: the cluster has ended; its recording is kept", err=True)
+        what = "the connection to the cluster was lost" if attachment.lost else "the cluster ended"
+        click.echo(f"stageprof: {what}; what was recorded is kept", err=True)

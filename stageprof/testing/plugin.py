@@ -51,6 +51,8 @@ class Course:
                     warnings.simplefilter("ignore")
                     found = seen(recording, self.limits)
                 self.seen.setdefault(name, []).append(found)
+                if not recording.complete:  # what is missing took time, too
+                    self.recorder.problem = recording.store.incomplete_reason
             except Exception as error:  # the test must not fail for what we do
                 self.recorder.problem = f"{type(error).__name__}: {error}"
         if self.whole:
@@ -76,7 +78,8 @@ class Course:
         """What the table at the end says of it."""
         over = {verdict.block: verdict.exceeded for verdict in self.over}
         rows = [row(name, runs, over.get(name, ())) for name, runs in self.seen.items()]
-        return rows + [lost(self.recorder.problem)] * bool(self.recorder.problem)
+        problem = self.recorder.problem or self.recorder.unkept
+        return rows + [lost(problem)] * bool(problem)
 
 
 _COURSE: Final = pytest.StashKey[Course]()

@@ -55,6 +55,8 @@ class Recorder:
         self.blocks: list[Block] = []
         #: why something was not recorded; "" if all was
         self.problem = ""
+        #: why nothing is kept, which is no reason for not being judged
+        self.unkept = ""
         #: whether the test's function returned each time
         self.passed = False
         #: whether it is being called, and whether a part of it (a subtest) has failed meanwhile
@@ -126,7 +128,7 @@ class Recorder:
                 path.touch(FILE)
                 path.unlink()
         except OSError as error:
-            self.problem = f"nothing was kept ({error.strerror or error})"
+            self.unkept = f"nothing was kept ({error.strerror or error})"
             return None
         return path
 

@@ -8,11 +8,13 @@ import resource
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+import stageprof
 from stageprof_collectors.storage import frame
 from stageprof_collectors.storage.file import Frames, Writer, read_frames
 from stageprof_runtime.errors import (
@@ -339,3 +341,11 @@ def test_killed_at_any_instant_every_acknowledged_batch_is_readable(
     assert len(found) >= acknowledged
     assert found == [n.to_bytes(4, "big") * 5000 for n in range(len(found))]
     assert not frames.complete
+
+
+def test_what_was_broken_off_does_not_say_that_it_is_whole(tmp_path: Path) -> None:
+    """As a dump of a flight recorder that Ctrl-C ended."""
+    path = tmp_path / "x.stageprof"
+    with suppress(KeyboardInterrupt), Writer(path, {}):
+        raise KeyboardInterrupt
+    assert not stageprof.open(path).complete

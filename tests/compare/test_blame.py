@@ -7,6 +7,7 @@ from dataclasses import replace
 from compare.made import DUMP, JOIN, against, run, runs
 from stageprof.renderers import compare_markdown, compare_terminal
 from stageprof_collectors.account.groups import Row
+from stageprof_collectors.comparison.circumstances import program
 from stageprof_collectors.comparison.matching import matched, now_at
 from stageprof_collectors.comparison.measured import (
     NOBODY,
@@ -150,6 +151,15 @@ def test_a_new_call_in_the_place_of_another_keeps_what_is_its_own() -> None:
     assert found.read == {old: 500, new: 5}
     assert {cell.group: s for cell, s in found.cells.items()} == {old: 0.08, new: 0.04}
     assert sum(found.cells.values()) == sum(after.cells.values())
+
+
+def test_blocks_of_a_test_with_numbers_for_names_are_programs_of_their_own() -> None:
+    """The number was taken for a line, and both had one baseline."""
+    labels = [f"tests/t.py::test::{number}" for number in (100, 10_000)]
+    assert [program({"label": label}) for label in labels] == labels
+    assert (
+        program({"program": "etl.py", "label": "Block at etl.py:12"}) == "etl.py, Block at etl.py"
+    )
 
 
 def test_a_cell_of_a_notebook_is_the_same_whatever_its_number() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from stageprof_runtime.gil.spying import FIRST_S, LATER_RATE, SPELL_S, Spy
@@ -26,3 +28,18 @@ def test_who_looks_seldom_goes_on_as_it_began(kind: type[Spy], length: int) -> N
 
     assert first[0] == second[0] == 10
     assert second[1] == length
+
+
+def test_one_that_cannot_be_started_is_no_end_of_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container near its number of processes: the watch took it for the end of its process."""
+
+    def full() -> int:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", full)
+    before = len(os.listdir("/proc/self/fd"))
+    spy = Spy("/bin/true", os.getpid(), 10)
+    spy.start()
+    assert "cannot be started" in spy.refused
+    assert spy.files == []
+    assert len(os.listdir("/proc/self/fd")) == before

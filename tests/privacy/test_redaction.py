@@ -69,6 +69,8 @@ LABELS = {
     "loop": "apart /home/mallory/acmecorp/salaries.py:7",
     "cell": "3 /tmp/ipykernel_4711471/qz17.py",
     "objects not examined": "merger",
+    "held up": "140000000000000\tsalaries\t/home/mallory/acmecorp/salaries.py:3 Lock('merger')",
+    "no worker fits": "salaries\tMERGER=1, MEMORY=1e+11\ttcp://10.20.30.40:40001",
     "something newer": "mallory 4711471",
 }
 

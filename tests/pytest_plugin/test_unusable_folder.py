@@ -14,4 +14,4 @@ def test_a_block_is_recorded_in_memory_where_it_cannot_be_kept(tmp_path: Path) -
     with recorder("join") as region:
         pass
     assert region.recording.path is None
-    assert recorder.problem.startswith("nothing was kept (")
+    assert recorder.unkept.startswith("nothing was kept (")

@@ -14,6 +14,8 @@ import clusters
 import installed
 import remains
 import stageprof
+from stageprof.attach import Attachment
+from stageprof_runtime.errors import ClusterError
 from stageprof_runtime.version import __version__
 
 pytestmark = pytest.mark.cluster
@@ -131,3 +133,9 @@ def test_a_scheduler_that_forbids_plugins_is_not_recorded_and_the_run_goes_on(
     (problem,) = prof.recording.coverage()["problems"]
     assert problem.startswith("cluster not joined")
     assert "register_scheduler_plugin" in problem
+    with (
+        cluster("", [""]) as client,
+        pytest.raises(ClusterError, match=r"does not let stageprof in.*register_scheduler"),
+        Attachment(clusters.scheduler_of(client), None),
+    ):
+        pass

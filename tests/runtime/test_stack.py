@@ -316,3 +316,19 @@ def test_a_comparison_that_jumps_backward_is_a_stop() -> None:
     assert len(stops) >= 2
     assert Instruction(frame).between  # it has not begun
     assert loops_of(code) is loops_of(code)
+
+
+def test_a_loop_after_rows_were_handed_to_a_call_is_a_loop_of_its_own() -> None:
+    """`executemany` goes over the rows, and not the loop that comes next."""
+
+    def work(frame: Any, cursor: Any, chunks: list[int]) -> None:
+        cursor.executemany("insert", frame.itertuples())
+        for chunk in chunks:
+            print(chunk)  # noqa: T201
+
+    def rows(frame: Any) -> None:
+        for row in frame.itertuples():
+            print(row)  # noqa: T201
+
+    found = [[loop.rows for loop in loops_of(made.__code__).loops] for made in (work, rows)]
+    assert found == [[""], ["itertuples"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -152,3 +153,16 @@ def test_a_frame_is_known_by_its_partitions() -> None:
 @pytest.mark.parametrize("data", [None, 3, np.ones(3), da, da.Array, "dask.array", object()])
 def test_what_is_no_collection_has_no_facts(data: object) -> None:
     assert facts_of(data) == Facts()
+
+
+def test_what_the_user_deletes_after_a_training_is_freed() -> None:
+    """Before Python 3.13 a dict of the caller's variables stayed in its frame."""
+
+    def program() -> Any:
+        data = np.ones(3)
+        known = weakref.ref(data)
+        assert training._variable(sys._getframe(), data) == "data"
+        del data
+        return known()
+
+    assert program() is None

@@ -18,10 +18,10 @@ _AT_LINE: Final = re.compile(r":\d+$")
 
 def program(header: Mapping[str, Any]) -> str:
     """What was recorded: `etl.py`; `etl.py, Block at etl.py`; `tests/test_etl.py::test_join`."""
-    name = str(header.get("program") or "")
-    label = _AT_LINE.sub("", str(header.get("label") or ""))
+    name, label = (str(header.get(part) or "") for part in ("program", "label"))
     if "::" in label:  # a test is the same whether pytest or python -m pytest runs it
         return label
+    label = _AT_LINE.sub("", label)
     return name if label in ("", name) else ", ".join(filter(None, (name, label)))
 
 

@@ -21,8 +21,10 @@ _UUID_END: Final = r"(?<=-)[0-9a-f]{12}(?!\w)"
 _HASH: Final = r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])"
 _IP: Final = r"(?<!\w)\d{1,3}(?:\.\d{1,3}){3}(?!\w)"
 _FOLDER: Final = r"(?<!\w)(?:[A-Za-z]:)?[/\\](?:[^/\\\s:]+[/\\])+"
+#: Where a block of a text file begins, in the name that Dask gives it.
+_OFFSET: Final = r"(?<=\bread-block-)\d+"
 _PART: Final = re.compile(
-    f"(?P<host>{_HOST})|(?P<folder>{_FOLDER})|(?P<uuid>{_UUID})|(?P<end>{_UUID_END})"
+    f"(?P<offset>{_OFFSET})|(?P<host>{_HOST})|(?P<folder>{_FOLDER})|(?P<uuid>{_UUID})|(?P<end>{_UUID_END})"
     f"|(?P<hash>{_HASH})|(?P<ip>{_IP})|(?P<word>{WORD.pattern})"
 )
 
@@ -74,7 +76,7 @@ class Pseudonyms:
         if kind in ("end", "hash"):
             return self._new(kind, part, lambda n: f"{n:0{len(part)}x}")
         if part.isdecimal():
-            return self._number(part)
+            return part if kind == "offset" else self._number(part)
         return part if part in self._kept and not strict else self._word(part)
 
     def _folder(self, folder: str) -> str:
@@ -85,7 +87,8 @@ class Pseudonyms:
         return words + rest
 
     def _named(self, name: str) -> str:
-        return name if name in FOLDERS else self._word(name)
+        kept = name in FOLDERS or (name.isdecimal() and len(name) < _DIGITS)
+        return name if kept else self._word(name)
 
     def _number(self, digits: str) -> str:
         width = len(digits)

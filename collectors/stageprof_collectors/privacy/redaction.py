@@ -7,25 +7,29 @@ public libraries, functions and files of those libraries in stacks, and all numb
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
+from stageprof_collectors.privacy.labels import Labels
 from stageprof_collectors.privacy.pseudonym import Pseudonyms
 from stageprof_collectors.privacy.vocabulary import public, vocabulary
 from stageprof_collectors.storage import frame
 from stageprof_collectors.storage.columns import Ints, narrowed, widen
 from stageprof_collectors.storage.file import Writer
+from stageprof_collectors.storage.flight import Window
 from stageprof_collectors.storage.frame import BATCH, END, META, Frame
 from stageprof_collectors.storage.frames import read_frames
 from stageprof_collectors.storage.key import pack_keys, printable, unpack_keys
 from stageprof_collectors.storage.shipment import Column, Part, Shipment, decode
 from stageprof_collectors.storage.words import decode_texts
 from stageprof_runtime.batch import safe_key
-from stageprof_runtime.ending import KINDS
 from stageprof_runtime.errors import DamagedRecording, RecordingNotWritable
 from stageprof_runtime.event import KEYS, TEXT
 
@@ -37,14 +41,17 @@ _SAID: Final = frozenset(
     }
 )  # fmt: skip
 
-#: Marks whose label is what an exception said: only its kind stays.
-_SENTENCES: Final = frozenset({"cluster not joined", "cluster lost", "hook disabled"})
+#: What a header says of a flight recorder's window.
+_WINDOW: Final = frozenset(each.name for each in fields(Window))
 #: Text fields that hold nothing but the user's own names.
 _OWN: Final = frozenset({("column", "label"), ("unused", "label")})
 #: Fields that name a function, by table, with the one that says which file it is in.
 _FUNCTIONS: Final = {
     ("node", "name"): "file", ("called", "name"): "file", ("called", "by_name"): "by_file",
 }  # fmt: skip
+
+#: Shapes and sizes of chunks: of arrays in files they are no names.
+_SHAPES: Final = re.compile(r"[\dx ]*")
 
 _encode = msgspec.msgpack.encode
 
@@ -92,6 +99,7 @@ class Redaction:
     def __init__(self) -> None:
         self._names = Pseudonyms(vocabulary())
         self._text = self._names.text
+        self._label = Labels(self._names).of
 
     def header(self, found: Frame) -> dict[str, Any]:
         """What the copy's header says."""
@@ -105,10 +113,15 @@ class Redaction:
 
     def _values(self, value: Any, name: str = "") -> Any:
         if isinstance(value, dict):
-            return {self._text(str(k)): self._values(v, str(k)) for k, v in value.items()}
+            return {self._header_key(str(k)): self._values(v, str(k)) for k, v in value.items()}
         if isinstance(value, list):
             return [self._values(each) for each in value]
+        if isinstance(value, float) and not math.isfinite(value):  # no JSON has it
+            return None
         return self._text(value) if isinstance(value, str) and name not in _SAID else value
+
+    def _header_key(self, name: str) -> str:
+        return name if name in _WINDOW else self._text(name)
 
     def batches(self, found: Frame) -> Iterator[bytes]:
         """The batches of a frame; those that are damaged are left out."""
@@ -174,8 +187,9 @@ class Redaction:
         mine = _read(wide[field], texts)
         beside = _FUNCTIONS.get((table, field)) or ("name" if (table, field) == _MARKED else "")
         if not beside:
-            strict = (table, field) in _OWN
-            return (self._path(t) if not strict else self._text(t, strict=True) for t in mine)
+            if (table, field) not in _OWN:
+                return map(self._path, mine)
+            return map(self._shape if table == "unused" else self._own, mine)
         replace = self._label if beside == "name" else self._function
         return map(replace, mine, _read(wide[beside], texts))
 
@@ -187,39 +201,11 @@ class Redaction:
     def _function(self, name: str, file: str) -> str:
         return name if public(file) >= 0 else self._text(name)
 
-    def _ending(self, label: str) -> str:
-        """What a region was and its exit status stay; the type of an exception may be yours."""
-        what, _, rest = label.partition("\t")
-        name, _, status = rest.rpartition("\t")
-        known = what if what in KINDS else ""
-        return "\t".join((known, self._text(name), _only_numbers(status)))
-
-    def _label(self, label: str, mark: str) -> str:
-        """The label of a mark."""
-        if mark in _SENTENCES:
-            kind, colon, _ = label.partition(":")
-            return f"{self._text(kind)}{colon} (redacted)" if colon else self._text(label)
-        if mark in _MARKS:
-            return _MARKS[mark](self, label)
-        return self._text(label)
-
-    def _facts(self, label: str, facts: int) -> str:
-        """An address, numbers, and the rest of the label, which is a name."""
-        address, *rest = label.split(" ", facts + 1)
-        return " ".join([self._text(address), *rest[:facts], *map(self._own, rest[facts:])])
+    def _shape(self, text: str) -> str:
+        return text if _SHAPES.fullmatch(text) else self._own(text)
 
     def _own(self, name: str) -> str:
         return self._text(name, strict=True)
-
-    def _thread(self, label: str) -> str:
-        """A thread's number and name."""
-        number, blank, name = label.partition(" ")
-        return f"{number}{blank}{self._text(name)}"
-
-    def _reason(self, label: str) -> str:
-        """An address, and what an exception said there."""
-        address, blank, reason = label.partition(" ")
-        return f"{self._text(address)}{blank}{self._label(reason, 'cluster lost')}"
 
     def _keys(self, packed: bytes, rows: int) -> bytes:
         try:
@@ -242,24 +228,6 @@ class Redaction:
 
 
 _MARKED: Final = ("mark", "label")
-
-#: How labels are made up that hold numbers, which stay, or what an exception said.
-_MARKS: Final[dict[str, Callable[[Redaction, str], str]]] = {
-    "region start": lambda _, label: _only_numbers(label),
-    "region stop": lambda _, label: _only_numbers(label),
-    "loop thread": lambda _, label: _only_numbers(label),
-    "left its thread": lambda _, label: _only_numbers(label),
-    "gil dropped": lambda _, label: _only_numbers(label),
-    "optimized": lambda redaction, label: redaction._facts(label, 2),
-    "worker seen": lambda redaction, label: redaction._facts(label, 2),
-    "worker killed": lambda redaction, label: redaction._facts(label, 1),
-    "worker lost": lambda redaction, label: redaction._facts(label, 3),
-    "worker name": lambda redaction, label: redaction._own(label),
-    "thread": lambda redaction, label: redaction._thread(label),
-    "waits since": lambda redaction, label: redaction._thread(label),
-    "not instrumented": lambda redaction, label: redaction._reason(label),
-    "region raised": lambda redaction, label: redaction._ending(label),
-}
 
 
 def _split(raw: bytes) -> Iterator[memoryview]:
@@ -286,10 +254,6 @@ def _numbers(value: Any) -> Any:
     counts = value if isinstance(value, list) else [value]
     kept = [n if isinstance(n, int | float) else 0 for n in counts]
     return kept if isinstance(value, list) else kept[0]
-
-
-def _only_numbers(label: str) -> str:
-    return " ".join(word for word in label.split() if word.lstrip("-").isdecimal())
 
 
 def _read(indices: Ints, texts: list[str]) -> list[str]:

@@ -59,8 +59,19 @@ _COMMON: Final = (
 
 #: Of a private folder's names these stay; anything else may be somebody's.
 FOLDERS: Final = frozenset(
-    {"home", "Users", "root", "tmp", "usr", "local", "opt", "var", "lib", "lib64", "bin", "mnt"}
-)
+    {
+        "home", "Users", "root", "tmp", "usr", "local", "opt", "var", "lib", "lib64", "bin", "mnt",
+        # By these a library is told from the user's code, whichever it is.
+        "site", "dist", "packages", "python3",
+    }
+)  # fmt: skip
+#: Packages that anybody may have installed.
+_PUBLIC: Final = LIBRARIES | {
+    "PIL", "aiohttp", "boto3", "botocore", "fsspec", "gcsfs", "h5netcdf", "h5py", "lightgbm",
+    "matplotlib", "netCDF4", "numba", "numcodecs", "pyarrow", "rasterio", "requests", "s3fs",
+    "scipy", "skimage", "sklearn", "sqlalchemy", "tensorflow", "torch", "urllib3", "xgboost",
+    "zarr",
+}  # fmt: skip
 
 
 @cache
@@ -82,7 +93,7 @@ def public(file: str) -> int:
         if at >= 0:
             within = plain[at + len(folder) :]
             package = within.partition("/")[0].removesuffix(".py")
-            return at + 1 if package in LIBRARIES else -1
+            return at + 1 if package in _PUBLIC else -1
     return _standard(plain)
 
 

@@ -77,7 +77,11 @@ class Writer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        """Close it; of what was broken off nothing says that it is whole."""
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
 
     @property
     def closed(self) -> bool:

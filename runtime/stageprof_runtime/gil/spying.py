@@ -50,15 +50,24 @@ class Spy:
         """Begin a spell."""
         if self.refused or self._child >= 0:
             return
+        try:
+            self._begin()
+        except OSError as error:  # no more processes are allowed here, say
+            self._close()
+            self.refused = f"py-spy cannot be started ({error.strerror or error})"
+
+    def _begin(self) -> None:
         self._file = os.memfd_create("stageprof-stacks")
         self._error, theirs = os.pipe()
         self._said, self._zero = b"", 0
         words = self._words(f"/proc/{os.getpid()}/fd/{self._file}")
         self._began = time.perf_counter_ns()
-        self._child = os.fork()
-        if self._child == 0:
-            become(words, theirs, self.gently)
-        os.close(theirs)
+        try:
+            self._child = os.fork()
+            if self._child == 0:
+                become(words, theirs, self.gently)
+        finally:
+            os.close(theirs)
 
     def _words(self, path: str) -> list[str]:
         """The command line of the next spell."""
@@ -115,11 +124,16 @@ class Spy:
         if self._child >= 0:
             os.kill(self._child, 9)
 
+    def _close(self) -> None:
+        for file in (self._file, self._error):
+            if file >= 0:
+                os.close(file)
+        self._file = self._error = -1
+
     def _ended(self) -> object | None:
         status = self._status = os.waitpid(self._child, 0)[1]
         data = os.pread(self._file, min(os.fstat(self._file).st_size, self.largest), 0)
-        os.close(self._file)
-        os.close(self._error)
+        self._close()
         self._child = -1
         try:
             return self._seen(data)

@@ -148,7 +148,7 @@ class Watcher:
             attempt(self.watches[0], self._listen, child.stdin, child.stdout)
             said = child.stderr.read(300).decode(errors="replace").strip() if child.stderr else ""
         allowed_no_more()
-        if child.returncode:
+        if child.returncode or not self._over.is_set():
             self._refused(said or f"the watch ended with status {child.returncode}")
 
     def _begin(self, state: GilState) -> subprocess.Popen[bytes]:

@@ -29,8 +29,13 @@ def install(emit: Emit) -> Undo:
     watcher, ticker = Watcher(emit), Ticker(emit, ANY)
     _watches.update({watch.name: watch for watch in (*watcher.watches, ticker.watch)})
     watcher.instead = ticker.start
+    try:
+        watcher.start()
+    except BaseException:
+        _watches.clear()
+        watcher.stop()
+        raise
     watching.append(watcher)
-    watcher.start()
     process.again[install] = watcher.tell
 
     def undo() -> None:

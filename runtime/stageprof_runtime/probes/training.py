@@ -19,6 +19,7 @@ from stageprof_runtime.collection import facts_of
 from stageprof_runtime.event import TRAIN
 from stageprof_runtime.lines import user_frame, user_line
 from stageprof_runtime.patch import Emit, Undo, replace
+from stageprof_runtime.scopes import Scope
 
 
 class Argument(NamedTuple):
@@ -131,7 +132,9 @@ def _variable(frame: FrameType | None, data: object) -> str:
     frame = user_frame(frame)
     if frame is None or data is None:
         return ""
-    names = frame.f_locals
-    if len(names) > _NAMES:
-        return ""
-    return next((n for n, value in list(names.items()) if value is data and n.isidentifier()), "")
+    names = Scope(frame).variables
+    many = len(names) > _NAMES
+    found = (n for n, value in names.items() if value is data and n.isidentifier() and not many)
+    name = next(found, "")
+    names.clear()
+    return name
