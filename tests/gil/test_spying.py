@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -37,9 +38,9 @@ def test_one_that_cannot_be_started_is_no_end_of_the_watch(monkeypatch: pytest.M
         raise OSError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(os, "fork", full)
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     spy = Spy("/bin/true", os.getpid(), 10)
     spy.start()
     assert "cannot be started" in spy.refused
     assert spy.files == []
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
