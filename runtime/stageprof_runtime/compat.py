@@ -172,6 +172,12 @@ def tick(server: Any) -> Any:
     return timer if often and "callback" in vars(timer) else None
 
 
+def underway(scheduler: Any) -> tuple[int, int]:
+    """How many tasks workers have, and how many more wait for a thread on any worker."""
+    workers = list(scheduler.workers.values())
+    return sum(len(worker.processing) for worker in workers), len(scheduler.queued)
+
+
 def saturation(scheduler: Any) -> float:
     """Tasks that a worker is given for each of its threads; 0 if there is no bound."""
     bound = float(scheduler.WORKER_SATURATION)

@@ -22,6 +22,9 @@ from stageprof_runtime.needs import FEW, MOST, needed, spread
 from stageprof_runtime.probes import failure
 from stageprof_runtime.ring import Ring
 
+#: How a task ends that is done; any other way it goes on, or is not wanted any more.
+_DONE = frozenset({"memory", "erred"})
+
 
 class Decisions(SchedulerPlugin):
     """The hooks that tell of one scheduler's decisions for one session.
@@ -85,7 +88,10 @@ class Decisions(SchedulerPlugin):
         t = now_ns()
         self._cause = run = task.run_id
         self._cause_key = key
-        self._counts[2] += 1
+        if finish in _DONE:
+            self._counts[2] += 1
+        else:  # it will be assigned again, or is wanted no more
+            self._counts[1] -= 1
         if self._belonging.of is not None:
             self._cause_graph = self._belonging.of.get(key, self._belonging.others)
         status = 0 if finish == "memory" else status_of(finish, str(details.get("stimulus_id", "")))

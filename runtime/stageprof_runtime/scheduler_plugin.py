@@ -16,7 +16,7 @@ import psutil
 
 from stageprof_runtime import looker, process
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import address, forgettable, saturation, tick
+from stageprof_runtime.compat import address, forgettable, saturation, tick, underway
 from stageprof_runtime.decisions import Decisions
 from stageprof_runtime.event import MARK, SAMPLE, Place
 from stageprof_runtime.graphs import Graphs
@@ -125,6 +125,7 @@ class SchedulerProbe(Decisions):
         undos.append(self._shipper.stop)
         self._install(scheduler, undos)
         attempt(self.watches["start"], self._tell_saturation)
+        attempt(self.watches["start"], self._count_underway)
         loop = scheduler.loop.asyncio_loop
         undos.append(Ticks(loop, ring, self.watches["ticks"]).start(tick(scheduler)))
         ring.emit((MARK, now_ns(), "loop thread", str(get_ident())))
@@ -134,6 +135,12 @@ class SchedulerProbe(Decisions):
 
     def _tell_saturation(self) -> None:
         sample(self._ring, {"worker.saturation": saturation(self._scheduler)})
+
+    def _count_underway(self) -> None:
+        """Of a cluster that is busy when it is recorded; what waits for other tasks comes later."""
+        processing, queued = underway(self._scheduler)
+        self._counts[0] += processing + queued
+        self._counts[1] += processing
 
     def _install(self, scheduler: Any, undos: list[Undo]) -> None:
         """Each undo is in the list as soon as there is something to undo."""

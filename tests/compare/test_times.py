@@ -157,6 +157,16 @@ def test_pairs_show_what_the_machines_mood_would_hide() -> None:
     assert paired.times[6].p < unpaired.times[6].p
 
 
+def test_what_counts_as_no_change_is_learned_from_pairs() -> None:
+    """By what days differ a tenth, in each of ten pairs, was no change."""
+    moods = [1.0, 1.5, 1.1, 1.4, 0.9, 1.6, 1.2, 1.3, 1.05, 1.45]
+    base, head = (
+        [run({c: s * m * times for c, s in USUAL.items()}) for m in moods] for times in (1.0, 1.1)
+    )
+    assert judged(against(base, head, paired=True))["execution"] == Judged.WORSE
+    assert judged(against(base, base, paired=True))["execution"] == Judged.SAME
+
+
 def test_pairs_need_as_many_on_each_side() -> None:
     with pytest.raises(UsageError, match="pairs of 7 and 6 complete recordings"):
         against(runs(seed=1), runs(6, seed=2), paired=True)

@@ -53,7 +53,8 @@ READERS = sorted(
 #: Only where a cluster is asked something before a run, where it or its tasks are in processes of
 #: their own, or where these need resources: not in these programs.
 ELSEWHERE = {
-    "asked_of", "is_open", "patience_s", "ran_ns", "resources", "saturation", "wanted", "written",
+    "asked_of", "is_open", "patience_s", "ran_ns", "resources", "saturation", "underway", "wanted",
+    "written",
 }  # fmt: skip
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
+import secrets
 from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import param
 
@@ -17,7 +17,6 @@ from stageprof_ui.canvas import Stock
 from stageprof_ui.columns import boxes, holds, overview, sent, story, tables, timeline
 from stageprof_ui.far import Far
 
-_NUMBERS: Final = itertools.count(1)
 T = TypeVar("T")
 
 
@@ -40,7 +39,8 @@ class Store(param.Parameterized):
     ) -> None:
         given = {"recording": recording, "settings": settings, "sources": sources}
         super().__init__(**given)  # type: ignore[no-untyped-call]
-        self._name = f"app {next(_NUMBERS)}"
+        # Several kernels have their apps on one page, which tells them by their names.
+        self._name = f"app {secrets.token_hex(6)}"
         self._made: dict[Hashable, Any] = {}
 
     @cached_property

@@ -61,7 +61,10 @@ def _worked(runs: Columns, rows: Columns) -> Columns:
     out["wplace"] = out.pop("place")
     if not found.all():
         _estimated(out, runs, ~found)
-    out["seen"] = found.astype(np.int64)
+    # How long a task of a worker that tells nothing took its scheduler heard; not what came before.
+    guessed = found & (out["wplace"] < 0)
+    out["received"] = np.where(guessed, runs["assigned"], out["received"])
+    out["seen"] = (found & ~guessed).astype(np.int64)
     return out
 
 
@@ -100,7 +103,7 @@ def given_back(runs: Columns) -> NDArray[np.bool_]:
 
 
 def own_last(rows: Columns, places: Sequence[Place]) -> Columns:
-    """Rows of RUN, those that a scheduler guessed before those of the workers themselves.
+    """Rows of RUN, those that a scheduler guessed, of place -1, before those of the workers.
 
     Until a worker's first batch has come its scheduler does not know that it tells of its own.
     """
@@ -109,6 +112,7 @@ def own_last(rows: Columns, places: Sequence[Place]) -> Columns:
     if not guessed.any():
         return rows
     order = np.argsort(~guessed, kind="stable")
+    rows = rows | {"place": np.where(guessed, -1, rows["place"])}
     return {name: column[order] for name, column in rows.items()}
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 
 from stageprof_collectors.account.account import Account
+from stageprof_collectors.account.attempts import given_back
 from stageprof_collectors.account.intervals import clip, gaps, length
 from stageprof_collectors.account.lane import LOOP, SOFT, Lane, Lanes
 from stageprof_collectors.account.path import Step
@@ -97,6 +98,8 @@ def _runs(account: Account, timeline: Timeline, lanes: Lanes) -> None:
     """Task functions, without what was recorded inside them on their thread."""
     runs = timeline.runs
     local, seen = runs["run"] >= LOCAL, runs["seen"] == 1
+    # Of workers that tell nothing what their scheduler heard: it began after it was assigned.
+    seen |= (runs["wplace"] < 0) & (runs["start"] > runs["assigned"]) & ~given_back(runs)
     for mine, role in ((~local & seen, "worker"), (local & seen, "client")):
         if not mine.any():
             continue

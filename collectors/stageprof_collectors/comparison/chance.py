@@ -224,6 +224,15 @@ def floors(base: Table, head: Table) -> list[float]:
     return [(_apart(before) + _apart(after)) / 2 / sqrt(2) for before, after in pairs]
 
 
+def paired_floors(base: Table, head: Table) -> list[float]:
+    """The same of recordings in turn: by what the ratios of pairs differ, not what the days do.
+
+    There is one side of ratios, which is compared with no change at all.
+    """
+    pairs = (_ratio(before, after) for before, after in zip(base, head, strict=True))
+    return [_apart(ratios[np.isfinite(ratios)]) / 2 for ratios in pairs]
+
+
 def _apart(values: NDArray[np.float64]) -> float:
     """The usual difference of the medians of two halves, as a share."""
     n = len(values)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from stageprof_collectors.findings.quantity import count, size
+from stageprof_collectors.tables.crew import Crew
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -48,6 +49,9 @@ def _host(recording: Recording) -> str:
 def _cluster(recording: Recording) -> str:
     """`2 workers of 1 thread, 4.1 GB`; a local scheduler has no workers."""
     workers = recording.workers()
+    # Not those that took the place of others.
+    at_once = {member.address for member in Crew(recording).fullest}
+    workers = workers[workers["worker"].isin(at_once)] if at_once else workers
     if not len(workers):
         return "no workers"
     known = zip(workers["threads"], workers["memory_limit"], strict=True)

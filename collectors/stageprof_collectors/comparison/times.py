@@ -115,7 +115,7 @@ def time_changes(
     families = _families(table)
     if families and min(len(base), len(head)) > 1:
         p = chance.p_values(table.base, table.head, families, paired=paired)
-    floors = _floors(table, floor)
+    floors = _floors(table, floor, paired=paired)
     looks = _Looks(table, effects, p, floors, LEAST if floor is None else floor)
     return tuple(looks.change(row) for row in range(len(_NAMES)))
 
@@ -177,10 +177,11 @@ class _Looks:
         return clear and self._p.get(row, 1.0) <= ALPHA
 
 
-def _floors(table: _Table, floor: float | None) -> list[float]:
+def _floors(table: _Table, floor: float | None, *, paired: bool) -> list[float]:
     if floor is not None:
         return [floor] * len(table.base)
-    return [max(found, LEAST) for found in chance.floors(table.base, table.head)]
+    learned = chance.paired_floors if paired else chance.floors
+    return [max(found, LEAST) for found in learned(table.base, table.head)]
 
 
 def _families(table: _Table) -> list[list[int]]:

@@ -12,6 +12,7 @@ from stageprof_collectors.account.timeline import LOCAL
 from stageprof_collectors.others import beside
 from stageprof_collectors.replay.apart import concurrency
 from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.tables.crew import Crew
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -116,9 +117,8 @@ def waiters(recording: Recording, rows: Rows) -> Waiters:
     if runs["run"][rows[0]] >= LOCAL:
         at_once = concurrency(runs["start"][rows], runs["stop"][rows])
         return Waiters(1, round(float(at_once.max())), local=True)
-    workers = recording.workers()
-    each = max(1, int(workers["threads"].max())) if len(workers) else 1
-    return Waiters(max(1, len(workers)), each)
+    there = Crew(recording).fullest
+    return Waiters(max(1, len(there)), max((member.threads for member in there), default=1))
 
 
 def saving(recording: Recording, them: Waiters, threads: int, cost: float) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import share, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.findings.standing import series
+from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         return
     built = _built(recording)
     limit = sum(thresholds.limit for thresholds in recording.memory.limits.values())
-    threads = int(recording.workers()["threads"].sum())
+    threads = Crew(recording).threads
     if built is None or built.nbytes < limits["memory"] * limit or limit <= 0:
         return
     if built.number < limits["per_thread"] * threads:

@@ -19,6 +19,7 @@ from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, seconds, share
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.findings.standing import series
+from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _load(recording: Recording) -> Load | None:
     start, stop = int(runs["assigned"][rows].min()), int(runs["stop"][rows].max())
     used = sum(_used(*samples, start, stop) for samples in told.values())
     taken = max(used, _taken(recording, start, stop))
-    threads = int(recording.workers()["threads"].sum())
+    threads = Crew(recording).threads
     length = (runs["stop"] - runs["start"])[rows] / 1e9
     wall = max((stop - start) / 1e9, 1e-9)
     idle = 1 - float(length.sum()) / (wall * max(threads, 1))

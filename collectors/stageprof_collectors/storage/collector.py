@@ -67,8 +67,9 @@ class Live:
     def tasks(self) -> tuple[int, int, int]:
         """Tasks known, assigned and finished, over all schedulers."""
         counts = list(self.counts.values())  # another thread may add a place meanwhile
-        sums = [sum(column) for column in zip(*counts, strict=True)] or [0, 0, 0]
-        return sums[0], sums[1], sums[2]
+        known, assigned, done = [sum(column) for column in zip(*counts, strict=True)] or [0, 0, 0]
+        again = max(0, done - known)  # results that were lost are made once more
+        return known, assigned - again, done - again
 
     @property
     def stage(self) -> Stage:

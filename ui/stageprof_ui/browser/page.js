@@ -6,7 +6,7 @@ const page = {
   begin() {
     document.documentElement.dataset.theme = page.dark() ? "dark" : "light";
     page.show(location.hash.slice(1));
-    const settle = () => page.theme(page.dark());
+    const settle = () => page.tint(page.dark());
     const seen = setInterval(() => {
       if (!window.Bokeh?.documents?.length) return;
       clearInterval(seen);
@@ -31,12 +31,17 @@ const page = {
     window.dispatchEvent(new Event("resize"));
   },
 
-  // Light or dark, as chosen before, else as the system has it.
+  // Light or dark from now on, here and on every page of this place.
   theme(dark) {
+    page.tint(dark);
+    try { localStorage.setItem("stageprof-theme", dark ? "dark" : "light"); } catch { /* not kept */ }
+  },
+
+  // As chosen before, else as the system has it.
+  tint(dark) {
     document.documentElement.dataset.theme = dark ? "dark" : "light";
     const [ink, faint, grid] = dark ? ["#e8e8e8", "#b4b4b4", "#3a3a3a"] : ["#1b1b1b", "#595959", "#e0e0e0"];
     for (const doc of Bokeh.documents) for (const model of doc._all_models.values()) tint(model, ink, faint, grid);
-    try { localStorage.setItem("stageprof-theme", dark ? "dark" : "light"); } catch { /* not kept */ }
   },
 
   dark() {
