@@ -190,7 +190,9 @@ def typed(file: str) -> str:
 
 def _short(file: str) -> str:
     """The path as one would type it here; whole, if this is not where the process began."""
-    if here() != BEGAN or not BEGAN:
+    if not here():
+        return file
+    if here() != BEGAN:
         return os.path.abspath(file)  # noqa: PTH100 (it may be a link)
     near = os.path.relpath(file)
     return file if near.startswith("..") else near

@@ -162,6 +162,24 @@ def test_blocks_of_a_test_with_numbers_for_names_are_programs_of_their_own() -> 
     )
 
 
+def test_a_step_and_its_seconds_are_those_of_the_layer_that_is_named() -> None:
+    """Of three layers one waits longer, and another is what takes longer: its seconds were told."""
+    names = {name: Group(name, "e.py", i) for i, name in enumerate("ABC", 1)}
+    cells = [("compute", "A"), ("wait.thread", "B"), ("wait.thread", "C")]
+    was, now = (
+        run(
+            {
+                Cell(Stage.EXECUTION, step, names[n]): s
+                for (step, n), s in zip(cells, t, strict=True)
+            }
+        )
+        for t in ((10.0, 1.0, 0.0), (12.0, 2.5, 1.5))
+    )
+    found = against([was] * 7, [now] * 7, floor=0.0)
+    (said,) = [blamed(each) for each in found.blames if each.stage == Stage.EXECUTION]
+    assert "compute for `A` (e.py:1) takes 12.0 s, it was 10.0 s" in said
+
+
 def test_a_cell_of_a_notebook_is_the_same_whatever_its_number() -> None:
     """It has another each time that it runs."""
     rows = [Row(f"double-{i}", "double", f"/home/u/In [{i}]", 3) for i in (4, 12)]

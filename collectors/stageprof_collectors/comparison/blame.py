@@ -71,6 +71,8 @@ class Blame:
     tasks: tuple[int, int]
     #: what of the change its threads were on no processor for, seconds; 0 if that was not seen
     waiting_s: float = 0.0
+    #: the step that changed most within the first layer that explains something
+    within: Part | None = None
 
 
 class Sides(NamedTuple):
@@ -99,6 +101,7 @@ def blame(sides: Sides, time: TimeChange) -> Blame:
     keys: tuple[Callable[[Cell], str | Group], ...] = (_step, _layer, _line)
     steps, layers, lines = (_parts(sides, stage, key, set(map(key, seen)), change) for key in keys)
     named = tuple(part for part in layers if part.name)
+    first = explained(layers)
     return Blame(
         stage=stage,
         before_s=time.before_s,
@@ -110,7 +113,21 @@ def blame(sides: Sides, time: TimeChange) -> Blame:
         objects=_objects(sides) if stage in _CARRYING else (),
         tasks=_tasks(sides, named[0]) if named else (0, 0),
         waiting_s=sum(part.change_s for part in time.parts if isinstance(part.what, Stage)),
+        within=_within(sides, stage, first, change) if first is not None else None,
     )
+
+
+def _within(sides: Sides, stage: Stage, layer: Part, change: float) -> Part | None:
+    """The step of a layer that changed most as the layer did."""
+    group = Group(layer.name, layer.file, layer.was)
+
+    def summed(each: Measured) -> Mapping[str, float]:
+        mine = {cell: s for cell, s in each.cells.items() if cell.group == group}
+        return {cell.step: s for cell, s in mine.items() if cell.stage == stage}
+
+    before, after = _medians(sides.base, summed), _medians(sides.head, summed)
+    parts = [_part(sides, n, before[n], after[n], change) for n in dict.fromkeys((*before, *after))]
+    return max(parts, key=lambda part: part.change_s * layer.change_s, default=None)
 
 
 def _step(cell: Cell) -> str:

@@ -135,8 +135,8 @@ def why(found: Blame) -> str:
         if more >= _ENOUGH * found.change_s > 0:
             return object_moved(moved)
     layer, step = explained(found.layers), explained(found.steps)
-    if layer is not None and step is not None:
-        return f"{step.name} {_of(layer)}{_tasks(found)}{_waiting(found)}"
+    if layer is not None and found.within is not None:
+        return f"{found.within.name} {_of(layer, found.within)}{_tasks(found)}{_waiting(found)}"
     return f"{step.name}{_waiting(found)}" if step is not None else "no part of it explains it"
 
 
@@ -151,10 +151,10 @@ def _seconds_more(moved: Moved) -> float:
     return after - before
 
 
-def _of(layer: Part) -> str:
+def _of(layer: Part, within: Part) -> str:
     where = line(layer)
     name = f"`{layer.name}`" if layer.name else "tasks of no layer"
-    took = f"{seconds(layer.after_s)}, it was {seconds(layer.before_s)}"
+    took = f"{seconds(within.after_s)}, it was {seconds(within.before_s)}"
     return f"for {name}{f' ({where})' if where else ''} takes {took}"
 
 
