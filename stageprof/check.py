@@ -157,7 +157,14 @@ def _scheduler(collection: Any) -> str:
     from dask.base import get_scheduler
 
     known = hasattr(type(collection), "__dask_scheduler__")  # an expression does not say
-    get = get_scheduler(collections=[collection] if known else None)
+    try:
+        get = get_scheduler(collections=[collection] if known else None)
+    except (RuntimeError, ValueError) as error:  # as `compute` would say
+        raise UsageError(
+            f"the scheduler that is configured is not there ({safe(str(error), limit=200)})",
+            expected="a client that is connected, or a scheduler of Dask's own",
+            do="make a Client first, or dask.config.set(scheduler=None)",
+        ) from error
     module = getattr(get, "__module__", "")
     return {"dask.multiprocessing": "processes", "dask.local": "synchronous"}.get(module, THREADS)
 

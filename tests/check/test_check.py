@@ -333,6 +333,15 @@ def test_slices_of_large_graphs_are_counted_whole_and_that_is_said(
     assert any("slices leave out" in what for what in checked.not_looked_at)
 
 
+@pytest.mark.parametrize("scheduler", ["distributed", "nobody's"])
+def test_a_scheduler_that_is_not_there_is_said(scheduler: str) -> None:
+    with (
+        dask.config.set(scheduler=scheduler),
+        pytest.raises(UsageError, match="the scheduler that is configured is not there"),
+    ):
+        stageprof.check(many())
+
+
 async def later() -> None:
     """Computes once it is awaited."""
 
