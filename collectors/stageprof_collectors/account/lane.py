@@ -79,13 +79,23 @@ class Lanes:
         Their spans are around all of a computation: here are its waits, too, and the runs that the
         thread did itself, as `compute` with the row of each for a label.
         """
+        if (place, thread) not in self._looping:
+            return []
         key = ((place, thread), "loops")
         if key not in self._selected:
+            waits = self._local_waits.get((place, thread), [])
             spans = self.spans(place, thread)
-            looped = any(what.step == LOOP for _, _, what in spans)
-            inside = [*self._runs(place, thread), *self._waits(place, thread)] if looped else []
-            self._selected[key] = innermost([*spans, *inside]) if looped else []
+            self._selected[key] = innermost([*spans, *self._runs(place, thread), *waits])
         return self._selected[key]
+
+    @cached_property
+    def _looping(self) -> frozenset[tuple[int, int]]:
+        """Places and threads that had such a loop."""
+        spans = self._timeline.spans
+        mine = (spans["step"] == LOOP) & (spans["nbytes"] != SAMPLED)
+        return frozenset(
+            zip(spans["place"][mine].tolist(), spans["thread"][mine].tolist(), strict=True)
+        )
 
     def _runs(self, place: int, thread: int) -> Lane:
         runs, rows = self._timeline.runs, self._timeline.at.of(place)
@@ -94,15 +104,18 @@ class Lanes:
         each = zip(*(column.tolist() for column in columns), strict=True)
         return [(start, stop, What(_COMPUTE, place, row)) for row, start, stop in each]
 
-    def _waits(self, place: int, thread: int) -> Lane:
-        blocks, strings = (
-            self._timeline.read("block", "start", "stop"),
-            self._timeline.store.strings,
-        )
-        mine = (blocks["place"] == place) & (blocks["thread"] == thread)
-        rows = [i for i in np.flatnonzero(mine).tolist() if strings[blocks["call"][i]] == "local"]
-        waited = What(WAITED, place)
-        return [(int(blocks["start"][i]), int(blocks["stop"][i]), waited) for i in rows]
+    @cached_property
+    def _local_waits(self) -> dict[tuple[int, int], Lane]:
+        """When each thread waited for tasks of a local scheduler."""
+        blocks = self._timeline.read("block", "start", "stop")
+        calls = [i for i, text in enumerate(self._timeline.store.strings) if text == "local"]
+        mine = np.isin(blocks["call"], calls)
+        found: defaultdict[tuple[int, int], Lane] = defaultdict(list)
+        names = ("place", "thread", "start", "stop")
+        rows = zip(*(blocks[name][mine].tolist() for name in names), strict=True)
+        for place, thread, start, stop in rows:
+            found[place, thread].append((start, stop, What(WAITED, place)))
+        return found
 
     def sampled(self, place: int, thread: int) -> Lane:
         """What the sampler saw of one thread."""

@@ -6,15 +6,8 @@ But not so many that threads are left without any, and no larger a piece than me
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings.overhead import Overhead
-
-if TYPE_CHECKING:
-    from stageprof_collectors.recording import Recording
 
 #: Overheads that a task's work should be worth: one in twenty is 5 %, which nobody notices.
 WORTH = 20
@@ -27,25 +20,13 @@ def batch(overhead: Overhead, tasks: int, most: float = math.inf) -> float:
 
     Args:
         overhead: what the tasks cost beside their work.
-        tasks: how many of them can be put together (`at_once`).
+        tasks: how many of them can be put together (`Overhead.at_once`).
         most: no more than this.
     """
     # Seconds of the blocking account count once for all threads that wait meanwhile.
     worth = WORTH * overhead.each_s * overhead.threads / max(overhead.work_s, 1e-7)
     enough = tasks / (TASKS_PER_THREAD * overhead.threads)
     return min(worth, enough, most)
-
-
-def at_once(recording: Recording, rows: Ints) -> int:
-    """The most of some runs that a program can put together: of one layer, in one graph.
-
-    What a loop computes each time is no more for that; graphs of one task each, as `submit` makes
-    them, are handed over together.
-    """
-    graphs, layers = recording.timeline.graph_rows[rows] + 1, recording.groups.of_run[rows]
-    alone = np.bincount(graphs)[graphs] == 1
-    pairs = np.where(alone, -1, graphs) * (int(layers.max()) + 1) + layers
-    return int(np.unique(pairs, return_counts=True)[1].max())
 
 
 def rounded(value: float) -> int:

@@ -84,6 +84,19 @@ class Overhead:
         return float(np.median(self._runs["stop"][rows] - self._runs["start"][rows])) / 1e9
 
     @cached_property
+    def at_once(self) -> int:
+        """The most of the tasks that a program can put together: of one layer, in one graph.
+
+        What a loop computes each time is no more for that; graphs of one task each, as `submit`
+        makes them, are handed over together.
+        """
+        recording, rows = self._recording, self._crowd.rows
+        graphs, layers = recording.timeline.graph_rows[rows] + 1, recording.groups.of_run[rows]
+        alone = np.bincount(graphs)[graphs] == 1
+        pairs = np.where(alone, -1, graphs) * (int(layers.max()) + 1) + layers
+        return int(np.unique(pairs, return_counts=True)[1].max())
+
+    @cached_property
     def threads(self) -> int:
         """Threads that the tasks ran on."""
         rows = self._crowd.rows[self._runs["seen"][self._crowd.rows] == 1]

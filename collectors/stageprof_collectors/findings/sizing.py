@@ -21,19 +21,16 @@ MARGIN: Final = 1.2
 #: Sizes are rounded up to this, and above ten times this to ten times this.
 GRAIN: Final = 100_000_000
 
-_CODE: Final = """\
+_CLUSTER: Final = """\
 from dask.distributed import Client, LocalCluster
 
-cluster = LocalCluster(n_workers={workers}, threads_per_worker={threads}, memory_limit="{size}")
+{note}cluster = LocalCluster(n_workers={n}, threads_per_worker={threads}, memory_limit="{size}")
 client = Client(cluster)"""
 
-#: What is printed where a machine has not so much: as many workers, which work on less at once.
-_LESS: Final = """\
-from dask.distributed import Client, LocalCluster
-
-# fewer tasks at once need less memory, and take longer where it was not short of it
-cluster = LocalCluster(n_workers={workers}, threads_per_worker={threads}, memory_limit="{size}")
-client = Client(cluster)"""
+#: Where a machine has not so much: as many workers, which work on less at once.
+_LESS: Final = (
+    "# fewer tasks at once need less memory, and take longer where it was not short of it\n"
+)
 
 _SHORT: Final = (
     "A worker's process would have taken up to {peak} with everything in memory; it has {now}. "
@@ -140,12 +137,16 @@ def bigger(recording: Recording, found: Sizing) -> Fix:
         return Fix(found.text, _fewer(found, each))
     names = table["name"].replace("", None).dropna().nunique() or len(table)
     workers = max(1, int(names))
-    return Fix(found.text, _CODE.format(workers=workers, threads=each, size=plain(found.need)))
+    return Fix(found.text, local_cluster(workers, each, found.need))
+
+
+def local_cluster(workers: int, threads: int, nbytes: int, note: str = "") -> str:
+    """Code for a cluster of so many workers, each with so many threads and bytes."""
+    return _CLUSTER.format(n=workers, threads=threads, size=plain(nbytes), note=note)
 
 
 def _fewer(found: Sizing, threads: int) -> str:
     """As many threads as the machine has memory for, by what those there were needed."""
     fit = int(threads * found.machine / (found.need * found.workers))
     workers = found.workers if fit else max(1, found.machine // found.need)
-    size = plain(found.machine // workers)
-    return _LESS.format(workers=workers, threads=max(1, fit), size=size)
+    return local_cluster(workers, max(1, fit), found.machine // workers, _LESS)

@@ -13,7 +13,7 @@ from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where
 from stageprof_collectors.findings.phrase import made_at
 from stageprof_collectors.findings.quantity import count, share, size
 from stageprof_collectors.findings.rule import Limits
-from stageprof_collectors.findings.sizing import MARGIN, plain, rounded
+from stageprof_collectors.findings.sizing import MARGIN, local_cluster, rounded
 from stageprof_collectors.preflight.check import NOT_KNOWN, Check
 from stageprof_collectors.preflight.cluster import Cluster, Worker
 from stageprof_collectors.preflight.plan import Layer, Plan
@@ -32,11 +32,6 @@ _SHORT: Final = (
     " {workers} with {need} each are more than this machine has, {machine}: it has to be less in "
     "memory at once, or a larger machine, or several."
 )
-_CODE: Final = """\
-from dask.distributed import Client, LocalCluster
-
-cluster = LocalCluster(n_workers={workers}, threads_per_worker={threads}, memory_limit="{size}")
-client = Client(cluster)"""
 
 
 def find(plan: Plan, limits: Limits) -> Iterator[Finding]:
@@ -113,7 +108,7 @@ def _fix(text: str, worker: Worker, workers: int, need: int, machine: int) -> Fi
     if need * workers > machine > 0:
         many = count(workers, "worker")
         return Fix(text + _SHORT.format(workers=many, need=size(need), machine=size(machine)))
-    return Fix(text, _CODE.format(workers=workers, threads=worker.threads, size=plain(need)))
+    return Fix(text, local_cluster(workers, worker.threads, need))
 
 
 CHECKS = (Check("memory-near-limit", find, memory_near_limit.RULE.limits),)

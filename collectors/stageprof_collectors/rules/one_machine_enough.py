@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from stageprof_collectors.account.path import Step
-from stageprof_collectors.findings.batch import at_once, batch
+from stageprof_collectors.findings.batch import batch
 from stageprof_collectors.findings.calling import calling
 from stageprof_collectors.findings.crowd import MANY, Bools, Kind
 from stageprof_collectors.findings.finding import Finding, Fix, severity
@@ -99,7 +99,7 @@ def _otherwise(recording: Recording) -> float:
         crowd = crowds.of(kind)
         if crowd is not None and len(crowd.rows) >= MANY:
             overhead = Overhead(recording, crowd, carried=True)
-            change = overhead.merged(batch(overhead, at_once(recording, crowd.rows)))
+            change = overhead.merged(batch(overhead, overhead.at_once))
             best = max(best, recording.replay.saving(change)[1])
     return max(best, *(at_most(recording, stage) for stage in SIX if stage != Stage.EXECUTION))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from stageprof_collectors.account.timeline import LOCAL
 from stageprof_collectors.findings.advice import in_batches
-from stageprof_collectors.findings.batch import at_once, batch, rounded
+from stageprof_collectors.findings.batch import batch, rounded
 from stageprof_collectors.findings.calling import calling
 from stageprof_collectors.findings.chunking import Chunking
 from stageprof_collectors.findings.crowd import Crowd, Kind
@@ -65,10 +65,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     crowd = max(found, key=lambda crowd: len(crowd.rows))
     overhead = Overhead(recording, crowd)
     chunking = Chunking(recording, crowd) if crowd.kind == Kind.CHUNKS else None
-    if chunking:
-        k = chunking.fewer(overhead)
-    else:
-        k = rounded(batch(overhead, at_once(recording, crowd.rows)))
+    k = chunking.fewer(overhead) if chunking else rounded(batch(overhead, overhead.at_once))
     if k > 1:
         yield _finding(recording, crowd, overhead, load, k, chunking)
 

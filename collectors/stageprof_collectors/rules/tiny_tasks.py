@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.findings.advice import in_batches
-from stageprof_collectors.findings.batch import at_once, batch, rounded
+from stageprof_collectors.findings.batch import batch, rounded
 from stageprof_collectors.findings.calling import calling
 from stageprof_collectors.findings.crowd import MANY, Crowd, Kind
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
@@ -38,7 +38,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if crowd is None or len(crowd.rows) < limits["tasks"]:
         return
     overhead = Overhead(recording, crowd)
-    k = rounded(batch(overhead, at_once(recording, crowd.rows)))
+    k = rounded(batch(overhead, overhead.at_once))
     if k > 1 and overhead.work_s < limits["overheads"] * overhead.each_s:
         yield _finding(recording, crowd, overhead, k)
 
@@ -64,16 +64,18 @@ def _finding(recording: Recording, crowd: Crowd, overhead: Overhead, k: int) -> 
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT.format(k=k, each=seconds(overhead.each_s)), _code(recording, crowd, k)),
+        fix=Fix(
+            _TEXT.format(k=k, each=seconds(overhead.each_s)), _code(recording, crowd, overhead, k)
+        ),
         where=Where(main.file, main.line, "", main.layer, main.prefix),
         cause=crowd.cause,
     )
 
 
-def _code(recording: Recording, crowd: Crowd, k: int) -> str:
+def _code(recording: Recording, crowd: Crowd, overhead: Overhead, k: int) -> str:
     key = recording.store.keys(recording.timeline.runs["key"][crowd.rows[:1]])[0]
     if key.startswith("('"):
-        return _BAG.format(parts=max(1, at_once(recording, crowd.rows) // k))
+        return _BAG.format(parts=max(1, overhead.at_once // k))
     return in_batches(word(crowd.main.prefix, "work"), k, calling(recording, crowd.rows))
 
 
