@@ -25,7 +25,8 @@ from stageprof_collectors.storage import frame
 from stageprof_collectors.storage.file import Writer, read_frames
 from stageprof_collectors.storage.merge import merge
 from stageprof_runtime.batch import Row, pack
-from stageprof_runtime.event import FIELDS, KEYS, MARK, TABLES, TEXT, Place
+from stageprof_runtime.event import FIELDS, KEYS, MARK, TABLES, TEXT, UNUSED, Place
+from stageprof_runtime.loaded import STORED
 
 GOLDEN = sorted((Path(__file__).parents[1] / "data").glob("*.stageprof"))
 
@@ -306,3 +307,23 @@ def test_a_damaged_header_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixt
 
     assert main(["export", str(path), "--redact", "-o", str(tmp_path / "o")]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("how", "label", "kept"),
+    [
+        (STORED, "400x400 40x400 400x40", True),  # an array's, of which a rule makes chunks
+        (STORED, "salaries", False),
+        ("columns", "4711471", False),  # a column's name is the user's, whatever it is
+    ],
+)
+def test_of_what_was_not_used_shapes_stay_and_columns_do_not(
+    how: str, label: str, *, kept: bool, tmp_path: Path
+) -> None:
+    row = (UNUSED, 7, "read", how, label, "x", 1, 2)
+    with Writer(tmp_path / "a", {}) as writer:
+        writer.write(pack(Place("client", "h", 1, "c", 1), 0, 9, [row]))
+    redact(tmp_path / "a", tmp_path / "b")
+    store = Recording.open(tmp_path / "b").store
+    (said,) = (store.strings[i] for i in store.table("unused")["label"].tolist())
+    assert (said == label) is kept

@@ -7,10 +7,11 @@ public libraries, functions and files of those libraries in stacks, and all numb
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ from stageprof_collectors.storage.words import decode_texts
 from stageprof_runtime.batch import safe_key
 from stageprof_runtime.errors import DamagedRecording, RecordingNotWritable
 from stageprof_runtime.event import KEYS, TEXT
+from stageprof_runtime.loaded import STORED
 
 #: What a header says of versions and the machine's kind.
 _SAID: Final = frozenset(
@@ -44,12 +46,7 @@ _SAID: Final = frozenset(
 #: What a header says of a flight recorder's window.
 _WINDOW: Final = frozenset(each.name for each in fields(Window))
 #: Text fields that hold nothing but the user's own names.
-_OWN: Final = frozenset({("column", "label"), ("unused", "label")})
-#: Fields that name a function, by table, with the one that says which file it is in.
-_FUNCTIONS: Final = {
-    ("node", "name"): "file", ("called", "name"): "file", ("called", "by_name"): "by_file",
-}  # fmt: skip
-
+_OWN: Final = frozenset({("column", "label")})
 #: Shapes and sizes of chunks: of arrays in files they are no names.
 _SHAPES: Final = re.compile(r"[\dx ]*")
 
@@ -185,13 +182,10 @@ class Redaction:
     ) -> Iterator[str]:
         """The texts of a column, replaced."""
         mine = _read(wide[field], texts)
-        beside = _FUNCTIONS.get((table, field)) or ("name" if (table, field) == _MARKED else "")
-        if not beside:
-            if (table, field) not in _OWN:
-                return map(self._path, mine)
-            return map(self._shape if table == "unused" else self._own, mine)
-        replace = self._label if beside == "name" else self._function
-        return map(replace, mine, _read(wide[beside], texts))
+        if (table, field) in _BESIDE:
+            beside, replace = _BESIDE[table, field]
+            return map(functools.partial(replace, self), mine, _read(wide[beside], texts))
+        return map(self._own if (table, field) in _OWN else self._path, mine)
 
     def _path(self, text: str) -> str:
         """A text, of which the part within a public package stays if it is a path."""
@@ -201,8 +195,9 @@ class Redaction:
     def _function(self, name: str, file: str) -> str:
         return name if public(file) >= 0 else self._text(name)
 
-    def _shape(self, text: str) -> str:
-        return text if _SHAPES.fullmatch(text) else self._own(text)
+    def _unused(self, label: str, how: str) -> str:
+        """Of an array in a file its shapes and sizes, of a frame columns, which are the user's."""
+        return label if how == STORED and _SHAPES.fullmatch(label) else self._own(label)
 
     def _own(self, name: str) -> str:
         return self._text(name, strict=True)
@@ -227,7 +222,14 @@ class Redaction:
         return self._text(printable(str(safe_key(key))))
 
 
-_MARKED: Final = ("mark", "label")
+#: Fields that are replaced by what another field of their row says.
+_BESIDE: Final[dict[tuple[str, str], tuple[str, Callable[[Redaction, str, str], str]]]] = {
+    ("node", "name"): ("file", Redaction._function),
+    ("called", "name"): ("file", Redaction._function),
+    ("called", "by_name"): ("by_file", Redaction._function),
+    ("unused", "label"): ("how", Redaction._unused),
+    ("mark", "label"): ("name", lambda redaction, label, mark: redaction._label(label, mark)),
+}
 
 
 def _split(raw: bytes) -> Iterator[memoryview]:
