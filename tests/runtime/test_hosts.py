@@ -6,10 +6,12 @@ import asyncio
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import dask
 import pytest
 from distributed import Client, LocalCluster
 
@@ -39,6 +41,14 @@ def nothing_is_left_on(cluster: LocalCluster) -> None:
     clusters.soon(lambda: not remains.of_scheduler(cluster.scheduler), 15)
 
 
+@pytest.fixture
+def scheduler_as_before() -> Iterator[None]:
+    """Two clients that close in the order they came leave their scheduler to Dask's config."""
+    with dask.config.set(scheduler=None):
+        yield
+
+
+@pytest.mark.usefixtures("scheduler_as_before")
 def test_a_client_closes_at_once_though_another_one_goes_on_with_the_cluster() -> None:
     """Each lives on a loop of its own; neither is the active client when the region begins."""
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
@@ -58,6 +68,7 @@ def test_a_client_closes_at_once_though_another_one_goes_on_with_the_cluster() -
     assert prof.recording.timeline.marks("cluster lost") == []
 
 
+@pytest.mark.usefixtures("scheduler_as_before")
 def test_a_scheduler_under_two_addresses_is_one_cluster() -> None:
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
         port = cluster.scheduler_address.rpartition(":")[2]
