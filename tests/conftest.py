@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import dask
+import distributed
 import psutil
 import pytest
 from hypothesis import settings
@@ -175,14 +176,15 @@ def no_loop_of_the_browsers(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
-    """Fails the test that leaves a probe, a thread or a process."""
+    """Fails the test that leaves a probe, a thread, a process or a name of a cluster."""
     yield
     assert leftovers() == []
 
 
 def leftovers() -> list[str]:
     """What of stageprof is in this process, or was started by it, as texts."""
-    return [*stageprof_runtime.installed(), *_not_undone(), *_threads(), *_processes(), *_files()]
+    here = [*stageprof_runtime.installed(), *_not_undone(), *_threads()]
+    return [*here, *_processes(), *_files(), *_configured()]
 
 
 def _files() -> list[str]:
@@ -191,6 +193,20 @@ def _files() -> list[str]:
     for file in found:  # so that the next test is not blamed for it
         file.unlink()
     return [f"file {file}" for file in found]
+
+
+def _configured() -> list[str]:
+    """What Dask's configuration computes on though no client is open.
+
+    Clients that close in the order they came leave it: each puts back what it found.
+    """
+    if dask.config.get("scheduler", None) != "dask.distributed":
+        return []
+    try:
+        distributed.default_client()
+    except ValueError:
+        return [f"scheduler {dask.config.config.pop('scheduler')}"]
+    return []
 
 
 def pytest_sessionfinish() -> None:

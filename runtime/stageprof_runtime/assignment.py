@@ -11,6 +11,7 @@ import dis
 import functools
 import linecache
 import sys
+import warnings
 from types import CodeType
 from typing import Any, Final, NamedTuple
 
@@ -150,7 +151,8 @@ def _compiled(file: str, lines: tuple[str, ...]) -> CodeType | None:
     if not lines or len(lines) > LONGEST:
         return None
     try:
-        return compile("".join(lines), file, "exec", dont_inherit=True)
+        with warnings.catch_warnings(action="ignore"):  # whoever ran it first has heard them
+            return compile("".join(lines), file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

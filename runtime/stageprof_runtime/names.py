@@ -57,7 +57,8 @@ class Names:
         self._numbers = itertools.count(1)
         #: layer -> what the first of its parts is a piece of
         self._pieces: dict[str, Known] = {}
-        self._alike: Counter[tuple[type, int]] = Counter()
+        #: by the class's id: a class that lives no longer may be taken for another
+        self._alike: Counter[int] = Counter()
 
     def get(self, value: object) -> Known | None:
         """What is known of an object."""
@@ -109,9 +110,9 @@ class Names:
     def _worth(self, value: Any) -> bool:
         kind = kind_of(value)
         if kind == CUSTOM:
-            line = (type(value), 0)
-            self._alike[line] += 1
-            return self._alike[line] <= ALIKE or weigh(value) >= LEAST
+            kin = id(type(value))
+            self._alike[kin] += 1
+            return self._alike[kin] <= ALIKE or weigh(value) >= LEAST
         return kind != DATA or heavy(value)
 
     def keep(self, value: object, origin: Origin, number: int = 0, key: object = None) -> Known:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from types import FrameType
@@ -71,7 +72,8 @@ def verdict(source: str, line: int) -> str:
     if not source or len(source) > LONGEST:
         return UNKNOWN
     try:
-        around = _around(ast.parse(source), line)
+        with warnings.catch_warnings(action="ignore"):  # whoever ran it first has heard them
+            around = _around(ast.parse(source), line)
         found = [_of(loop, line) for loop in around]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return UNKNOWN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import dask
@@ -11,7 +12,7 @@ from dask import delayed
 import planted
 import stageprof
 from stageprof_collectors.storage.shipment import decode
-from stageprof_runtime import guard, patch, tree
+from stageprof_runtime import guard, patch, rounds, tree
 from stageprof_runtime.assignment import module_code
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import Place
@@ -82,6 +83,16 @@ def test_a_module_that_was_edited_is_read_anew(tmp_path: Path) -> None:
     assert second is not None
     assert first.co_names == ("x",)
     assert second.co_names == ("y", "x")
+
+
+def test_what_python_has_warned_of_in_a_module_is_not_said_again(tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    file.write_text('for x in "\\d":\n    x.compute()\n')
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert module_code(str(file)) is not None
+        assert rounds.verdict(file.read_text(), 2) == rounds.APART
+    assert said == []
 
 
 def test_where_no_more_functions_are_kept_those_of_the_user_are_none_of_ours(
