@@ -104,6 +104,15 @@ def test_runs_beside_others_are_left_out() -> None:
     assert ask(of(workers)) == []
 
 
+@pytest.mark.parametrize(("importing", "told"), [(0, 1), (2, 1), (6, 0)])
+def test_what_a_module_takes_is_no_size_of_results(importing: int, told: int) -> None:
+    """Of runs each the first one of its kind in a process, all import what they need."""
+    workers = made(0.00005, 80)
+    for i in range(importing):
+        workers.imported(0, i * 500.0 + 1, i * 500.0 + 400)
+    assert len(ask(of(workers))) == told
+
+
 def test_seconds_of_spilling_for_nothing_are_its_saving() -> None:
     """A worker that is nearly empty writes its results to disk."""
     workers = made(400, 20)

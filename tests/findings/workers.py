@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replay.handmade import SCHEDULER, HandMade, ns
 from stageprof_runtime.event import MARK, MEMORY, SAMPLE, SPAN
-from stageprof_runtime.stage import STEP
+from stageprof_runtime.stage import IMPORT, STEP, Stage
 
 #: The thread of a worker's event loop.
 LOOP = 5
@@ -44,6 +44,12 @@ class Workers(HandMade):
         """A worker's loop wrote a result to disk."""
         step = STEP["spill.write"]
         row = (SPAN, step, ns(start), ns(stop), LOOP, "", round(nbytes * MB))
+        self._rows[self._workers[worker]].append(row)
+
+    def imported(self, worker: int, start: float, stop: float) -> None:
+        """A worker's only thread imported a module within a task."""
+        step = IMPORT[Stage.EXECUTION]
+        row = (SPAN, step, ns(start), ns(stop), 100 * worker + 1, "module", 0)
         self._rows[self._workers[worker]].append(row)
 
     def paused(self, worker: int, start: float, stop: float | None = None) -> None:

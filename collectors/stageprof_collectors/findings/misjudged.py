@@ -2,7 +2,7 @@
 
 What a worker's process takes more at the end of a run than at its beginning, the result still
 there, is held against what Dask took the result for. One run proves nothing (memory that others
-freed is used again, modules are imported), so the runs of a kind have to agree.
+freed is used again), so the runs of a kind have to agree; those that imported modules are left out.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.account.timeline import Columns, Ints
-from stageprof_collectors.replay.relief import Covered
+from stageprof_collectors.account.timeline import Columns, Ints, present
+from stageprof_collectors.replay.relief import Covered, Interval
 from stageprof_collectors.storage.rows import Rows
 from stageprof_runtime.event import STATUS
+from stageprof_runtime.stage import IMPORT
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -32,6 +33,7 @@ INSTANTS: Final = 2
 #: Results of these types hold no memory of their own: what grew is something else.
 _SMALL: Final = frozenset({"int", "float", "bool", "complex", "NoneType", "str", "", "tuple"})
 _MEMORY: Final = STATUS.index("memory")
+_IMPORTS: Final = frozenset(IMPORT.values())
 
 Bools = NDArray[np.bool_]
 
@@ -89,14 +91,25 @@ def _off(claimed: Ints, real: Ints, kind: str, factor: float) -> bool:
 
 
 def undisturbed(recording: Recording, rows: Ints) -> Bools:
-    """Runs that ended well, with no other run and no spilling on their worker meanwhile."""
+    """Runs that ended well, with no other run, spilling or import on their worker meanwhile."""
     runs = recording.timeline.runs
     alone: Bools = _alone(runs)[rows] & (runs["status"][rows] == _MEMORY)
-    for place, spans in recording.incidents.spilling.items():
+    for place, spans in _disturbing(recording):
         mine = np.flatnonzero(runs["wplace"][rows] == place)
         these = rows[mine]
         alone[mine] &= Covered(spans).of(runs["start"][these], runs["stop"][these]) == 0
     return alone
+
+
+def _disturbing(recording: Recording) -> Iterator[tuple[int, list[Interval]]]:
+    """When a worker's memory grew or shrank by something else than its tasks, by place."""
+    yield from recording.incidents.spilling.items()
+    spans = recording.timeline.spans
+    imports = np.flatnonzero(np.isin(spans["step"], list(_IMPORTS)))
+    for place in present(spans["place"][imports]):
+        here = imports[spans["place"][imports] == place]
+        start, stop = spans["start"][here].tolist(), spans["stop"][here].tolist()
+        yield place, list(zip(start, stop, strict=True))
 
 
 def _alone(runs: Columns) -> Bools:
