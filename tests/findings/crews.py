@@ -14,6 +14,12 @@ FILE = "etl.py"
 class Crewed(HandMade):
     """Workers of which facts are known, and graphs whose lines are."""
 
+    def took(self, worker: int, stop: float, cpu_s: float) -> None:
+        """A worker's process took so much of all CPUs from the beginning to an instant."""
+        for at, value in ((0.0, 1.0), (stop, 1.0 + cpu_s)):
+            row = (SAMPLE, ns(at), "process.cpu_s", value)
+            self._rows[self._workers[worker]].append(row)
+
     def cpus(self, worker: int, number: int) -> None:
         """So many CPUs a worker may use."""
         row = (SAMPLE, ns(0), "worker.cpus_usable", float(number))

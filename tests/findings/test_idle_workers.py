@@ -38,6 +38,15 @@ def test_one_task_for_two_threads_is_found_with_what_the_other_would_save() -> N
     assert "1 of 2 threads" in found.headline
 
 
+@pytest.mark.parametrize(("cpu_s", "fires"), [(0.3, True), (1.7, False)])
+def test_a_task_whose_library_uses_the_other_cpus_is_wide_enough(cpu_s: float, fires: bool) -> None:
+    """A training with OpenMP in one task: the other thread is idle, and its CPU is not."""
+    made = Crewed(2)
+    lengths = side_by_side(made, [(0, 900)])
+    made.took(0, 1000, cpu_s)
+    assert bool(asked(RULE, made.recording(lengths))) is fires
+
+
 @pytest.mark.parametrize(
     ("lengths", "fires"),
     [

@@ -13,6 +13,7 @@ import dask
 import numpy as np
 import pytest
 from dask import delayed
+from dask.utils import SerializableLock
 
 import stageprof
 from findings.asking import asked, one, run
@@ -143,6 +144,20 @@ def test_the_code_for_a_local_scheduler_uses_more_threads(tmp_path: Path) -> Non
         run(found)
         assert dask.config.get("scheduler") == "threads"
         assert dask.config.get("num_workers") == 16
+
+
+def fetched_in_turn(number: int, lock: SerializableLock) -> bytes:
+    with lock:
+        return fetched(number)
+
+
+def test_waiting_for_ones_turn_is_no_waiting_for_storage() -> None:
+    """A rate limit, a library that cannot serve two: more threads would wait for it as well."""
+    lock = SerializableLock()
+    with stageprof.profile(gil=False) as prof:
+        records = [delayed(fetched_in_turn)(number, lock) for number in range(40)]
+        delayed(len)(records).compute(scheduler="threads", num_workers=4)
+    assert not asked(RULE, prof.recording)
 
 
 @pytest.mark.parametrize("how", [{"nbytes": 2_000_000}, {"wait": 0.0}])

@@ -24,10 +24,18 @@ def test_a_number_of_cpus_that_no_machine_has_is_not_taken_at_its_word() -> None
 
 
 def queued(
-    cpus: int, *, workers: int = 1, tasks: int = 8, bytecode: float = 0, free: bool = False
+    cpus: int,
+    *,
+    workers: int = 1,
+    tasks: int = 8,
+    bytecode: float = 0,
+    free: bool = False,
+    took_s: float = 0,
 ) -> Recording:
     """Tasks of 100 ms in line for the one thread of each worker."""
     made = Crewed(workers)
+    for worker in range(workers):
+        made.took(worker, 100.0 * (tasks // workers), took_s)
     if free:
         made.free()
     for worker in range(workers):
@@ -64,6 +72,12 @@ def test_it_fires_where_a_host_has_more_cpus_than_threads(
 ) -> None:
     """C27: all workers of a host together."""
     assert bool(asked(RULE, queued(cpus, workers=workers))) is fires
+
+
+@pytest.mark.parametrize(("took_s", "fires"), [(0.8, True), (2.8, False)])
+def test_cpus_that_the_tasks_libraries_use_are_not_idle(took_s: float, fires: bool) -> None:
+    """Of 0.8 s on four CPUs, trainings with four threads each."""
+    assert bool(asked(RULE, queued(4, took_s=took_s))) is fires
 
 
 def test_cpus_that_are_not_known_accuse_nobody() -> None:

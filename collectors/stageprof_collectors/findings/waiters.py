@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stageprof_collectors.account.timeline import LOCAL
+from stageprof_collectors.findings.holdup import holdups
 from stageprof_collectors.others import beside
 from stageprof_collectors.replay.apart import concurrency
 from stageprof_collectors.replay.replay import Change
@@ -69,6 +70,23 @@ def busy(recording: Recording) -> NDArray[np.float64]:
         waited = full if waited is None else np.maximum(waited, full)
     found: NDArray[np.float64] = np.clip(computed + waited, 0, 1)
     return found
+
+
+def occupied(recording: Recording) -> NDArray[np.float64]:
+    """Of each run's time the part in which more threads would not have let it go on.
+
+    It computed, waited for the GIL or a processor, for a lock or the like of Dask's, or for tasks
+    that it had handed over.
+    """
+    timeline, runs = recording.timeline, recording.timeline.runs
+    held = np.zeros(len(runs["run"]))
+    for holdup in holdups(recording):
+        for run, ns in holdup.waited.items():
+            held[run] += ns
+    found = busy(recording) + held / np.maximum(runs["stop"] - runs["start"], 1)
+    parents = [timeline.run_of(g.parent, g.place) for g in timeline.graphs if g.parent >= 0]
+    found[[row for row in parents if row >= 0]] = 1
+    return np.clip(found, 0, 1)
 
 
 def _had(recording: Recording) -> dict[int, float]:

@@ -12,6 +12,7 @@ from stageprof_collectors.account.groups import Row
 from stageprof_collectors.findings.finding import Finding, Where, severity
 from stageprof_collectors.findings.idleness import Idleness
 from stageprof_collectors.findings.lack import why
+from stageprof_collectors.findings.library_threads import library_s
 from stageprof_collectors.findings.misplaced import fix, line, passed_on
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import count, seconds
@@ -48,7 +49,9 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 def _for_want(recording: Recording, idleness: Idleness, limits: Limits) -> Iterator[Finding]:
     """Too few tasks, if that is worth a finding and nothing narrower explains it."""
     cost, least = _cost(recording, idleness), limits["share"] * recording.wall
-    if cost >= least and not Trainings(recording) and not explained(recording, idleness):
+    if cost < least or Trainings(recording) or explained(recording, idleness):
+        return
+    if library_s(recording, idleness.alone) < limits["library"] * idleness.want_s:
         found = _few(recording, idleness, limits, cost)
         if found.saving_s[1] >= least:
             yield found
@@ -178,6 +181,9 @@ RULE = Rule(
         ),
         "wanting": Limit(
             0.1, "of the threads' time, idle for want of tasks: some is at the end of every run"
+        ),
+        "library": Limit(
+            0.5, "of the threads' idle time: tasks whose libraries use as much are wide"
         ),
         "efficiency": Limit(0.5, "what a further thread does at least of one's work; half is lost"),
     },

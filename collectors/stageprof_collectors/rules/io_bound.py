@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
-from stageprof_collectors.findings.holdup import holdups
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import count, seconds, share
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.findings.training import Trainings
-from stageprof_collectors.findings.waiters import THREADS, Rows, busy, length, saving, waiters
+from stageprof_collectors.findings.waiters import THREADS, Rows, length, occupied, saving, waiters
 from stageprof_collectors.others import beside
 from stageprof_collectors.profiles.looks import Looks
 from stageprof_collectors.replay.cost import cost_of
@@ -62,14 +61,7 @@ def _waiting(recording: Recording, limits: Limits) -> NDArray[np.bool_]:
     waits &= runs["cpu"] < limits["cpu"] * took
     if not waits.any():  # what else they did is found out for all runs, and takes long
         return waits
-    held = np.zeros(len(took))
-    for holdup in holdups(recording):
-        for run, ns in holdup.waited.items():
-            held[run] += ns
-    known = recording.timeline.graphs
-    parents = [recording.timeline.run_of(g.parent, g.place) for g in known if g.parent >= 0]
-    waits &= busy(recording) + held / took < limits["cpu"]
-    waits[[row for row in parents if row >= 0]] = False
+    waits &= occupied(recording) < limits["cpu"]
     return waits
 
 

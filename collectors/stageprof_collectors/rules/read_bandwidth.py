@@ -18,8 +18,8 @@ from stageprof_collectors.findings.waiters import (
     THREADS,
     Rows,
     Waiters,
-    busy,
     length,
+    occupied,
     saving,
     waiters,
 )
@@ -59,7 +59,7 @@ class Reads(NamedTuple):
 
     #: whether it needed no other run, and it is known whether it waited
     leaf: NDArray[np.bool_]
-    #: of its time the part that it computed, or waited for the GIL or a processor
+    #: of its time the part in which it did not wait for its storage
     busy: NDArray[np.float64]
     #: bytes of its result; not a number where that is not known
     brought: NDArray[np.float64]
@@ -70,7 +70,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     runs, reading = recording.timeline.runs, set(filter(READS.search, recording.layered.prefixes))
     if not reading:
         return
-    reads = Reads(_leaves(recording), busy(recording), _brought(recording))
+    reads = Reads(_leaves(recording), occupied(recording), _brought(recording))
     waiting = _waiting(recording, reads, limits)
     if int(waiting.sum()) < limits["reads"]:
         return

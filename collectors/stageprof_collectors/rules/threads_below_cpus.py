@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stageprof_collectors.findings.finding import Finding, Fix, severity
 from stageprof_collectors.findings.innocence import without_gil
+from stageprof_collectors.findings.library_threads import library_s
 from stageprof_collectors.findings.phrase import of_wall
 from stageprof_collectors.findings.quantity import count, share
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
@@ -50,6 +51,8 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     room = _room(crew)
     if room is None or room.threads >= limits["threads"] * room.cpus or len(crew.rows) < 2:
         return
+    if _used(recording, crew, room) >= limits["library"]:
+        return
     found = _finding(recording, crew, room, limits)
     if found.saving_s[1] >= limits["share"] * recording.wall:
         yield found
@@ -63,6 +66,14 @@ def _room(crew: Crew) -> Room | None:
         if threads < cpus:
             rooms.append(Room(cpus, threads, len(mine)))
     return max(rooms, key=lambda room: room.cpus - room.threads, default=None)
+
+
+def _used(recording: Recording, crew: Crew, room: Room) -> float:
+    """Of the CPUs without a thread of a worker the part that threads of the tasks' libraries use."""
+    runs = recording.timeline.runs
+    worked = float((runs["stop"] - runs["start"])[crew.rows].sum()) / 1e9
+    spare = worked * (room.cpus / room.threads - 1)
+    return library_s(recording, crew.rows) / spare if spare > 0 else 0.0
 
 
 def _finding(recording: Recording, crew: Crew, room: Room, limits: Limits) -> Finding:
@@ -118,6 +129,9 @@ RULE = Rule(
     ground=Ground.SPREAD,
     limits={
         "threads": Limit(1.0, "for each CPU that the workers may use; fewer leave CPUs idle"),
+        "library": Limit(
+            0.5, "of the other CPUs: where tasks' own libraries use as many, none is idle"
+        ),
         "bytecode": Limit(0.3, "of the tasks' time: with more, threads of a process get in line"),
         "share": Limit(0.02, "of the wall time that it saves at most: less is not worth a change"),
     },
