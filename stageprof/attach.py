@@ -64,8 +64,9 @@ class Attachment:
             self._session.stop()
             raise ClusterError(
                 f"the scheduler at {self.address} does not let stageprof in ({why})",
-                expected="one that takes plugins (its distributed.scheduler.pickle is on)",
-                do="start it with that, or record it with its flight recorder",
+                expected="one that has this version of stageprof or none, and takes plugins "
+                "(its distributed.scheduler.blocked-handlers names no register_scheduler_plugin)",
+                do="change what it says, or record it with its flight recorder",
             )
 
     def __exit__(

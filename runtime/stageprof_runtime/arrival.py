@@ -6,6 +6,7 @@ for each module that imports another, and a program may import many in one anoth
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -22,7 +23,7 @@ Then = Callable[[str, ModuleType], Iterable[Undo]]
 #: What Python leaves out of a failed import's traceback, and looks past for whom a warning is for.
 _IMPORTING: Final = "<frozen importlib._bootstrap>"
 
-_lock: Final = threading.Lock()
+_lock: Final = threading.RLock()
 #: Who waits for modules in this process.
 _waiting: Final[list[_Waiting]] = []
 #: How to take the function away again, if it is there.
@@ -100,3 +101,9 @@ def _make(find_and_load: Any, watch: Watch) -> Any:
         return module
 
     return as_import(_find_and_load)
+
+
+if hasattr(os, "register_at_fork"):  # in a child no other thread has it, which might for ever
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )

@@ -90,7 +90,8 @@ def _loaded(before: list[Any]) -> list[Any]:
     """What was put on the stack one by one; since Python 3.13 two at once may be."""
     found: list[Any] = []
     for this in before:
-        found += this.argval if type(this.argval) is tuple else (this.argval,)
+        several = this.opname.count("LOAD_FAST") > 1
+        found += this.argval if several else (this.argval,)
     return found
 
 

@@ -92,6 +92,7 @@ class Decisions(SchedulerPlugin):
             self._counts[2] += 1
         else:  # it will be assigned again, or is wanted no more
             self._counts[1] -= 1
+            self._counts[0] -= not (task.who_wants or task.waiters)
         if self._belonging.of is not None:
             self._cause_graph = self._belonging.of.get(key, self._belonging.others)
         status = 0 if finish == "memory" else status_of(finish, str(details.get("stimulus_id", "")))

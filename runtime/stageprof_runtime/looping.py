@@ -147,8 +147,13 @@ def _iterated(
             elif made is not None:
                 yield made, (line, rows)
             rows = ""
-        elif name.startswith("STORE") or name == "POP_TOP":  # what went over them was a call
+        elif name.startswith("STORE") or _is_left(instructions, i):  # a call went over them
             rows = ""
+
+
+def _is_left(instructions: list[dis.Instruction], i: int) -> bool:
+    """Whether what a call gave is thrown away here; `a or b` throws away something else."""
+    return instructions[i].opname == "POP_TOP" and "CALL" in instructions[i - 1].opname
 
 
 def _for_iter(following: list[dis.Instruction]) -> int | None:

@@ -30,7 +30,7 @@ LEAVE_S: Final = 60.0
 #: Looks a second whether batches that were sent have come; without one for so long, none comes.
 _LOOKS: Final = 200
 _STILL_S: Final = 10
-#: Why there is nothing of a cluster's first seconds, or nothing at all.
+#: Why the last of a cluster is missing; why its first seconds are, or all.
 _HURRIED: Final = "the client had to be closed before the cluster had told what was left"
 _LATE: Final = "no answer from the scheduler in time; what came before one is not recorded"
 

@@ -197,7 +197,11 @@ class Memberships:
         if membership.forgotten:
             membership.abandon(_CUT_OFF)
         else:
-            await membership.leave()
+            try:
+                await membership.leave()
+            except asyncio.CancelledError:  # who closes it waits no longer; others go on
+                self._doing.later(functools.partial(self._stay, membership.cluster))
+                raise
         await self._stay(membership.cluster)
 
     def forked(self) -> bool:

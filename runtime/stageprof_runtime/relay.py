@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +26,9 @@ DRAIN_S = 5.0
 #: Seconds that the relay stays after all workers were told; a message without a handler would
 #: cost its sender the connection, and the last of them may still be on their way.
 LINGER_S = 1.0
+#: How often that is doubled for workers that do not answer: some nine minutes from one try to the
+#: next, each of which Dask logs as an error.
+SLOWER = 9
 #: Batches that may wait for the owner, or one from each worker if there are more of them; beyond,
 #: everybody keeps theirs in their bounded rings.
 BACKLOG = 50
@@ -177,9 +181,9 @@ class Relay:
         """Tell a worker, once it has what it was told before: it might read that last."""
         if before is not None:
             await asyncio.wait([before])
-        heard.update(
-            await self._scheduler.broadcast(msg=message, workers=[worker], on_error="ignore")
-        )
+        answers = await self._scheduler.broadcast(msg=message, workers=[worker], on_error="return")
+        # One that answers with an error was reached, and would say the same again.
+        heard.update(w for w, answer in answers.items() if not isinstance(answer, OSError))
 
     async def drain_workers(self, batches: list[Any]) -> None:
         """Have all workers stop and give what is left; a worker may not have sent anything yet."""
@@ -209,10 +213,10 @@ class Relay:
         One that could not be reached is told again: it sends once it can, and a message without a
         handler would cost it the connection.
         """
-        while True:
+        for times in itertools.count():
             if self._telling:
                 await asyncio.wait(self._telling.values())
-            await asyncio.sleep(LINGER_S)
+            await asyncio.sleep(LINGER_S * 2 ** min(times, SLOWER))
             self._sent.forget()
             deaf = [w for w in self._telling if self._is_deaf(w)]
             if not deaf or not self._is_listening():

@@ -101,6 +101,8 @@ class SchedulerProbe(Decisions):
             self._relay.doing.later(functools.partial(self.end, owner=False))
         if self._ended:
             raise RuntimeError("the session ended while it began")
+        # The last thing: Dask tells of what happens from now on.
+        attempt(self.watches["start"], self._count_underway)
 
     def _through(self, scheduler: Any) -> Relay:
         return Relay(scheduler, self._session, self._owner, self.watches)
@@ -125,7 +127,6 @@ class SchedulerProbe(Decisions):
         undos.append(self._shipper.stop)
         self._install(scheduler, undos)
         attempt(self.watches["start"], self._tell_saturation)
-        attempt(self.watches["start"], self._count_underway)
         loop = scheduler.loop.asyncio_loop
         undos.append(Ticks(loop, ring, self.watches["ticks"]).start(tick(scheduler)))
         ring.emit((MARK, now_ns(), "loop thread", str(get_ident())))
@@ -139,8 +140,8 @@ class SchedulerProbe(Decisions):
     def _count_underway(self) -> None:
         """Of a cluster that is busy when it is recorded; what waits for other tasks comes later."""
         processing, queued = underway(self._scheduler)
-        self._counts[0] += processing + queued
-        self._counts[1] += processing
+        self._counts[0] = max(self._counts[0], processing + queued)
+        self._counts[1] = processing
 
     def _install(self, scheduler: Any, undos: list[Undo]) -> None:
         """Each undo is in the list as soon as there is something to undo."""

@@ -85,7 +85,8 @@ def prune(*, folder: str, keep: int, branch: str | None, dry_run: bool) -> None:
             done += 1
             click.echo(f"{'would remove' if dry_run else 'removed'}  {renderer.line(each)}")
         else:
-            click.echo(f"left, for it was changed since  {renderer.line(each)}")
+            why = "left, for it was changed since" if each.path.exists() else "gone already"
+            click.echo(f"{why}  {renderer.line(each)}")
     click.echo(renderer.total(done, "Would remove" if dry_run else "Removed"))
 
 

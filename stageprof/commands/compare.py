@@ -133,13 +133,14 @@ def compare(
     options = Options(paired=paired, floor=floor, force=force)
     with _on(scheduler):
         found = _compared(sides, settings, options)
-    # What was found first: a file that cannot be written must not cost it.
-    if _STDOUT not in targets.values():
-        compare_terminal.show(found, sys.stdout)
-    for name, target in targets.items():
-        _write(_FORMS[name](found), target)
-    if html is not None:
-        _page(found, html)
+    try:
+        for name, target in targets.items():
+            _write(_FORMS[name](found), target)
+        if html is not None:
+            _page(found, html)
+    finally:  # a file that cannot be written must not cost what was found, nor who reads no more it
+        if _STDOUT not in targets.values():
+            compare_terminal.show(found, sys.stdout)
     return REGRESSION if found.regressions else 0
 
 

@@ -152,8 +152,8 @@ def label(shell: InteractiveShell) -> str:
 
 def named(shell: InteractiveShell, options: Options) -> Options:
     """The same with a name for the recording; a cell may change the folder."""
-    report = options.report and str(Path(options.report).absolute())
-    return replace(options, label=options.label or label(shell), report=report)
+    path, report = (p and str(Path(p).absolute()) for p in (options.path, options.report))
+    return replace(options, label=options.label or label(shell), path=path, report=report)
 
 
 def ready(options: Options) -> None:

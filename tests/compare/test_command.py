@@ -19,6 +19,7 @@ from benchmarks.generate import generate
 from faces.conftest import HOSTILE, double
 from stageprof.chosen import chosen
 from stageprof.cli import main
+from stageprof.commands import compare as command
 from stageprof.comparison import measured
 from stageprof.renderers.compare_markdown import SIZE
 from stageprof_collectors.recording import Recording
@@ -190,6 +191,19 @@ def test_what_was_found_is_told_though_it_cannot_be_written(run: Run, pool: Path
     assert status == 2
     assert "cannot write taken.json" in err
     assert "160" in out
+
+
+def test_who_reads_no_further_than_the_first_lines_does_not_cost_the_files(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`stageprof compare base -- more --json=found.json | head -5`."""
+
+    def gone(*_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(command.compare_terminal, "show", gone)
+    run("base", "--", "more", "--json=found.json")
+    assert Path("found.json").exists()
 
 
 def test_a_file_that_is_no_recording_is_named(run: Run, tmp_path: Path) -> None:

@@ -179,6 +179,20 @@ def test_a_task_that_stood_in_line_behind_another_graph_is_said_to_be_of_its_own
     assert made.probe._counts == [3, 3, 2]
 
 
+@pytest.mark.parametrize(("wanted", "counts"), [(True, [2, 0, 0]), (False, [1, 0, 0])])
+def test_a_task_that_nobody_wants_any_more_is_none_that_is_to_come(
+    wanted: bool, counts: list[int], scheduler: Scheduler
+) -> None:
+    """One that was lost with its worker comes again; one that was cancelled does not."""
+    made = Hooked(scheduler)
+    made.graph(0, *"ab")
+    made.begin("a")
+    task = made.scheduler.tasks["a"]
+    task.who_wants, task.waiters, task.state = {"Client-1"} if wanted else set(), set(), "released"
+    made.probe.transition("a", "processing", "released")
+    assert made.probe._counts == counts
+
+
 def test_nothing_is_said_of_a_graph_alone(scheduler: Scheduler) -> None:
     made = Hooked(scheduler)
     made.graph(0, *"abc")

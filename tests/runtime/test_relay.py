@@ -127,15 +127,18 @@ class Told:
         self.heard: list[tuple[str, str]] = []
         self.tried: list[tuple[str, str]] = []
         self.out_of_reach: set[str] = set()
+        self.forbid: set[str] = set()
         self.slow: dict[str, asyncio.Event] = {}
 
     async def broadcast(self, *, msg: dict[str, Any], workers: list[str], on_error: str) -> Any:
-        assert on_error == "ignore"
+        assert on_error == "return"
         (worker,) = workers
         self.tried.append((worker, msg["op"]))
         await self.slow.get(worker, _set()).wait()
         if worker in self.out_of_reach:
-            return {}
+            return {worker: OSError("no connection")}
+        if worker in self.forbid:
+            return {worker: ValueError("explicitly disallowed")}
         self.heard.append((worker, msg["op"]))
         return {worker: {"status": "OK"}}
 
@@ -177,6 +180,45 @@ def test_who_has_not_heard_of_the_end_is_told_again_and_may_send_meanwhile(
     assert scheduler.heard == [("well", REMOVE), ("deaf", REMOVE)]
     assert scheduler.stream_handlers == {}
     assert scheduler.handlers == {}
+
+
+def test_a_worker_that_answers_with_an_error_would_say_the_same_again() -> None:
+    """One whose `distributed.worker.blocked-handlers` names plugins was told for ever."""
+    scheduler = Told("well", "forbids")
+    scheduler.forbid = {"forbids"}
+    mine = Relay(scheduler, "session", "", Watches("scheduler"))
+
+    async def ends() -> None:
+        mine.listen()
+        await mine.tell_workers(REMOVE, 1)
+        await asyncio.wait_for(mine.stop(), 10)
+
+    asyncio.run(ends())
+    assert sorted(scheduler.tried) == [("forbids", REMOVE), ("well", REMOVE)]
+    assert scheduler.stream_handlers == {}
+
+
+def test_who_does_not_answer_is_told_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask logs each time as an error."""
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 12:
+            scheduler.workers.clear()
+
+    monkeypatch.setattr(relay, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": sleep}))
+    scheduler = Told("deaf")
+    scheduler.out_of_reach = {"deaf"}
+    mine = Relay(scheduler, "session", "", Watches("scheduler"))
+
+    async def ends() -> None:
+        mine.listen()
+        await mine.tell_workers(REMOVE, 1)
+        await mine.stop()
+
+    asyncio.run(ends())
+    assert slept == [*(2.0**n for n in range(10)), 512, 512]
 
 
 def test_nobody_is_told_of_the_end_of_a_session_that_began_again(
