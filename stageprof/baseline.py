@@ -254,7 +254,7 @@ def surplus(found: Iterable[Kept], keep: int) -> list[Kept]:
 
 
 def removed(each: Kept, folder: Path) -> bool:
-    """Remove a recording, its note and folders that are empty then; False if it is not ours or gone.
+    """Remove a recording, its note and folders that are empty then; False if not ours, or gone.
 
     Raises:
         UsageError: it cannot be removed.

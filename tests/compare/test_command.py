@@ -19,8 +19,8 @@ from benchmarks.generate import generate
 from faces.conftest import HOSTILE, double
 from stageprof.chosen import chosen
 from stageprof.cli import main
-from stageprof.commands import compare as command
 from stageprof.comparison import measured
+from stageprof.renderers import compare_terminal
 from stageprof.renderers.compare_markdown import SIZE
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.errors import NotARecording, UsageError
@@ -201,7 +201,7 @@ def test_who_reads_no_further_than_the_first_lines_does_not_cost_the_files(
     def gone(*_: object) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr(command.compare_terminal, "show", gone)
+    monkeypatch.setattr(compare_terminal, "show", gone)
     run("base", "--", "more", "--json=found.json")
     assert Path("found.json").exists()
 

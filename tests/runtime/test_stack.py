@@ -52,7 +52,7 @@ def tuples(look: Look) -> list[Any]:
 
 def one_or_the_other(look: Look) -> Any:
     """What `or` throws away, since Python 3.12 by an instruction of its own, is no call."""
-    return [look(row.a) for _, row in enumerate(FRAME.itertuples(name=FRAME.columns.name or "R"))]
+    return [look(row.a) for _, row in enumerate(FRAME.itertuples(index=FRAME.empty or True))]
 
 
 def generated(look: Look) -> Any:

@@ -69,7 +69,7 @@ def _room(crew: Crew) -> Room | None:
 
 
 def _used(recording: Recording, crew: Crew, room: Room) -> float:
-    """Of the CPUs without a thread of a worker the part that threads of the tasks' libraries use."""
+    """Of the CPUs without a thread of a worker the part that the tasks' libraries use."""
     runs = recording.timeline.runs
     worked = float((runs["stop"] - runs["start"])[crew.rows].sum()) / 1e9
     spare = worked * (room.cpus / room.threads - 1)
