@@ -42,6 +42,8 @@ def test_they_ran_nowhere_that_was_seen() -> None:
     assert busy["compute"] == pytest.approx(16 * 0.095)
     assert recording.stages()["wall_s"].sum() == pytest.approx(recording.wall)
     assert not asked(io_bound.RULE, recording)
+    layers = recording.layers().set_index("layer")
+    assert layers["execution_s"]["task"] == pytest.approx(16 * 0.095)
     boxes = timeline.boxes(recording)
     lengths = boxes.length[boxes.run >= 0] * boxes.unit_ns
     assert lengths.min() == pytest.approx(95e6, rel=0.01)

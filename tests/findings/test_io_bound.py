@@ -97,6 +97,19 @@ def test_waiting_for_a_lock_of_dasks_is_another_matter() -> None:
     assert not asked(RULE, region.recording, tasks=4)
 
 
+def loaded(number: int, nbytes: int) -> bytes:
+    time.sleep(0.02)
+    return bytes(nbytes + number)
+
+
+@pytest.mark.parametrize(("nbytes", "told"), [(2_000_000, False), (2_000, True)])
+def test_large_reads_on_a_local_scheduler_may_wait_for_their_bytes(nbytes: int, told: bool) -> None:
+    with stageprof.profile(gil=False) as region:
+        records = [dask.delayed(loaded)(i, nbytes) for i in range(12)]
+        dask.delayed(len)(records).compute(scheduler="threads", num_workers=2)
+    assert bool(asked(RULE, region.recording, tasks=4)) is told
+
+
 def test_on_a_local_scheduler_more_threads_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(io_bound, "beside", lambda _: [])  # whatever else runs here
     with stageprof.profile(gil=False) as region:

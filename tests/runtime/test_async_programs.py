@@ -10,6 +10,7 @@ from typing import Any
 
 import dask.base
 import pytest
+from dask import delayed
 from distributed import Client
 
 import clusters
@@ -117,3 +118,16 @@ def test_a_loop_around_the_region_is_not_the_programs() -> None:
 
     asyncio.run(main())
     assert seen.state[0] == STEP["tokenize"]
+
+
+def test_a_local_scheduler_does_nothing_while_a_coroutine_waits_for_its_tasks() -> None:
+    """What an async region waits for is noted as the region's, and its loop's thread waits."""
+
+    async def main() -> stageprof.profile:
+        async with stageprof.profile(gil=False) as prof:
+            pauses = [delayed(time.sleep)(0.1) for _ in range(6)]
+            dask.compute(*pauses, scheduler="threads", num_workers=2)
+        return prof
+
+    steps = asyncio.run(main()).recording.steps().set_index("step")
+    assert steps["busy_s"]["local.loop"] < 0.1 < 0.6 < steps["busy_s"]["compute"] + 0.01

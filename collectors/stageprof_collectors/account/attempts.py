@@ -102,6 +102,17 @@ def given_back(runs: Columns) -> NDArray[np.bool_]:
     return found
 
 
+def worked(runs: Columns) -> NDArray[np.bool_]:
+    """Which runs are known to have worked, and for how long.
+
+    Their worker told of it; or, where that tells nothing, its scheduler heard how long they took:
+    such a run began after it was assigned.
+    """
+    heard = (runs["wplace"] < 0) & (runs["start"] > runs["assigned"]) & ~given_back(runs)
+    found: NDArray[np.bool_] = (runs["seen"] == 1) | heard
+    return found
+
+
 def own_last(rows: Columns, places: Sequence[Place]) -> Columns:
     """Rows of RUN, those that a scheduler guessed, of place -1, before those of the workers.
 

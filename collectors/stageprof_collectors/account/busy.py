@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from stageprof_collectors.account.attempts import worked
 from stageprof_collectors.account.blame import CARRIED, Blame, Piece, Tally
 from stageprof_collectors.account.groups import NOBODY, Parts
 from stageprof_collectors.account.intervals import Segment
@@ -112,9 +113,9 @@ def _give(tallies: Tallies, blame: Blame, segment: Segment[What], run: int) -> N
 def _runs(tallies: Tallies, recording: Recording, blame: Blame) -> None:
     """Task functions, without what was recorded inside them on their thread."""
     runs = recording.timeline.runs
-    seen = runs["seen"] == 1
-    own = runs["stop"] - runs["start"] - inside(recording.timeline, recording.lanes, seen)
-    _add(tallies[_COMPUTE], blame.groups.of_run[seen], own[seen].astype(float))
+    known = worked(runs)
+    own = runs["stop"] - runs["start"] - inside(recording.timeline, recording.lanes, known)
+    _add(tallies[_COMPUTE], blame.groups.of_run[known], own[known].astype(float))
 
 
 def _transfers(tallies: Tallies, recording: Recording, blame: Blame) -> None:

@@ -106,14 +106,20 @@ class Lanes:
 
     @cached_property
     def _local_waits(self) -> dict[tuple[int, int], Lane]:
-        """When each thread waited for tasks of a local scheduler."""
+        """When each thread waited for tasks of a local scheduler.
+
+        What an async region waits for is noted as the region's; its loop's thread waits.
+        """
+        region = self._timeline.region
         blocks = self._timeline.read("block", "start", "stop")
         calls = [i for i, text in enumerate(self._timeline.store.strings) if text == "local"]
         mine = np.isin(blocks["call"], calls)
         found: defaultdict[tuple[int, int], Lane] = defaultdict(list)
         names = ("place", "thread", "start", "stop")
         rows = zip(*(blocks[name][mine].tolist() for name in names), strict=True)
-        for place, thread, start, stop in rows:
+        for place, lane, start, stop in rows:
+            mine = (place, lane) == (region.place, region.lane)
+            thread = region.thread if mine else lane
             found[place, thread].append((start, stop, What(WAITED, place)))
         return found
 

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from stageprof_collectors.account.account import Account
-from stageprof_collectors.account.attempts import given_back
+from stageprof_collectors.account.attempts import worked
 from stageprof_collectors.account.intervals import clip, gaps, length
 from stageprof_collectors.account.lane import LOOP, SOFT, Lane, Lanes
 from stageprof_collectors.account.path import Step
@@ -97,10 +97,8 @@ def _graphs(account: Account, timeline: Timeline) -> None:
 def _runs(account: Account, timeline: Timeline, lanes: Lanes) -> None:
     """Task functions, without what was recorded inside them on their thread."""
     runs = timeline.runs
-    local, seen = runs["run"] >= LOCAL, runs["seen"] == 1
-    # Of workers that tell nothing what their scheduler heard: it began after it was assigned.
-    seen |= (runs["wplace"] < 0) & (runs["start"] > runs["assigned"]) & ~given_back(runs)
-    for mine, role in ((~local & seen, "worker"), (local & seen, "client")):
+    local, known = runs["run"] >= LOCAL, worked(runs)
+    for mine, role in ((~local & known, "worker"), (local & known, "client")):
         if not mine.any():
             continue
         entry = account.entries[_COMPUTE, role]

@@ -83,12 +83,10 @@ def occupied(recording: Recording) -> NDArray[np.float64]:
     for holdup in holdups(recording):
         for run, ns in holdup.waited.items():
             held[run] += ns
-    found: NDArray[np.float64] = busy(recording) + held / np.maximum(
-        runs["stop"] - runs["start"], 1
-    )
+    part = busy(recording) + held / np.maximum(runs["stop"] - runs["start"], 1)
     parents = [timeline.run_of(g.parent, g.place) for g in timeline.graphs if g.parent >= 0]
-    found[[row for row in parents if row >= 0]] = 1
-    found = np.clip(found, 0, 1)
+    part[[row for row in parents if row >= 0]] = 1
+    found: NDArray[np.float64] = np.clip(part, 0, 1)
     return found
 
 

@@ -18,7 +18,7 @@ from stageprof_collectors.findings.waiters import THREADS, Rows, length, occupie
 from stageprof_collectors.others import beside
 from stageprof_collectors.profiles.looks import Looks
 from stageprof_collectors.replay.cost import cost_of
-from stageprof_collectors.rules.read_bandwidth import READS
+from stageprof_collectors.rules.read_bandwidth import READS, brought
 from stageprof_collectors.rules.read_bandwidth import RULE as READ_BANDWIDTH
 from stageprof_runtime.stage import STEP, Stage
 
@@ -69,10 +69,12 @@ def _others(recording: Recording, row: Row, rows: Rows) -> bool:
     """Whether such tasks read so much that they may wait for its bytes, or are Dask's own."""
     if row.prefix.startswith(_OWN):
         return True
-    runs, needs = recording.timeline.runs, recording.timeline.depends
+    needs = recording.timeline.depends
     leaf = needs.first[rows] == needs.first[rows + 1]
-    large = float(np.median(runs["nbytes"][rows])) >= _LARGE
-    return bool(READS.search(row.prefix) and leaf.all() and large)
+    if not (READS.search(row.prefix) and leaf.all()):
+        return False
+    nbytes = brought(recording)[rows]  # where they were not weighed they may be anything
+    return bool(np.isnan(nbytes).all() or np.nanmedian(nbytes) >= _LARGE)
 
 
 def _found(recording: Recording, row: Row, rows: Rows, limits: Limits) -> Iterator[Finding]:

@@ -70,7 +70,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     runs, reading = recording.timeline.runs, set(filter(READS.search, recording.layered.prefixes))
     if not reading:
         return
-    reads = Reads(_leaves(recording), occupied(recording), _brought(recording))
+    reads = Reads(_leaves(recording), occupied(recording), brought(recording))
     waiting = _waiting(recording, reads, limits)
     if int(waiting.sum()) < limits["reads"]:
         return
@@ -97,12 +97,13 @@ def _told(recording: Recording) -> tuple[Rows, Rows]:
     return rows[rows >= 0], told["nbytes"][rows >= 0]
 
 
-def _brought(recording: Recording) -> NDArray[np.float64]:
+def brought(recording: Recording) -> NDArray[np.float64]:
+    """Bytes of the result of each run; not a number where they were not weighed."""
     runs = recording.timeline.runs
-    brought = np.where(runs["run"] < LOCAL, runs["nbytes"].astype(float), np.nan)
+    found = np.where(runs["run"] < LOCAL, runs["nbytes"].astype(float), np.nan)
     rows, nbytes = _told(recording)
-    brought[rows] = np.where(nbytes < 0, np.nan, nbytes)
-    return brought
+    found[rows] = np.where(nbytes < 0, np.nan, nbytes)
+    return found
 
 
 def _waiting(recording: Recording, reads: Reads, limits: Limits) -> NDArray[np.bool_]:
@@ -112,8 +113,8 @@ def _waiting(recording: Recording, reads: Reads, limits: Limits) -> NDArray[np.b
 
 
 def _small_and_idle(recording: Recording, reads: Reads, rows: Rows, limits: Limits) -> bool:
-    brought = reads.brought[rows]
-    if np.isnan(brought).all():
+    nbytes = reads.brought[rows]
+    if np.isnan(nbytes).all():
         return False
     rate = _rate(recording, reads, rows)
     if limits["expected_bytes_per_s"] and rate < limits["expected_bytes_per_s"] / 2:
@@ -121,14 +122,14 @@ def _small_and_idle(recording: Recording, reads: Reads, rows: Rows, limits: Limi
     took = length(recording, rows)
     # A process's first run imports what it needs: it must not outweigh all others.
     mean = float(np.average(reads.busy[rows], weights=np.minimum(took, np.median(took))))
-    return bool(mean < limits["cpu"] and np.nanmedian(brought) < limits["bytes"])
+    return bool(mean < limits["cpu"] and np.nanmedian(nbytes) < limits["bytes"])
 
 
 def _rate(recording: Recording, reads: Reads, rows: Rows) -> float:
     """Bytes that a thread of a worker brings in a second."""
-    brought = reads.brought[rows]
-    known = ~np.isnan(brought)
-    return float(brought[known].sum()) / float(length(recording, rows)[known].sum())
+    nbytes = reads.brought[rows]
+    known = ~np.isnan(nbytes)
+    return float(nbytes[known].sum()) / float(length(recording, rows)[known].sum())
 
 
 def _found(

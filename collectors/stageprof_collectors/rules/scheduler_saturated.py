@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from stageprof_collectors.account.attempts import worked
 from stageprof_collectors.account.timeline import LOCAL
 from stageprof_collectors.findings.advice import in_batches
 from stageprof_collectors.findings.batch import batch, rounded
@@ -73,7 +74,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 def _load(recording: Recording) -> Load | None:
     """From the first to the last of the tasks; None if the loop's time is not known."""
     runs = recording.timeline.runs
-    rows = np.flatnonzero((runs["run"] < LOCAL) & (runs["seen"] == 1))
+    rows = np.flatnonzero((runs["run"] < LOCAL) & worked(runs))
     roles = [place.role for place in recording.store.places]
     told = {p: s for p, s in series(recording, "loop.cpu_s").items() if roles[p] == "scheduler"}
     if not len(rows) or not told:
