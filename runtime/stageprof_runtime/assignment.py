@@ -19,6 +19,9 @@ from stageprof_runtime.cells import numbers
 
 #: Source files above this many lines are not compiled for a line number.
 LONGEST: Final = 20_000
+#: What a compiler warns of, which was heard when the program was compiled to run. Of no others: if
+#: another thread comes between, what is ignored here may stay so.
+HEARD: Final = SyntaxWarning if sys.version_info >= (3, 12) else DeprecationWarning
 #: Imports followed from module to module.
 IMPORTS: Final = 4
 #: Before the value's own store: the object that it is stored into, and the key.
@@ -152,7 +155,7 @@ def _compiled(file: str, lines: tuple[str, ...]) -> CodeType | None:
     if not lines or len(lines) > LONGEST:
         return None
     try:
-        with warnings.catch_warnings(action="ignore"):  # whoever ran it first has heard them
+        with warnings.catch_warnings(action="ignore", category=HEARD):
             return compile("".join(lines), file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

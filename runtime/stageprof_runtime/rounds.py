@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Final
 
+from stageprof_runtime.assignment import HEARD
 from stageprof_runtime.lines import called_by_user, user_line
 
 #: Fewer calls from one line are no loop that matters.
@@ -72,7 +73,7 @@ def verdict(source: str, line: int) -> str:
     if not source or len(source) > LONGEST:
         return UNKNOWN
     try:
-        with warnings.catch_warnings(action="ignore"):  # whoever ran it first has heard them
+        with warnings.catch_warnings(action="ignore", category=HEARD):
             around = _around(ast.parse(source), line)
         found = [_of(loop, line) for loop in around]
     except (SyntaxError, ValueError, RecursionError, MemoryError):

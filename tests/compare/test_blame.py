@@ -18,7 +18,7 @@ from stageprof_collectors.comparison.measured import (
     Thing,
     grouped,
 )
-from stageprof_collectors.comparison.sentences import blamed
+from stageprof_collectors.comparison.sentences import blamed, line
 from stageprof_runtime.stage import Stage
 
 SENT = Cell(Stage.SERIALIZATION, "task.dump", Group("scored", "etl.py", 43))
@@ -127,7 +127,8 @@ def test_a_new_call_in_the_place_of_another_is_told_by_what_it_does() -> None:
         return [replace(run(cells), tasks=dict.fromkeys(groups, 8))]
 
     assert now_at(at(_9=0.08), at(_9=0.04, _10=0.08)) == {
-        Group("f", "e.py", 9): Group("f", "e.py", 10)
+        Group("f", "e.py", 9): Group("f", "e.py", 10),
+        Group("f", "e.py", 10): Group("f", "e.py", 9),  # the new one is called as nobody is
     }
     assert now_at(at(_9=0.04, _10=0.08), at(_9=0.08)) == {
         Group("f", "e.py", 10): Group("f", "e.py", 9)
@@ -151,6 +152,17 @@ def test_a_new_call_in_the_place_of_another_keeps_what_is_its_own() -> None:
     assert found.read == {old: 500, new: 5}
     assert {cell.group: s for cell, s in found.cells.items()} == {old: 0.08, new: 0.04}
     assert sum(found.cells.values()) == sum(after.cells.values())
+
+
+def test_a_new_call_in_the_place_of_another_is_blamed_at_its_own_line() -> None:
+    def at(**seconds: float) -> list[Measured]:
+        groups = {Group("f", "e.py", int(name[1:])): s for name, s in seconds.items()}
+        cells = {Cell(Stage.EXECUTION, "compute", group): s for group, s in groups.items()}
+        return [replace(run(cells), tasks=dict.fromkeys(groups, 8))] * 7
+
+    (found,) = against(at(_9=0.8), at(_9=0.4, _10=0.8)).blames
+    assert "e.py:9" in blamed(found)
+    assert "was" not in line(found.layers[0])
 
 
 def test_blocks_of_a_test_with_numbers_for_names_are_programs_of_their_own() -> None:

@@ -38,12 +38,19 @@ class Joined(Crewed):
         self.sized(nbytes)
         return self._last
 
-    def side(self, number: int, partitions: int, nbytes: int) -> int:
-        """Makes and shuffles a side of so many bytes; the run of its barrier."""
-        made = [
+    def read(self, number: int, partitions: int, nbytes: int) -> list[int]:
+        """Makes a frame of so many bytes; its runs."""
+        return [
             self.task((f"read-{token(number)}", i), nbytes=nbytes // partitions)
             for i in range(partitions)
         ]
+
+    def side(self, number: int, partitions: int, nbytes: int) -> int:
+        """Makes and shuffles a side of so many bytes; the run of its barrier."""
+        return self.shuffled(number, self.read(number, partitions, nbytes))
+
+    def shuffled(self, number: int, made: list[int]) -> int:
+        """Shuffles a frame; the run of the barrier."""
         entry = f"hash-join-transfer-{token(number)}"
         sent = [self.task((entry, i), run) for i, run in enumerate(made)]
         return self.task(f"shuffle-barrier-{token(number)}", *sent)
@@ -97,6 +104,20 @@ def test_sides_are_those_of_the_same_join() -> None:
     made.join(9, made.side(3, 2, 1_000_000), made.side(4, 2, 2_000_000))
 
     assert asked(RULE, made.end()) == []
+
+
+@pytest.mark.parametrize(("joins", "told"), [(1, 1), (2, 0)])
+def test_a_frame_that_is_shuffled_for_other_joins_as_well_is_so_without_this_one(
+    joins: int, told: int
+) -> None:
+    """For one other it is shuffled once; for two, still once more than it need be."""
+    made = Joined()
+    orders = made.read(1, 4, 400_000_000)
+    made.join(2, made.side(3, 2, 1_000_000), made.shuffled(4, orders))
+    for i in range(joins):
+        other = made.side(10 * i + 10, 4, 300_000_000)
+        made.join(10 * i + 11, other, made.shuffled(10 * i + 12, orders), line=40)
+    assert len(one(RULE, made.end()).also) == told
 
 
 def test_what_one_line_joins_in_a_loop_is_one_finding() -> None:

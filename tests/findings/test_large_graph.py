@@ -288,19 +288,24 @@ def test_files_of_parquet_are_to_be_fewer_or_read_together(tmp_path: Path, prefi
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask's `read_parquet`
-def test_files_that_are_read_by_arrows_own_file_systems_have_a_setting(tmp_path: Path) -> None:
-    """There `read_parquet` has no `blocksize`: it raises."""
+def test_files_that_are_read_by_arrows_own_file_systems_are_to_be_read_otherwise(
+    tmp_path: Path,
+) -> None:
+    """No setting makes Dask read more of them in one task than the root of their number."""
     made = Program()
     made.made("readparquetpyarrowfs", 12)
     keys = pieces(600, "readparquetpyarrowfs")
     made.tasks(keys, work=1.0, type_="pandas.DataFrame", nbytes=NBYTES)
     found = one(RULE, made.recording())
-    dd.from_pandas(pd.DataFrame({"x": range(100)}), npartitions=10).to_parquet(tmp_path / "all")
-    with dask.config.set(scheduler="sync"):
-        run(found)
-        size = dask.config.get("dataframe.parquet.minimum-partition-size")
-        assert parse_bytes(size) > 75e6
-        assert dd.read_parquet(tmp_path / "all", filesystem="pyarrow").x.sum().compute() == 4950
+    assert 'without `filesystem="arrow"`' in found.fix.text
+    frame = pd.DataFrame({"x": range(100), "y": range(100)})
+    dd.from_pandas(frame, npartitions=25).to_parquet(tmp_path / "all")
+    with dask.config.set({"scheduler": "sync", "dataframe.parquet.minimum-partition-size": "1GB"}):
+        one_column = dd.read_parquet(tmp_path / "all", filesystem="pyarrow")[["x"]]
+        assert (one_column + 1).optimize().npartitions == 5
+        read = run(found)["read_larger"](tmp_path / "all")
+        assert read.npartitions == 1
+        assert read.x.sum().compute() == 4950
 
 
 def test_most_tasks_are_of_a_layer_only_if_they_are_most() -> None:

@@ -11,6 +11,7 @@ from stageprof_collectors.findings.finding import Finding, Severity
 from stageprof_collectors.findings.sizing import need, plain, rounded
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.spilling import RULE
+from stageprof_collectors.tables.crew import Crew, Member
 
 
 def ask(recording: Recording, **limits: float) -> list[Finding]:
@@ -94,6 +95,17 @@ def test_no_more_is_advised_than_a_machine_has(machine: int, workers: int, print
     short = 0 < machine < 3_400
     assert (found.saving_s[0] == 0.0) is short
     assert ("the machine would need 3.4 GB" in found.fix.text) is short
+
+
+def test_on_several_hosts_no_cluster_of_this_one_is_advised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would have a part of all that their memory is."""
+    crew = [Member(f"tcp://{host}:10", host, 4, 0, 0, 1) for host in ("host", "other")]
+    monkeypatch.setattr(Crew, "fullest", crew)
+    (found,) = ask(spilled(500, 600, threads=4))
+    assert "LocalCluster" not in found.fix.code
+    assert "--nworkers 1 --nthreads 1 --memory-limit 600MB" in found.fix.code
 
 
 def test_a_threshold_that_is_off_is_not_divided_by() -> None:

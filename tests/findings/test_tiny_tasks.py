@@ -75,6 +75,18 @@ def test_what_rounds_compute_is_batched_within_each(rounds: int, tasks: int, bat
     assert one(RULE, made.recording()).evidence["batch_size"] == batch
 
 
+def test_pipelines_that_are_handed_over_one_by_one_can_be_put_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`client.compute` of many delayed objects of two steps each, and one `gather` of all."""
+    made, wait = Program(), Program._wait
+    monkeypatch.setattr(Program, "_wait", lambda *_: None)
+    for first in calls(300):
+        *_, last = made.tasks([first, first.replace("checked", "parsed")], work=0.1)
+    wait(made, 0.0, last, first.replace("checked", "parsed"))
+    assert one(RULE, made.recording()).evidence["batch_size"] == 50
+
+
 def test_bags_of_rounds_are_left_partitions_for_each_thread() -> None:
     """It printed more partitions than there were, for it counted those of all rounds."""
     made = Program()

@@ -130,4 +130,5 @@ def test_a_local_scheduler_does_nothing_while_a_coroutine_waits_for_its_tasks() 
         return prof
 
     steps = asyncio.run(main()).recording.steps().set_index("step")
-    assert steps["busy_s"]["local.loop"] < 0.1 < 0.6 < steps["busy_s"]["compute"] + 0.01
+    assert steps["busy_s"]["compute"] > 0.59
+    assert steps["busy_s"]["local.loop"] < 0.1

@@ -21,15 +21,20 @@ _LITTLE_S: Final = 1e-3
 
 def matched(base: Sequence[Measured], head: Sequence[Measured]) -> list[Measured]:
     """The candidate's recordings with the lines that the baseline has for the same layers."""
-    after = _lines(head)
-    moved = _moved(_lines(base), after)
-    moved |= _displaced(moved, after)
+    moved = _names(base, head)
     return [_renamed(each, moved) for each in head] if moved else list(head)
 
 
 def now_at(base: Sequence[Measured], head: Sequence[Measured]) -> dict[Group, Group]:
-    """Where the candidate has the baseline's layers whose lines moved."""
-    return {was: now for now, was in _moved(_lines(base), _lines(head)).items()}
+    """Where the candidate has the layers of which the lines were given other numbers."""
+    return {was: now for now, was in _names(base, head).items()}
+
+
+def _names(base: Sequence[Measured], head: Sequence[Measured]) -> dict[Group, Group]:
+    """Groups of the candidate -> what they are called: as the baseline's that they are, if any."""
+    after = _lines(head)
+    moved = _moved(_lines(base), after)
+    return moved | _displaced(moved, after)
 
 
 def _lines(side: Sequence[Measured]) -> dict[tuple[str, str], dict[int, _Marks]]:

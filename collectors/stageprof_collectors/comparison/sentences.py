@@ -164,9 +164,9 @@ def _tasks(found: Blame) -> str:
 
 
 def line(part: Part) -> str:
-    """The user's line of a part: `etl.py:41`, `etl.py:43, was 41`."""
-    where = at(part.file, part.line)
-    return f"{where}, was {part.was}" if where and part.was != part.line else where
+    """The user's line of a part: `etl.py:41`, `etl.py:43, was 41`; a new one was nowhere."""
+    where, moved = at(part.file, part.line), part.was != part.line and part.before_s > 0
+    return f"{where}, was {part.was}" if where and moved else where
 
 
 def object_moved(moved: Moved) -> str:

@@ -31,15 +31,15 @@ import dask.dataframe as dd
 def read_larger(path, **options):  # in place of dd.read_parquet; blocksize counts all columns
     return dd.read_parquet(path, aggregate_files=True, blocksize="{megabytes:.0f}MB", **options)"""
 
-#: The layers that read by Arrow's own file systems, which has another way to read larger pieces.
+#: The layers that read by Arrow's own file systems. What that reads together is bounded by the
+#: square root of the number of files, whatever the size that Dask is told to read at once.
 _ARROW: Final = re.compile(r"read[-_]?parquet[-_]?pyarrow")
-_ARROW_CODE: Final = """\
-import dask
-
-# before dd.read_parquet: small files are read together up to so much in memory (75 MB usually)
-dask.config.set({{"dataframe.parquet.minimum-partition-size": "{megabytes:.0f}MB"}})"""
-#: Bytes up to which files are read together already.
-_USUAL: Final = 75e6
+_ARROW_FEWER: Final = (
+    "Have fewer and larger files: `to_parquet` writes one for each partition, and with "
+    "`partition_on` one for each value in each partition. Or read them without "
+    '`filesystem="arrow"`, which reads few of them in one task, and several at once (the code '
+    "below)."
+)
 
 _STORE: Final = (
     "A chunk is no larger than the file that it is in, whatever `chunks` says, and each task costs "
@@ -63,11 +63,8 @@ def fewer_files(before: str = "", block: float = _WORTH, prefix: str = "") -> Fi
 
     `before` goes before that; `prefix` is that of the tasks that read them.
     """
-    if _ARROW.match(prefix):
-        code, block = _ARROW_CODE, max(block, 2 * _USUAL)
-    else:
-        code = _CODE
-    return Fix(before + _FEWER, code.format(megabytes=max(1.0, block / 1e6)))
+    text = _ARROW_FEWER if _ARROW.match(prefix) else _FEWER
+    return Fix(before + text, _CODE.format(megabytes=max(1.0, block / 1e6)))
 
 
 def known_of_files(how: str) -> bool:
@@ -75,9 +72,9 @@ def known_of_files(how: str) -> bool:
     return how.startswith(_KNOWN)
 
 
-def fewer_known() -> Fix:
+def fewer_known(how: str) -> Fix:
     """What to do about that."""
-    return fewer_files(_HELD)
+    return fewer_files(_HELD, prefix=how.removeprefix(_KNOWN))
 
 
 def one_store(*, each: str, target: str, now: str, k: int, plain: str) -> Fix:

@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stageprof_collectors.account.attempts import given_back
+from stageprof_collectors.account.calls import Calls
 from stageprof_collectors.account.path import Step, lanes
 from stageprof_collectors.findings.burden import Burdens
 from stageprof_collectors.findings.crowd import Bools, Crowd
@@ -88,13 +89,17 @@ class Overhead:
         """The most of the tasks that a program can put together: of one layer, in one graph.
 
         What a loop computes each time is no more for that; graphs of one task each, as `submit`
-        makes them, are handed over together.
+        makes them, are handed over together, and so are those of one task of each layer that are
+        not waited for.
         """
         recording, rows = self._recording, self._crowd.rows
         graphs, layers = recording.timeline.graph_rows[rows] + 1, recording.groups.of_run[rows]
-        alone = np.bincount(graphs)[graphs] == 1
-        pairs = np.where(alone, -1, graphs) * (int(layers.max()) + 1) + layers
-        return int(np.unique(pairs, return_counts=True)[1].max())
+        pairs = graphs * (int(layers.max()) + 1) + layers
+        _, pair, number = np.unique(pairs, return_inverse=True, return_counts=True)
+        awaited = np.isin(graphs - 1, Calls(recording).blocking)
+        alone = (number[pair] == 1) & ~awaited | (np.bincount(graphs)[graphs] == 1)
+        together = np.where(alone, -1 - layers, pairs)
+        return int(np.unique(together, return_counts=True)[1].max())
 
     @cached_property
     def threads(self) -> int:

@@ -32,6 +32,10 @@ _LESS: Final = (
     "# fewer tasks at once need less memory, and take longer where it was not short of it\n"
 )
 
+_HOSTS: Final = """\
+# on each host, in place of what starts its workers now; fewer tasks at once need less memory
+# dask worker tcp://scheduler:8786 --nworkers {n} --nthreads {threads} --memory-limit {size}"""
+
 _SHORT: Final = (
     "A worker's process would have taken up to {peak} with everything in memory; it has {now}. "
     "With {need} for each of its {workers} workers the machine would need {all}, and it has "
@@ -134,7 +138,8 @@ def bigger(recording: Recording, found: Sizing) -> Fix:
     threads = Counter(int(t) for t in table["threads"] if t > 0).most_common(1)
     each = threads[0][0] if threads else 1
     if found.machine:
-        return Fix(found.text, _fewer(found, each))
+        hosts = len({member.host for member in Crew(recording).fullest})
+        return Fix(found.text, _fewer(found, each, hosts))
     names = table["name"].replace("", None).dropna().nunique() or len(table)
     workers = max(1, int(names))
     return Fix(found.text, local_cluster(workers, each, found.need))
@@ -145,8 +150,11 @@ def local_cluster(workers: int, threads: int, nbytes: int, note: str = "") -> st
     return _CLUSTER.format(n=workers, threads=threads, size=plain(nbytes), note=note)
 
 
-def _fewer(found: Sizing, threads: int) -> str:
+def _fewer(found: Sizing, threads: int, hosts: int) -> str:
     """As many threads as the machine has memory for, by what those there were needed."""
     fit = int(threads * found.machine / (found.need * found.workers))
     workers = found.workers if fit else max(1, found.machine // found.need)
-    return local_cluster(workers, max(1, fit), found.machine // workers, _LESS)
+    fit, each = max(1, fit), found.machine // workers
+    if hosts > 1:
+        return _HOSTS.format(n=workers, threads=fit, size=plain(each))
+    return local_cluster(workers, fit, each, _LESS)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import dask
 
-from stageprof_collectors.findings.calling import FUTURES_KEY
 from stageprof_collectors.findings.embedded import SLOW_S, Embedded, is_mapped
 from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where
 from stageprof_collectors.findings.phrase import introduced, made_at
@@ -110,10 +109,9 @@ def _fix(plan: Plan, thing: Thing, embedded: Embedded) -> Fix:
     """As of a recording, by what is known of the layer that holds it."""
     kinds = {layer.name: layer.collection for layer in plan.layers}
     kind = kinds.get(thing.layer, Collection.CALLS)
-    one = kind == Collection.CALLS and FUTURES_KEY.fullmatch(thing.layer) is not None
     return embedded_object.fix(
         embedded,
-        futures=is_mapped(thing.how) or one,
+        futures=is_mapped(thing.how),
         pooled=plan.scheduler == PROCESSES,
         collection=Collection.FRAME if embedded_object.is_tried(thing.how) else kind,
         dask=dask.__version__,

@@ -7,7 +7,7 @@ all that it is joined with.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,7 +19,7 @@ from stageprof_collectors.findings.crowd import Bools
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import size
-from stageprof_collectors.findings.reshuffles import JOINING
+from stageprof_collectors.findings.reshuffles import JOINING, Reshuffles
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.gone import without
@@ -136,9 +136,17 @@ def _found(
         fix=_fix(size(small.nbytes), line),
         where=Where(line.file, line.line, "", layer, key_split(layer)),
         cause=f"layer:{layer}",
-        # Where nothing is shuffled, nothing is shuffled again.
-        also=frozenset(f"shuffle:{key_split(min(join.large.layers))}" for join in joins),
+        also=frozenset(_shuffled_again(recording, joins)),
     )
+
+
+def _shuffled_again(recording: Recording, joins: list[_Join]) -> Iterator[str]:
+    """The causes of shuffles of the same again that are none without these joins' shuffles."""
+    gone = Counter(min(join.large.layers) for join in joins)
+    for repeated in Reshuffles(recording).all:
+        source = min(repeated.sources)
+        if gone[source] and repeated.times - gone[source] <= 1:
+            yield f"shuffle:{key_split(source)}"
 
 
 def _times(joins: int) -> str:

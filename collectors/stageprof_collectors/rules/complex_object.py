@@ -95,7 +95,7 @@ def _cause(recording: Recording, thing: Embedded) -> str:
 def fix(thing: Embedded) -> Fix:
     """What to do."""
     if known_of_files(thing.how):
-        return fewer_known()
+        return fewer_known(thing.how)
     return Fix(_TEXT, _CODE.format(name=word(thing.variable, "things")))
 
 

@@ -239,7 +239,7 @@ def fix(
     `collection`: what the tasks that have it are pieces of.
     """
     if known_of_files(thing.how):
-        return fewer_known()
+        return fewer_known(thing.how)
     if pooled and not thing.apart:
         tasks = count(thing.tasks, "task") if thing.tasks else "its tasks"
         code = _CACHED.format(name=word(thing.variable, "thing"))
