@@ -9,6 +9,8 @@ import pytest
 import clusters
 from findings.asking import asked, one, run
 from findings.crowded import FILE, SCHEDULER, WORKER, Program, calls, ns
+from stageprof_collectors.findings.crowd import Kind
+from stageprof_collectors.findings.overhead import Overhead
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.tiny_tasks import RULE
 from stageprof_runtime.event import DEPEND, RUN
@@ -78,13 +80,15 @@ def test_what_rounds_compute_is_batched_within_each(rounds: int, tasks: int, bat
 def test_pipelines_that_are_handed_over_one_by_one_can_be_put_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """`client.compute` of many delayed objects of two steps each, and one `gather` of all."""
-    made, wait = Program(), Program._wait
+    """`client.compute` of many delayed objects of two steps each: 300 of one kind, not two."""
+    made = Program()
     monkeypatch.setattr(Program, "_wait", lambda *_: None)
     for first in calls(300):
-        *_, last = made.tasks([first, first.replace("checked", "parsed")], work=0.1)
-    wait(made, 0.0, last, first.replace("checked", "parsed"))
-    assert one(RULE, made.recording()).evidence["batch_size"] == 50
+        made.tasks([first, first.replace("checked", "parsed")], work=0.1)
+    recording = made.recording()
+    crowd = recording.crowds.of(Kind.CALLS)
+    assert crowd is not None
+    assert Overhead(recording, crowd).at_once == 300
 
 
 def test_bags_of_rounds_are_left_partitions_for_each_thread() -> None:
