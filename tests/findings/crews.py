@@ -124,8 +124,16 @@ class Crewed(HandMade):
         rows[at] = (*rows[at][:4], nbytes, kind)
 
 
-def side_by_side(made: Crewed, lengths: list[tuple[int, float]], prefix: str = "work") -> float:
+def side_by_side(
+    made: Crewed,
+    lengths: list[tuple[int, float]],
+    prefix: str = "work",
+    keys: list[tuple[str, int]] | None = None,
+) -> float:
     """One graph of runs that need nothing, each on its worker for so long; when all were done."""
+    named: list[Any] = keys or [
+        f"{prefix}-{i:08x}-0000-4000-8000-000000000000" for i in range(len(lengths))
+    ]
     graph = made.graph(0, 0, 0, wanted=len(lengths))
     ends: dict[int, float] = {}
     last: dict[int, int] = {}
@@ -134,15 +142,13 @@ def side_by_side(made: Crewed, lengths: list[tuple[int, float]], prefix: str = "
         start = ends.get(worker, 0.0)
         cause = last.get(worker, -1 - graph)
         needs = [-1] if worker in last else []
-        key = f"{prefix}-{i:08x}-0000-4000-8000-000000000000"
         run = made.run(
-            worker, start, start + length, cause=cause, needs=needs, key=key, wanted=True,
+            worker, start, start + length, cause=cause, needs=needs, key=named[i], wanted=True,
             lead=(start, start),
         )  # fmt: skip
         ends[worker], last[worker] = start + length, run
         if ends[worker] == max(ends.values()):
-            final = run
+            final = i
     end = max(ends.values())
-    key = f"{prefix}-{final:08x}-0000-4000-8000-000000000000"
-    made.wait_for(0, end, key)
+    made.wait_for(0, end, named[final])
     return end

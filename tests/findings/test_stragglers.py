@@ -8,6 +8,7 @@ import pytest
 
 from findings.asking import asked, one, run
 from findings.crews import Crewed, side_by_side
+from stageprof_collectors.findings.finding import Finding
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.stragglers import RULE
 
@@ -72,12 +73,36 @@ def test_the_fix_cuts_the_work_into_parts_of_one_size() -> None:
     assert names["results"] == (10, 100, 100, 50)
 
 
-def test_the_fix_for_frames_cuts_them_into_as_many_as_the_longest_is_longer() -> None:
-    """By size it would compute them twice, and before Python 3.12 wait for itself for ever."""
+def chunked(pieces: int, kind: str) -> Finding:
+    """Pieces of a collection on two threads, of which the last takes 21 times as long or more."""
+    made = Crewed(2)
+    keys = [(f"scored-{'1a' * 16}", i) for i in range(pieces)]
+    lengths = [*[(0, 900.0 / (pieces - 1))] * (pieces - 1), (1, 2100.0)]
+    end = side_by_side(made, lengths, keys=keys)
+    made.sized(40_000_000, kind)
+    return one(RULE, made.recording(end))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "kind"), [(10, "numpy.ndarray"), (10, "int"), (30, "pandas.core.frame.DataFrame")]
+)
+def test_pieces_that_cannot_be_cut_by_a_line_of_code_get_none(pieces: int, kind: str) -> None:
+    """A function of Dask's cannot be called; of many partitions each would be cut, and cost."""
+    found = chunked(pieces, kind)
+    assert found.fix.code == ""
+    assert "cut its chunks" in found.fix.text
+
+
+def test_frames_of_calls_are_not_a_collection() -> None:
     made = Crewed(2)
     end = side_by_side(made, [*[(0, 100.0)] * 9, (1, 2100)])
     made.sized(40_000_000, "pandas.core.frame.DataFrame")
-    found = one(RULE, made.recording(end))
+    assert "ddf" not in one(RULE, made.recording(end)).fix.code
+
+
+def test_the_fix_for_frames_cuts_them_into_as_many_as_the_longest_is_longer() -> None:
+    """By size it would compute them twice, and before Python 3.12 wait for itself for ever."""
+    found = chunked(10, "pandas.core.frame.DataFrame")
     frame = dd.from_pandas(pd.DataFrame({"x": range(400)}), npartitions=2)
 
     names = run(found, ddf=frame)

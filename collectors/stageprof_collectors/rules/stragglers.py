@@ -25,14 +25,19 @@ _COMPUTE: Final = frozenset({STEP["compute"]})
 
 #: More parts of each partition cost more than they level.
 _PARTS: Final = 20
+#: What Dask takes for a task, seconds, and how much of what is saved all parts may take: every
+#: partition is cut, and each part goes through all that follows.
+_TASK_S: Final = 0.001
+_OF_SAVED: Final = 0.5
 #: So many of the longest runs do not come to the share that matters: they are all short.
 _MANY: Final = 20
 
 _SKEW: Final = (
     "Split the work of the longest tasks: cut what they are made of into parts of about the same "
-    "size, one task for each part. For a data frame, cut its partitions further before the call "
-    "that takes so long; for a groupby or a merge, split the few keys that have most rows (or "
-    "treat them apart). If the work cannot be split, hand over the longest tasks first."
+    "size, one task for each part. For a data frame, cut the partitions that take so long further "
+    "before the call, or what they are read from; for an array, cut its chunks so that each has as "
+    "much to do; for a groupby or a merge, split the few keys that have most rows (or treat them "
+    "apart). If the work cannot be split, hand over the longest tasks first."
 )
 _WORKER: Final = (
     "Look at this worker before you change your program: another program on its host, fewer or "
@@ -41,7 +46,7 @@ _WORKER: Final = (
 #: Not by `partition_size`: Dask would make all partitions once more to know their sizes, and waits
 #: for itself for ever on a `LocalCluster` before Python 3.12.
 _FRAME: Final = """\
-# before what takes so long; each partition is cut into {parts}, the longest ones too
+# before what takes so long; each partition is cut into {parts}, if its index says where
 ddf = ddf.repartition(npartitions={parts} * ddf.npartitions)"""
 _CALLS: Final = """\
 import dask
@@ -102,7 +107,7 @@ def _finding(recording: Recording, skew: Skew, cost: float, saved: tuple[float, 
         },
         cost_s=cost,
         saving_s=saved,
-        fix=_fix(recording, skew),
+        fix=_fix(recording, skew, saved[1]),
         where=Where(row.file, row.line, "", row.layer, row.prefix),
         cause=skew.cause,
     )
@@ -144,16 +149,18 @@ def _levelled(recording: Recording, skews: Skews, skew: Skew) -> Change:
     return Change(compute=left, workers=max(1, len(Crew(recording).fullest)))
 
 
-def _fix(recording: Recording, skew: Skew) -> Fix:
+def _fix(recording: Recording, skew: Skew, saved_s: float) -> Fix:
     if skew.worker:
         safe = skew.worker if _address(skew.worker) else "tcp://..."
         return Fix(_WORKER, _RETIRE.format(worker=safe))
-    runs, names = recording.timeline.runs, recording.store.strings
-    kind = names[int(runs["type"][skew.slow[0]])].lower()
     times = skew.longest_s / skew.median_s
-    if "dataframe" in kind or "series" in kind:
-        return Fix(_SKEW, _FRAME.format(parts=min(_PARTS, round(times))))
-    return Fix(_SKEW, _CALLS.format(name=word(skew.row.prefix, "work"), size=_size(times)))
+    if not recording.layered.chunked[skew.slow[0]]:
+        return Fix(_SKEW, _CALLS.format(name=word(skew.row.prefix, "work"), size=_size(times)))
+    kind = recording.store.strings[int(recording.timeline.runs["type"][skew.slow[0]])].lower()
+    parts = min(_PARTS, round(times))
+    few = parts * len(skew.runs) * _TASK_S <= _OF_SAVED * saved_s
+    framed = "dataframe" in kind or "series" in kind
+    return Fix(_SKEW, _FRAME.format(parts=parts) if framed and few else "")
 
 
 def _size(times: float) -> int:
