@@ -50,7 +50,8 @@ def test_import_on_the_client_is_no_matter_of_workers() -> None:
     made.tasks(calls(10), work=100.0)
     found = one(RULE, made.recording())
     assert "on the client: pyarrow" in found.headline
-    assert found.saving_s == pytest.approx((2.0, 2.0))
+    # at the top of the program it takes as long, before anything is computed
+    assert found.saving_s == pytest.approx((0.0, 2.0))
     assert not found.fix.code
 
 

@@ -125,6 +125,12 @@ def test_printed_code_makes_one_piece_of_the_items() -> None:
     assert frame["a"].tolist() == [1, 3]
 
 
+def test_printed_code_makes_one_piece_of_what_a_dict_holds() -> None:
+    """A data frame of a word count raises: "If using all scalar values, you must pass an index"."""
+    names = run(one(RULE, travelling(type_="dict")))
+    assert dict(names["in_one_piece"]({"a": 1, "b": 2})) == {"a": 1, "b": 2}
+
+
 def test_an_object_of_many_objects_is_to_be_arrays() -> None:
     found = one(RULE, travelling(type_="etl.Book", nbytes=4_000_000))
     assert "are pickled object by object, 20.0 MB in 2.00 s" in found.headline

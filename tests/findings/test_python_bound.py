@@ -149,7 +149,8 @@ def test_it_takes_two_hundredths_of_the_wall_time() -> None:
 def test_the_code_compiles_the_users_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """C35: what is printed runs; Numba itself is not installed everywhere."""
     numba = ModuleType("numba")
-    numba.__dict__["njit"] = lambda function: lambda *args: ("compiled", function(*args))
+    compiled = lambda function: lambda *args: ("compiled", function(*args))  # noqa: E731
+    numba.__dict__["njit"] = lambda *, nogil: compiled if nogil else None
     monkeypatch.setitem(sys.modules, "numba", numba)
 
     assert run(one(RULE, program()), longest=lambda n: n + 1)["longest"](3) == ("compiled", 4)
@@ -157,7 +158,7 @@ def test_the_code_compiles_the_users_function(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("type_", ["float", "numpy.float64", "numpy.ndarray"])
 def test_numba_is_advised_where_tasks_make_numbers_or_arrays(type_: str) -> None:
-    assert "njit(longest)" in one(RULE, program(type_=type_)).fix.code
+    assert "njit(nogil=True)(longest)" in one(RULE, program(type_=type_)).fix.code
 
 
 @pytest.mark.parametrize("type_", ["list", "dict", "str", "pandas.DataFrame", ""])

@@ -29,6 +29,9 @@ HEAVY_BYTES: Final = 10_000_000
 #: Seconds of pickling one copy, below which nobody minds.
 SLOW_S: Final = 0.01
 
+#: How it is held if a `functools.partial` has it for an argument.
+_BOUND: Final = " of partial("
+
 
 @dataclass(frozen=True)
 class Embedded:
@@ -71,8 +74,8 @@ class Embedded:
 
     @property
     def outside(self) -> bool:
-        """Whether a function has it from outside."""
-        return self.how.startswith(OUTSIDE)
+        """Whether a function has it from outside: there Dask does not look for what it computes."""
+        return self.how.startswith(OUTSIDE) or _BOUND in self.how
 
     @property
     def once(self) -> bool:

@@ -43,7 +43,8 @@ _CHAINED: Final = (
     "reductions do). If the order is needed, fewer workers take the same time."
 )
 _ARRAY: Final = (
-    "x = x.rechunk({{0: -(-x.shape[0] // {parts})}})  # better: chunks= where it is made"
+    "axis = 0  # a long one, and none that the work goes along\n"
+    "x = x.rechunk({{axis: -(-x.shape[axis] // {parts})}})  # better: chunks= where it is made"
 )
 _FRAME: Final = "ddf = ddf.repartition(npartitions={parts})  # better: as many when it is read"
 _CALLS: Final = """\

@@ -37,7 +37,8 @@ _LEFT: Final = 0.25
 _TEXT: Final = (
     "Put the smaller side into one partition before the join: each partition of the other is "
     'joined with the whole of it where it is, and nothing is shuffled. That needs `how="inner"`, '
-    "or a left join whose right side is the small one (or a right join, the other way round)."
+    "or a left join whose right side is the small one (or a right join, the other way round). A "
+    "later join or groupby by the same key finds the rows not brought together, and shuffles them."
 )
 _CODE: Final = """\
 # small is the side of {small}{made}, which itself stays as it is

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _TEXT: Final = (
     "Collect what is to be computed in a list, without computing it, and compute the list once "
     "after the loop: then all threads have work, and a graph is handed over once. If all results "
-    "together do not fit into memory, do so for a hundred at a time."
+    "together do not fit into memory, do so for a hundred at a time. What writes (`to_parquet`, "
+    "`to_zarr`, `to_netcdf`) gives what can be collected with `compute=False`."
 )
 _UNSURE: Final = (
     " Do it only if no round of the loop needs the result of an earlier one: that could not be "
@@ -52,7 +53,7 @@ _COLLECTIONS: Final = """\
 import dask
 
 lazy = [{name}(item) for item in items]  # {name}: all that you do before .compute()
-results = dask.compute(*lazy)"""
+results = dask.compute(*lazy)  # dask.persist(*lazy) for what is to stay on the workers"""
 _FUTURES: Final = """\
 futures = [client.submit({name}, item) for item in items]  # all that you hand over in the loop
 results = client.gather(futures)"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -33,6 +34,8 @@ _TEXT: Final = (
     "the one call that fails (the code below), and check what can be checked before the work is "
     "done. Cut tasks that work long before they can fail into two."
 )
+#: Exceptions of Python's that libraries have others of the same name of.
+_LIBRARIES: Final = frozenset({"ConnectionError", "TimeoutError"})
 _LOST_TEXT: Final = (
     "Workers went while they had these tasks: look at their logs and at the operating system's or "
     "the batch system's limits. Results that took long can be written to storage as they come."
@@ -44,7 +47,7 @@ def patient(call, *args, tries=5, wait=0.1):
     for attempt in range(tries - 1):
         try:
             return call(*args)
-        except {error}:
+        except {error}:{better}
             time.sleep(wait * 2**attempt)
     return call(*args)
 
@@ -119,8 +122,16 @@ def _raised(recording: Recording, prefix: str) -> tuple[str, str]:
 def _fix(row: Row, error: str, where: str) -> Fix:
     at = made_at(*line_of(where))
     text = _TEXT.format(error=f"{error} " if error else "an exception ", where=at)
+    kind, better = _caught(error)
+    return Fix(text, _CODE.format(error=kind, better=better, name=word(row.prefix, "your_task")))
+
+
+def _caught(error: str) -> tuple[str, str]:
+    """What to catch: of which module an exception is was not told, only its name."""
     name = word(error, "Exception") if error else "Exception"
-    return Fix(text, _CODE.format(error=name, name=word(row.prefix, "your_task")))
+    if name not in _LIBRARIES and isinstance(getattr(builtins, name, None), type):
+        return name, ""
+    return "Exception", f"  # better: {name}, imported from where it is"
 
 
 RULE = Rule(

@@ -58,6 +58,11 @@ import pandas as pd
 
 def in_one_piece(items):  # what the task returns now
     return pd.DataFrame(items)  # or [items], and items[0] where they are used"""
+_PAIRS: Final = """\
+import pandas as pd
+
+def in_one_piece(items):  # what the task returns now
+    return pd.Series(items)  # or [items], and items[0] where they are used"""
 #: Bytes of headers for each byte of items, at most: of a list of numbers they are 1.7.
 _HEADERS: Final = 3.0
 _OBJECTS: Final = (
@@ -226,7 +231,8 @@ def fix(prefix: str, kind: str, each: str, took: str) -> Fix:
     if _FREQUENCIES.fullmatch(prefix):
         return Fix(_COUNT.format(each=each, took=took), _COUNTED)
     if _is_listed(kind):
-        return Fix(_TEXT.format(kind=kind, each=each, took=took), _CODE)
+        code = _PAIRS if kind.rpartition(".")[2] == "dict" else _CODE
+        return Fix(_TEXT.format(kind=kind, each=each, took=took), code)
     return Fix(_OBJECTS.format(kind=kind.rpartition(".")[2], each=each, took=took), _COLUMNS)
 
 

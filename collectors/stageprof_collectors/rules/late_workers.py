@@ -24,13 +24,14 @@ _TEXT = (
     "Wait for the workers before you hand over work: tasks that have begun, and data that is in "
     "place, stay where they are. The wait itself takes as long as the workers need ({wait} here): "
     "ask for all of them when you start the cluster and do meanwhile what needs no workers, or "
-    "start it once for several runs."
+    "start it once for several runs. An adaptive cluster starts none before there is work: have it "
+    "keep them, `cluster.adapt(minimum={workers}, ...)`, or the wait ends with an error."
 )
 _CODE = """\
 from distributed import Client
 
 client = Client.current()  # yours
-client.wait_for_workers({workers})"""
+client.wait_for_workers({workers}, timeout={patience})  # seconds"""
 
 
 _PLACE: Final = STEP["place"]
@@ -61,6 +62,11 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         yield _finding(recording, crew, cost, (until - began) / 1e9)
 
 
+def _patience(wait: float) -> int:
+    """Seconds to wait at most: ten times what it took here, and a minute at least."""
+    return max(60, 10 * round(wait))
+
+
 def _finding(recording: Recording, crew: Crew, cost: float, wait: float) -> Finding:
     workers, late = len(crew.fullest), len(crew.late)
     there = recording.replay.saving(Change(workers=workers))
@@ -87,7 +93,10 @@ def _finding(recording: Recording, crew: Crew, cost: float, wait: float) -> Find
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT.format(wait=seconds(wait)), _CODE.format(workers=workers)),
+        fix=Fix(
+            _TEXT.format(wait=seconds(wait), workers=workers),
+            _CODE.format(workers=workers, patience=_patience(wait)),
+        ),
         where=Where(file, line),
         cause="late workers",
     )

@@ -32,7 +32,7 @@ def all_steps(value, steps):
         value = step(value)
     return value
 
-# plain functions, not delayed ones:
+# plain functions, not delayed ones; with other arguments: functools.partial(step, other=...)
 steps = {steps}
 end = dask.delayed(all_steps)(start, steps)  # once for each chain"""
 

@@ -43,7 +43,8 @@ answer = by_key.map_partitions(lambda part: part.groupby(key).max())"""
 _JOINS: Final = """\
 # `key` is the column of the joins, which becomes the index, as of what `by_key` is joined with
 by_key = ddf.set_index(key).persist()
-joined = by_key.merge(other.set_index(key), left_index=True, right_index=True)"""
+# how: as in your joins; `joined.reset_index()` has the key as a column again
+joined = by_key.merge(other.set_index(key), left_index=True, right_index=True, how="inner")"""
 _INDEXED: Final = """\
 # `key` is the column that becomes the index; use `by_key` wherever you use what this line makes
 by_key = ddf.set_index(key).persist()"""

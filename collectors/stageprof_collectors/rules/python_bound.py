@@ -48,7 +48,9 @@ _ONE_AT_A_TIME: Final = " More threads do not help: only one of them runs Python
 _CODE: Final = """\
 from numba import njit
 
-{name} = njit({name})  # compiled at its first call; it says so if it holds what cannot be"""
+# the plain function, not a delayed one; it is compiled at its first call, and says so if it holds
+# what cannot be
+{name} = njit(nogil=True)({name})"""
 #: Types of results that Numba knows: numbers, and arrays of them.
 _KNOWN: Final = re.compile(r"(builtins\.)?(bool|int|float|complex)|numpy\.\w+")
 
@@ -127,7 +129,8 @@ def _fix(recording: Recording, mine: list[Look], main: Look) -> Fix:
     threads = "" if without_gil(recording) else _ONE_AT_A_TIME
     if _small(mine):
         return Fix(_CALLS + threads)
-    if not main.function.isidentifier() or not _on_numbers(recording, main):
+    plain = main.function.isidentifier() and not _is_method(recording, main)
+    if not plain or not _on_numbers(recording, main):
         return Fix(_TEXT + _ANYTHING + threads)
     code = _CODE.format(name=word(main.function, "slow_function"))
     return Fix(_TEXT + _NUMBERS + threads, code)
@@ -152,6 +155,12 @@ def _calls(recording: Recording, main: Look) -> bool:
     own = [i for i, frame in enumerate(nodes.frames) if _is(frame, main)]
     called = np.flatnonzero(np.isin(nodes.parent, own)).tolist()
     return any(not _is(nodes.frames[i], main) for i in called)
+
+
+def _is_method(recording: Recording, main: Look) -> bool:
+    """Whether it was seen within a class: what is called so there is no name of the program's."""
+    names = (frame.name for frame in set(recording.nodes.frames) if _is(frame, main))
+    return any("." in name.rpartition("<locals>.")[2] for name in names)
 
 
 def _is(frame: Frame, main: Look) -> bool:

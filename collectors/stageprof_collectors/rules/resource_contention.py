@@ -26,9 +26,10 @@ _LOCK: Final = (
 )
 _GUARD: Final = (
     "Dask's own lock lets one thread of each process at a file, or at a library that cannot serve "
-    "two (HDF5 and netCDF). What is written can be told to do without where its parts do not meet "
-    "(`lock=False`), or be of a kind that needs none: Zarr, Parquet, a file for each task. What is "
-    "read goes side by side in processes of one thread each (the code below)."
+    "two (HDF5 and netCDF). Write what needs none: Zarr, Parquet, a file for each task. "
+    "`lock=False` is for arrays in memory, `numpy.memmap` and Zarr of which each piece is whole "
+    "chunks, never for HDF5 or netCDF. What is read goes side by side in processes of one thread "
+    "each (the code below); writing to one file does not."
 )
 _SEMAPHORE: Final = (
     "As many tasks have it as it has leases, and the others hold their threads and wait. Give it "
@@ -56,7 +57,7 @@ import os
 
 from distributed import LocalCluster
 
-# as many processes as there were threads: each has a lock of its own
+# for reading; as many processes as there were threads: each has a lock of its own
 cluster = LocalCluster(n_workers=os.cpu_count(), threads_per_worker=1)"""
 _SECEDE: Final = """\
 from distributed import rejoin, secede
@@ -68,10 +69,12 @@ def wait(waits):  # in the task: wait(event.wait), or wait(queue.get)
     finally:
         rejoin()"""
 _STARTED: Final = """\
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 
-# on the command line: dask worker ... --resources {told!r}
-cluster = LocalCluster(resources={twice!r})"""
+workers = Client.current().scheduler_info(n_workers=-1)["workers"].values()
+more = {{name: 2 * n for worker in workers for name, n in worker["resources"].items()}}
+# if they have as much of {name}; on the command line: dask worker ... --resources "..."
+cluster = LocalCluster(resources=more)"""
 #: Locks looked at: each is a replay.
 _MOST: Final = 20
 #: Dask's lock of one process's threads.
@@ -194,9 +197,9 @@ def _row(recording: Recording, holdup: Holdup) -> Row:
 
 def _fix(holdup: Holdup) -> Fix:
     if not holdup.kind:
-        twice = dict.fromkeys(holdup.name.split(", "), 2)
-        told = " ".join(f"{name}={number}" for name, number in twice.items())
-        return Fix(_RESOURCE, _STARTED.format(twice=twice, told=told))
+        names = holdup.name.split(", ")
+        told = " and ".join(names) if all(map(str.isidentifier, names)) else "it"
+        return Fix(_RESOURCE, _STARTED.format(name=told))
     if holdup.kind == _DASKS:
         return Fix(_GUARD, _PROCESSES)
     text = _TURNS.get(holdup.kind, _OTHERS)

@@ -36,7 +36,12 @@ _TEXT: Final = (
     "Use the P2P {what}: the workers exchange the {rows} among themselves, with about {p2p:,} "
     "tasks instead of {now:,}, whose number grows with the square of the {pieces} no more. Set it "
     "before the collection is made, and take away where your code or configuration asks for "
-    '"tasks". It needs the distributed scheduler, and writes to the workers\' disks on its way.'
+    '"tasks". It needs the distributed scheduler, and writes to the workers\' disks on its way'
+    "{types}."
+)
+_TYPES: Final = (
+    ", in Arrow's types: a frame with columns for which Arrow has none (complex numbers, sparse "
+    'ones, some objects) stays with "tasks"'
 )
 
 
@@ -96,6 +101,7 @@ def _change(recording: Recording, exchange: Exchange, overhead: Overhead, times:
 def _fix(exchange: Exchange, p2p: int, what: str) -> Fix:
     arrays = exchange.arrays
     text = _TEXT.format(
+        types="" if arrays else _TYPES,
         what=what,
         rows="pieces" if arrays else "rows",
         pieces="chunks" if arrays else "partitions",

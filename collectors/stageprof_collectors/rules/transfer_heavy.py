@@ -129,6 +129,8 @@ def _fused(recording: Recording, stream: Stream, length: Floats) -> Change | Non
     used[_alike(recording, stream.users)] = True
     user = needs.user
     mine = made[needs.on]
+    if _uses(stream) > ONCE and np.diff(needs.first)[made].any():
+        return None  # what they are made of would travel to each user as well
     if not used[user[mine]].all() or np.median(np.bincount(user[mine])[user[mine]]) > 1:
         return None  # others need them, too, or one task needs many: making those there is no gain
     more = np.bincount(user[mine], weights=length[needs.on[mine]], minlength=n)
