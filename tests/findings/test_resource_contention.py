@@ -110,7 +110,7 @@ def test_a_resource_of_the_workers_is_found_too(
     assert told in found.fix.code
     # What workers have of it was not told: how much twice as much is, the code finds out.
     has = {"workers": {"tcp://a:1": {"resources": {"memory": 4e9}}}}
-    client = SimpleNamespace(scheduler_info=lambda *, n_workers: has)
+    client = SimpleNamespace(scheduler_info=lambda **_: has)
     monkeypatch.setattr(distributed.Client, "current", lambda: client)
     started: list[dict[str, float]] = []
     monkeypatch.setattr(distributed, "LocalCluster", lambda *, resources: started.append(resources))

@@ -30,11 +30,15 @@ def ask(recording: Recording, **limits: float) -> list[Finding]:
     return list(RULE.find(recording, LIMITS | limits))
 
 
-def waiting(what: str = "Lock db", *, ended: bool = False, last: float = 1000) -> Recording:
+def waiting(
+    what: str = "Lock db", *, ended: bool = False, last: float = 1000, others: int = 0
+) -> Recording:
     """A task on each of two workers waits since 2 s, until the recording ends at 20 s."""
-    made = HandMade(2)
+    made = HandMade(2 + others)
     cause = -1 - made.graph(0, 0, 0, wanted=3)
     made.run(0, 0, last, cause=cause, wanted=True)
+    for worker in range(2, 2 + others):
+        made.goes_on(worker, 1000, cause=cause)
     for worker in (0, 1):
         made.goes_on(worker, 1000, cause=cause)
         rows = made.rows_of(made._workers[worker])
@@ -68,6 +72,11 @@ def test_waits_that_ended_are_not_for_ever() -> None:
 
 def test_while_others_go_on_it_is_not_for_ever() -> None:
     assert ask(waiting(last=19_000)) == []
+
+
+def test_while_another_task_is_at_work_it_may_have_what_they_wait_for() -> None:
+    """`with Lock("gpu"): fit()` takes a minute, and the others wait for their turn."""
+    assert ask(waiting(others=1)) == []
 
 
 @pytest.mark.parametrize("label", ["", "1", "1\ttask", "x\t\t"])

@@ -35,11 +35,11 @@ class Parsing(Crewed):
             cause = self.run(0, i * 250, i * 250 + 250, cause=cause, key=(f"{prefix}-{0:032x}", i))
         self.wait_for(0, 1000, (f"{prefix}-{0:032x}", 3))
 
-    def seen(self, file: str, looks: int, *, inner: str = "") -> None:
+    def seen(self, file: str, looks: int, *, inner: str = "", name: str = "parse") -> None:
         """Looks saw a function of this file; `inner`: with one of that file within."""
         rows = self._rows[self._workers[0]]
         number = 2 * sum(row[0] == NODE for row in rows)
-        rows.append((NODE, number, -1, "parse", file, 1))
+        rows.append((NODE, number, -1, name, file, 1))
         if inner:
             rows.append((NODE, number + 1, number, "made", inner, 1))
         node = number + bool(inner)
@@ -87,6 +87,22 @@ def test_files_of_json_have_code_of_their_own() -> None:
     found = one(RULE, made.over())
     assert "Parsing JSON" in found.headline
     assert "dd.read_json(source, **options)" in found.fix.code
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "told"),
+    [
+        ("/usr/lib/python3/json/__init__.py", "loads", True),
+        ("/usr/lib/python3/json/__init__.py", "dumps", False),
+        ("/site-packages/pandas/io/json/_json.py", "JsonReader.read", True),
+        ("/site-packages/pandas/io/json/_json.py", "to_json", False),
+        ("/site-packages/pandas/io/json/_normalize.py", "json_normalize", False),
+    ],
+)
+def test_writing_json_is_no_parsing_of_files(file: str, name: str, *, told: bool) -> None:
+    made = Parsing("dumps")
+    made.seen(file, 80, name=name)
+    assert bool(asked(RULE, made.over())) is told
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")

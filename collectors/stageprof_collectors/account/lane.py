@@ -118,8 +118,7 @@ class Lanes:
         names = ("place", "thread", "start", "stop")
         rows = zip(*(blocks[name][mine].tolist() for name in names), strict=True)
         for place, lane, start, stop in rows:
-            mine = (place, lane) == (region.place, region.lane)
-            thread = region.thread if mine else lane
+            thread = region.thread if (place, lane) == (region.place, region.lane) else lane
             found[place, thread].append((start, stop, What(WAITED, place)))
         return found
 

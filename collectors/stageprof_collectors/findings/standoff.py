@@ -9,6 +9,7 @@ import numpy as np
 
 from stageprof_collectors.account.underway import ENDED
 from stageprof_collectors.findings.holdup import Holdup, of_label
+from stageprof_collectors.tables.crew import Crew
 from stageprof_collectors.text import number
 from stageprof_runtime.heldup import NAME
 from stageprof_runtime.stage import STEP
@@ -31,8 +32,9 @@ class Standoff(NamedTuple):
 def standoff(recording: Recording) -> Standoff | None:
     """That of most tasks that still waited when the recording ended; None if none did."""
     waits = _waits(recording)
-    if not waits:
-        return None
+    crew = Crew(recording)
+    if not waits or len(waits) < min(len(crew.going_on), crew.threads):
+        return None  # another thread is at work: it may have what they wait for
     (prefix, label), tasks = Counter((prefix, label) for _, prefix, label in waits).most_common()[0]
     runs, region = recording.timeline.runs, recording.timeline.region
     done = runs["finished"][np.isin(runs["status"], ENDED)]

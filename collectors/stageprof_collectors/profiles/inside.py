@@ -15,7 +15,8 @@ from stageprof_runtime.stage import STEP
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
-#: What the path of a function on the stack has in it, by kind; the outermost function counts.
+#: What the path of a function on the stack has in it, by kind; the outermost function counts. Of
+#: some of the functions of a file "path:name", from the function's name what it begins with.
 Paths = Mapping[str, Collection[str]]
 
 #: The kind of a node that is inside of none, and of one where another function has taken over.
@@ -35,8 +36,8 @@ def inside(recording: Recording, paths: Paths, least: int = 0) -> dict[str, dict
 
 
 def _kind(frame: Frame, paths: Paths) -> int:
-    kinds = enumerate(paths.values())
-    return next((n for n, parts in kinds if any(part in frame.path for part in parts)), NONE)
+    kinds, at = enumerate(paths.values()), f"{frame.path}:{frame.name}"
+    return next((n for n, parts in kinds if any(part in at for part in parts)), NONE)
 
 
 def kinds_of(nodes: Nodes, begins: Mapping[Frame, int], ends: Collection[Frame] = ()) -> Ints:

@@ -25,11 +25,16 @@ from stageprof_runtime.stage import Stage
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
-#: Where files of each kind are parsed: what the path of a function on the stack has in it.
+#: What parses each kind: of a function on the stack "path:name", by what is in it. The `json` of
+#: Python and of pandas write as well, and take apart what has been parsed.
 _PARSERS: Final = {
     "csv": ("/pandas/io/parsers/",),
-    "json": ("/pandas/io/json/", "/json/decoder.py", "/json/__init__.py"),
-}
+    "json": (
+        "/pandas/io/json/_json.py:read_json", "/pandas/io/json/_json.py:JsonReader.",
+        "/pandas/io/json/_json.py:FrameParser.", "/pandas/io/json/_json.py:SeriesParser.",
+        "/pandas/io/json/_json.py:Parser.", "/json/decoder.py:", "/json/__init__.py:load",
+    ),
+}  # fmt: skip
 #: Tasks that make frames of JSON.
 _FRAMED: Final = re.compile(r"read[-_]?json")
 #: Of the time that parsing takes, reading the same as Parquet leaves a quarter where it is numbers

@@ -24,7 +24,7 @@ _TEXT: Final = (
 _CODE: Final = """\
 from distributed import Client
 
-cluster = Client.current().cluster  # yours
+cluster = Client.current().cluster  # or what you made, if the client has only an address
 cluster.scale({fewer})  # or at most so many as needed: cluster.adapt(minimum=1, maximum={now})"""
 
 
