@@ -8,9 +8,12 @@ import pytest
 
 from findings.asking import asked, one, run
 from findings.busy import FILE, Busy
+from replay.handmade import ns
 from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.row_loop import RULE
+from stageprof_runtime.event import FLAME, NODE
+from stageprof_runtime.stage import STEP
 
 
 def program(
@@ -138,6 +141,32 @@ def test_a_function_that_does_not_work_on_columns_is_told_by_the_code_itself() -
 
     with pytest.raises(ValueError, match="ambiguous"):
         run(found, frame=FRAME, score=lambda row: 1 if row["a"] > 3 else 0)
+
+
+@pytest.mark.parametrize(
+    ("file", "least"),
+    [
+        ("/usr/lib/python3.11/json/__init__.py", 0.0),
+        ("/usr/lib/python3.11/site-packages/rapid/fuzz.py", 0.0),
+        ("/usr/lib/python3.11/site-packages/pandas/core/series.py", 0.75),
+    ],
+)
+def test_a_call_of_a_library_for_each_value_is_no_matter_of_the_loop(
+    file: str, least: float
+) -> None:
+    """`ddf.text.map(lambda t: json.loads(t)["user"])`: no column can be given to that."""
+    busy = Busy()
+    busy.tasks("owed", 10, 500)
+    busy.look("owed", 31, "user_of", "Series.map", 100)
+    nodes = [("user_of", FILE, -1), ("called", file, 0)]
+    for number, (name, path, around) in enumerate(nodes):
+        busy.worker(NODE, number, around, name, path, 31)
+    for node, looks in ((0, 20), (1, 80)):
+        ms = 50_000_000 * looks
+        busy.worker(FLAME, ns(1), STEP["compute"], "owed", "Series.map", node, looks, ms)
+    found = one(RULE, busy.recording())
+    assert found.saving_s[0] == pytest.approx(least * found.saving_s[1] / 0.99, rel=0.1)
+    assert bool(found.fix.code) is bool(least)
 
 
 @pytest.mark.parametrize("how", ["iterrows", "itertuples", "element access"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from stageprof_collectors.profiles.looks import Share, share_of
-from stageprof_collectors.profiles.nodes import Frame, Nodes
+from stageprof_collectors.profiles.nodes import Frame, Nodes, is_library
 from stageprof_collectors.storage.columns import Ints
 from stageprof_runtime.stage import STEP
 
@@ -22,6 +22,8 @@ Paths = Mapping[str, Collection[str]]
 #: The kind of a node that is inside of none, and of one where another function has taken over.
 NONE: Final = -1
 LEFT: Final = -2
+#: Libraries that work on whole columns.
+_ARRAYS: Final = ("/numpy/", "/pandas/", "/pyarrow/")
 
 
 def inside(recording: Recording, paths: Paths, least: int = 0) -> dict[str, dict[str, Share]]:
@@ -33,6 +35,18 @@ def inside(recording: Recording, paths: Paths, least: int = 0) -> dict[str, dict
     begins = {frame: _kind(frame, paths) for frame in set(nodes.frames)}
     found = Seen(recording).parts(kinds_of(nodes, begins), least)
     return {kind: found[i] for i, kind in enumerate(paths) if i in found}
+
+
+def called(recording: Recording, file: str, function: str) -> float:
+    """Of the time in a function of the user's the part in libraries, NumPy and pandas left out."""
+    nodes = recording.nodes
+    frames = set(nodes.frames)
+    begins = {f: 0 for f in frames if f.file == file and f.name.rpartition(".")[2] == function}
+    ends = {f for f in frames if is_library(f.file) and not any(x in f.path for x in _ARRAYS)}
+    seen = Seen(recording)
+    at = kinds_of(nodes, begins, ends)[seen.at]
+    left, whole = (float(seen.total[mine].sum()) for mine in (at == LEFT, at != NONE))
+    return left / whole if whole > 0 else 0.0
 
 
 def _kind(frame: Frame, paths: Paths) -> int:

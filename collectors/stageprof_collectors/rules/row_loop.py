@@ -9,6 +9,7 @@ from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import share
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.profiles.inside import called
 from stageprof_collectors.profiles.looks import Look, Looks
 from stageprof_runtime.stack import ROW_LOOPS
 from stageprof_runtime.stage import Stage
@@ -19,14 +20,24 @@ if TYPE_CHECKING:
 #: Of a loop's time the whole-column form leaves between a quarter (a loop with branches, turned
 #: into masks and temporary columns) and next to nothing (arithmetic on columns: a hundredth).
 GAIN: Final = (0.75, 0.99)
-#: Of a loop over vectors anything: what each call does with its vector may be all of the time.
-OF_VECTORS: Final = (0.0, 0.99)
+#: Of a loop whose calls take long anything: of one over vectors, or of libraries' functions that
+#: take one text or one record at a time.
+OF_CALLS: Final = (0.0, 0.99)
+#: Of a function's time: where libraries have more of it than this, it is their calls.
+THEIRS: Final = 0.5
 _VECTORS: Final = frozenset({"np.vectorize(signature)", "np.apply_along_axis"})
 
 _TEXT: Final = (
     "Python handles one row after the other here, and makes objects for each. The same work on "
     "whole columns runs in compiled code, often a hundred times faster: {hint}. A loop that needs "
     "the row before it can be compiled as it stands with Numba."
+)
+_CALLS: Final = (
+    "Most of this time is in libraries' functions that are called for one value after the other, "
+    "not in the loop. Look for a call that takes a whole column (`Series.str`, `pandas.to_datetime`"
+    ", `pyarrow.compute`, a parser of many records), or for a quicker library; and call it once "
+    "for each different value, where values come again. Otherwise use more worker processes with "
+    "one thread each, as far as there are processors."
 )
 _LOOPS: Final = (
     "write the loop's body for columns, with `mask` for its `if`, `sum()` for `+=` and the column "
@@ -62,26 +73,32 @@ _EACH: Final = {"apply(axis=1)": "row", "rolling.apply": "window"} | dict.fromke
 )
 
 _APPLY: Final = """\
+from numpy.testing import assert_array_equal
+
 def {name}_of_all(frame):
     return {name}(frame)  # instead of frame.apply({name}, axis=1)
 
 # it must give the same on some rows:
 some = frame.head(100)
-assert list({name}_of_all(some)) == list(some.apply({name}, axis=1))"""
+assert_array_equal({name}_of_all(some), some.apply({name}, axis=1))"""
 _MAP: Final = """\
+from numpy.testing import assert_array_equal
+
 def {name}_of_all(column):
     return {name}(column)  # instead of column.map({name}) or column.apply({name})
 
 # it must give the same on some values:
 some = column.head(100)
-assert list({name}_of_all(some)) == list(some.map({name}))"""
+assert_array_equal({name}_of_all(some), some.map({name}))"""
 _VECTORIZE: Final = """\
+from numpy.testing import assert_array_equal
+
 def {name}_of_all(values):
     return {name}(values)  # instead of numpy.vectorize({name})(values)
 
 # it must give the same on some values:
 some = values[:100]
-assert list({name}_of_all(some)) == [{name}(value) for value in some]"""
+assert_array_equal({name}_of_all(some), [{name}(value) for value in some])"""
 _ROLLING: Final = """\
 # what pandas has itself: windows.quantile(0.9), windows.median(), windows.std(), ...
 result = windows.apply({name}, raw=True, engine="numba")  # any other: compiled, needs numba"""
@@ -129,7 +146,8 @@ def _found(
     if cost < limits["share"] * recording.wall:
         return
     main = max(mine, key=lambda look: look.seconds)
-    saved = looks.saving(shares, OF_VECTORS if main.how in _VECTORS else GAIN)
+    theirs = called(recording, main.file, main.function) > THEIRS
+    saved = looks.saving(shares, OF_CALLS if theirs or main.how in _VECTORS else GAIN)
     busy, most = looks.busy(shares), shares[main.prefix].middle
     yield Finding(
         rule=RULE.id,
@@ -148,7 +166,7 @@ def _found(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT.format(hint=_HINTS.get(main.how, _LOOPS)), _code(main)),
+        fix=Fix(_CALLS) if theirs else _fix(main),
         where=Where(main.file, main.line, "", "", main.prefix),
         cause=f"line:{main.file}:{main.line}",
     )
@@ -161,6 +179,10 @@ def _loop(look: Look) -> str:
         each = _EACH.get(look.how, "element")
         return f"`{look.function}`, called for each {each} by {look.how},"
     return f"The loop over {look.how}() in `{look.function}`"
+
+
+def _fix(look: Look) -> Fix:
+    return Fix(_TEXT.format(hint=_HINTS.get(look.how, _LOOPS)), _code(look))
 
 
 def _code(look: Look) -> str:
