@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import dask
 import dask.dataframe as dd
 import pandas as pd
@@ -12,6 +14,7 @@ import stageprof
 from findings.asking import asked, one, run
 from findings.crowded import CLIENT, FILE, SCHEDULER, Program
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules import many_partitions_shuffle
 from stageprof_collectors.rules.many_partitions_shuffle import RULE
 from stageprof_runtime.event import DEPEND, FINISH, LINE
 
@@ -108,6 +111,20 @@ def test_printed_code_keeps_rows_of_a_key_together() -> None:
     together = list(held)
     assert set.union(*together) == {1, 2, 3}
     assert sum(map(len, together)) == 3
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask's `to_parquet`
+def test_what_has_no_room_in_memory_is_written_sorted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(many_partitions_shuffle, "kept_in_memory", lambda *_: False)
+    found = one(RULE, shuffling([ONE, ONE]))
+    assert found.saving_s[0] == 0
+    ddf = dd.from_pandas(pd.DataFrame({"k": [1, 2, 3] * 20, "v": range(60)}), npartitions=3)
+    with dask.config.set(scheduler="sync"):
+        by_key = run(found)["sorted_by"](ddf, "k", tmp_path / "sorted")
+        assert by_key.known_divisions
+        assert by_key.v.sum().compute() == sum(range(60))
 
 
 @pytest.mark.cluster

@@ -45,6 +45,18 @@ def test_values_that_no_dtype_holds_get_no_advice() -> None:
     assert asked(RULE, program("")) == []
 
 
+def test_beside_columns_that_no_dtype_holds_it_may_save_nothing() -> None:
+    """`ddf.tags.str.len()` of lists takes the time, and `country` is a column of texts."""
+    assert one(RULE, program("string", "")).saving_s[0] == 0
+    assert one(RULE, program("string")).saving_s[0] > 0
+
+
+def test_where_values_are_missing_it_says_what_filters_do_with_them() -> None:
+    """`df[df.city != "Rome"]` kept the rows with None, and would drop those with <NA>."""
+    assert "`<NA>`" in one(RULE, program("string or missing")).fix.text
+    assert "`<NA>`" not in one(RULE, program("string")).fix.text
+
+
 def test_a_column_that_is_mixed_in_one_frame_is_left_out() -> None:
     busy = Busy()
     busy.tasks("best_page", 10, 500)

@@ -18,6 +18,7 @@ from findings.asking import asked, one, run
 from findings.crews import Crewed
 from replay.handmade import CLIENT, ns
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.rules import repeated_compute
 from stageprof_collectors.rules.repeated_compute import RULE
 from stageprof_runtime.event import FLAME, NODE, PART
 from stageprof_runtime.stage import STEP
@@ -104,6 +105,18 @@ def test_the_fix_of_a_loop_persists() -> None:
     names = run(one(RULE, made), data=da.ones(4, chunks=2))
 
     assert float(names["data"].sum().compute()) == 4
+
+
+def test_what_has_no_room_in_memory_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Persisted it would be spilled, and its workers be paused or killed."""
+    monkeypatch.setattr(repeated_compute, "kept_in_memory", lambda *_: False)
+    rounds = [[*READ, f"mean{i}"] for i in range(3)]
+    looped = one(RULE, again(rounds, lines=False, kind="numpy.ndarray"))
+    assert (looped.fix.code, looped.saving_s[0]) == ("", 0.0)
+    assert "to_parquet" in looped.fix.text
+    apart = one(RULE, again([[*READ, "mean"], [*READ, "spread"]]))
+    assert "dask.compute(first, second)" in apart.fix.code
+    assert "persist" not in apart.fix.text
 
 
 def test_the_fix_of_a_loop_that_other_computes_follow_persists() -> None:

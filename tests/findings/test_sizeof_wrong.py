@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import dask.distributed
+import dask.sizeof
 import numpy as np
 import pytest
 from distributed import Client, wait
@@ -161,6 +165,32 @@ def test_the_fix_makes_dask_take_results_for_what_they_are() -> None:
     from dask.sizeof import sizeof
 
     assert sizeof(Forest()) == pytest.approx(8e6, rel=0.01)
+
+
+class Tensor:
+    """It has no attributes of Python's, and says how large it is."""
+
+    __slots__ = ()
+    nbytes = 3_000_000
+
+
+@pytest.mark.parametrize("told", [3_000_000, lambda _: 3_000_000])
+def test_what_says_how_large_it_is_is_believed(
+    told: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a tensor of torch's, whose `vars` are empty, a hundred bytes were registered."""
+    (found,) = ask(of(made(0.00005, 80, kind="torch.Tensor")))
+    here = SimpleNamespace(run=lambda register: register())
+    monkeypatch.setattr(dask.distributed, "get_client", lambda: here)
+    monkeypatch.setattr(Tensor, "nbytes", told)
+    exec(found.fix.code, {"Tensor": Tensor})
+    assert dask.sizeof.sizeof(Tensor()) == 3_000_000
+
+
+def test_a_list_is_no_piece_of_an_array() -> None:
+    (found,) = ask(of(made(0.001, 80, kind="list")))
+    assert "`list`" in found.fix.text
+    assert ".copy()" not in found.fix.text
 
 
 def forest(number: int) -> Forest:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 #: More than what was seen: memory is looked at twice a second and at some tasks' ends, and a
 #: shortage keeps workers from taking what they would have taken.
 MARGIN: Final = 1.2
+#: Of the workers' memory what can be kept in it: beyond that they begin to spill.
+ROOM: Final = 0.6
 #: Sizes are rounded up to this, and above ten times this to ten times this.
 GRAIN: Final = 100_000_000
 
@@ -103,6 +105,13 @@ def _housed(recording: Recording, found: Sizing) -> Sizing:
     workers = len(Crew(recording).on_host(places[place].host))
     short = found.need * workers > machine > 0
     return replace(found, machine=machine, workers=workers) if short else found
+
+
+def kept_in_memory(recording: Recording, nbytes: float, share: float = ROOM) -> bool:
+    """Whether the workers' memory has room for results; yes where that is not known."""
+    workers = recording.workers()
+    room = float(workers["memory_limit"][~workers["left"].astype(bool)].sum())
+    return room <= 0 or nbytes <= share * room
 
 
 def need(limits: Limits, taken: Taken, killed: int = 0) -> int:

@@ -13,6 +13,7 @@ from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import size
 from stageprof_collectors.findings.reshuffles import Repeated, Reshuffles
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.sizing import kept_in_memory
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.replay.toll import toll
 from stageprof_collectors.tables.lines import Line
@@ -35,6 +36,17 @@ _PARTS: Final = (
     "merge would do it again; pandas' in `map_partitions` finds all rows of a key in one part. "
 )
 _INDEXES: Final = "Dask joins two frames without a shuffle if the key is the index of both. "
+_STORED: Final = (
+    "What is shuffled does not fit into the workers' memory ({size}): write it once, sorted by the "
+    "key, and read that with its divisions from then on. Nothing is shuffled then, in this run or "
+    "the next."
+)
+_STORE: Final = """\
+import dask.dataframe as dd
+
+def sorted_by(ddf, key, target):  # `key` is the column by which rows are brought together
+    ddf.set_index(key).to_parquet(target)
+    return dd.read_parquet(target, calculate_divisions=True)"""
 _CODE: Final = """\
 # `key` is the column by which rows are brought together
 by_key = ddf.shuffle(key).persist()
@@ -73,7 +85,8 @@ def _finding(recording: Recording, repeated: Repeated, change: Change, cost: flo
     saved = recording.replay.saving(change)
     line = repeated.line
     source = key_split(min(repeated.sources))
-    if not repeated.entry:  # they may have been shuffled by other keys
+    fits = kept_in_memory(recording, _each(repeated))
+    if not repeated.entry or not fits:  # they may have been shuffled by other keys
         saved = 0.0, saved[1]
     return Finding(
         rule=RULE.id,
@@ -92,11 +105,20 @@ def _finding(recording: Recording, repeated: Repeated, change: Change, cost: flo
         },
         cost_s=cost,
         saving_s=saved,
-        fix=_fix(recording, repeated),
+        fix=_fix(recording, repeated) if fits else _stored(_each(repeated)),
         where=Where(line.file, line.line, "", min(repeated.sources), source),
         # The same keys made again are one cause with what repeated-compute says of them.
         cause=f"again:{repeated.entry}" if repeated.entry else f"shuffle:{source}",
     )
+
+
+def _each(repeated: Repeated) -> float:
+    """Bytes of what is shuffled, once."""
+    return repeated.nbytes / max(repeated.times - 1, 1)
+
+
+def _stored(nbytes: float) -> Fix:
+    return Fix(_STORED.format(size=size(nbytes)), _STORE)
 
 
 def _fix(recording: Recording, repeated: Repeated) -> Fix:

@@ -30,6 +30,10 @@ _TEXT: Final = (
     "them once, where the frame is read or made, and look at the result: a value that does not "
     "fit the dtype raises an error."
 )
+_MISSING: Final = (
+    " Missing values become `<NA>`, which is neither equal to anything nor different from it: "
+    "where a filter uses `!=` or `~`, say with `.fillna` or `.isna()` whether those rows are kept."
+)
 #: What values are -> how to print a dtype that holds them, with missing ones too.
 _DTYPES: Final = {
     "string": '"string[pyarrow]"',
@@ -58,7 +62,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for all columns: they are converted in one call."""
     if not recording.store.rows("column"):
         return
-    columns = _columns(recording)
+    columns, others = _columns(recording)
     if not columns:
         return
     looks = Looks(recording)
@@ -69,11 +73,14 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         cost >= limits["share"] * recording.wall
         and sum(x.count for x in on_objects) >= limits["looks"]
     ):
-        yield _finding(recording, columns, looks, on_objects, cost)
+        yield _finding(recording, columns, looks, on_objects, cost, alone=not others)
 
 
-def _columns(recording: Recording) -> list[Column]:
-    """Object columns with values that a dtype holds; one that is mixed anywhere is left out."""
+def _columns(recording: Recording) -> tuple[list[Column], set[str]]:
+    """Object columns with values that a dtype holds, and the names of others.
+
+    One that is mixed anywhere is of the others.
+    """
     table, strings = recording.store.table("column"), recording.store.strings
     frames: dict[tuple[int, int, int], int] = {}
     names = ("place", "t", "name", "label", "type", "how", "nbytes")
@@ -93,7 +100,7 @@ def _columns(recording: Recording) -> list[Column]:
         known.prefixes.add(strings[prefix])
         if nbytes > known.nbytes:
             known.nbytes, known.frame_bytes = nbytes, frames[place, t, prefix]
-    return [column for name, column in found.items() if name not in mixed]
+    return [column for name, column in found.items() if name not in mixed], mixed
 
 
 def dtype_of(kind: str) -> str:
@@ -105,10 +112,18 @@ def dtype_of(kind: str) -> str:
 
 
 def _finding(
-    recording: Recording, columns: list[Column], looks: Looks, seen: list[Look], cost: float
+    recording: Recording,
+    columns: list[Column],
+    looks: Looks,
+    seen: list[Look],
+    cost: float,
+    *,
+    alone: bool,
 ) -> Finding:
     shares = looks.shares(seen)
     saved = looks.saving(shares, GAIN)
+    if not alone:  # columns that no dtype holds may be what takes the time
+        saved = 0.0, saved[1]
     main = max(seen, key=lambda look: look.seconds)
     largest = sorted(columns, key=lambda c: -c.nbytes)[:PRINTED]
     told = ", ".join(f"`{c.name}`: {c.kind}" for c in largest)
@@ -140,7 +155,8 @@ def _finding(
 def fix(kinds: dict[str, str]) -> Fix:
     """What to do with columns, by their names and what their values are."""
     told = ", ".join(f"`{name}`: {kind}" for name, kind in kinds.items())
-    return Fix(_TEXT.format(columns=told), _code(kinds))
+    missing = _MISSING if any(kind.endswith(" or missing") for kind in kinds.values()) else ""
+    return Fix(_TEXT.format(columns=told) + missing, _code(kinds))
 
 
 def _code(kinds: dict[str, str]) -> str:

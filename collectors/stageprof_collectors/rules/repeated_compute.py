@@ -19,6 +19,7 @@ from stageprof_collectors.findings.phrase import at, made_at, of_wall
 from stageprof_collectors.findings.quantity import count, size
 from stageprof_collectors.findings.rounds import Made, built_upon, looping
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.sizing import kept_in_memory
 from stageprof_collectors.replay.common import own_parts
 from stageprof_collectors.replay.cost import cost_of, costs_of_graphs
 from stageprof_collectors.replay.gone import without, worked_s
@@ -40,6 +41,15 @@ _TEXT: Final = (
     "Ask all questions at once: `dask.compute(a, b)` computes what they share one time. If later "
     "questions depend on earlier answers, persist what they share{bytes}, provided that "
     "it fits into the workers' memory."
+)
+_STORED: Final = (
+    "Ask all questions at once: `dask.compute(a, b)` computes what they share one time. If later "
+    "questions depend on earlier answers, write what they share{bytes} once (`to_parquet`, "
+    "`to_zarr`) and read that: the workers' memory has no room for it."
+)
+_STORED_LOOP: Final = (
+    "Write what the rounds of the loop share{bytes} once before it (`to_parquet`, `to_zarr`) and "
+    "read that in each: the workers' memory has no room for it."
 )
 _TEXT_LOOP: Final = (
     "Persist what the rounds of the loop share{bytes}, once before it, provided that it fits into "
@@ -85,13 +95,15 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 
 
 def _finding(recording: Recording, calls: Calls, again: Again) -> Finding:
-    saved = _saving(recording, calls, again)
+    saved, main = _saving(recording, calls, again), _main(recording, again)
     part = _work_s(recording, again) / max(worked_s(recording, again.rows), 1e-9)
     cost = part * cost_of(recording, runs=again.rows.tolist())
-    main = _main(recording, again)
     owner = recording.replay.owner[again.rows]
     by = Counter(owner[owner >= 0].tolist())
     lines = sorted({calls.line(g) for g in by})
+    loop = looping(calls, by)
+    if loop and not kept_in_memory(recording, main.nbytes):  # it takes time to write and read it
+        saved = 0.0, saved[1]
     places = ", ".join(filter(None, (at(file, line) for file, line in lines[:3])))
     return Finding(
         rule=RULE.id,
@@ -112,7 +124,7 @@ def _finding(recording: Recording, calls: Calls, again: Again) -> Finding:
         },
         cost_s=cost,
         saving_s=saved,
-        fix=_fix(recording, again, main, lines, loop=looping(calls, by)),
+        fix=_fix(recording, again, main, lines, loop=loop),
         where=Where(main.file, main.line, "", main.layer, main.prefix),
         cause=f"again:{main.layer}",
     )
@@ -179,13 +191,17 @@ def _fix(
     kept = main.nbytes  # local schedulers tell of no bytes
     what = "with the columns of one question" if main.how == OTHER_KEYS else "here"
     held = f" ({size(kept)} {what})" if kept else ""
+    fits = kept_in_memory(recording, kept)
+    if loop and not fits:
+        return Fix(_STORED_LOOP.format(bytes=held))
     if loop and _pieces(recording, again.rows):
         grown = built_upon(recording, again)
         text = _TEXT_LOOP.format(bytes=held) + _TEXT_ROUNDS * bool(grown)
         return Fix(text, _persisting(main, grown))
     places = " and ".join(filter(None, (at(file, line) for file, line in lines[:2])))
     return Fix(
-        _TEXT.format(bytes=held), _CODE.format(lines=f" (again at {places})" if places else "")
+        (_TEXT if fits else _STORED).format(bytes=held),
+        _CODE.format(lines=f" (again at {places})" if places else ""),
     )
 
 

@@ -27,8 +27,11 @@ def register_size():
 
     @sizeof.register({type})
     def size_of_{lower}(value):
-        """Bytes of what it holds; what is cut out of an array counts as that array, once."""
-        found, left = {{}}, list(vars(value).values())
+        """What it says itself, or of what it holds; what is cut out of an array counts once."""
+        told = getattr(value, "nbytes", None) or getattr(value, "estimated_size", None)
+        if told is not None:
+            return int(told() if callable(told) else told)
+        found, left = {{}}, list(getattr(value, "__dict__", {{}}).values())
         while left:
             part = left.pop()
             if isinstance(part, dict):
@@ -50,13 +53,20 @@ _OWN: Final = (
     "workers that start later do not have it, so put the registration beside the class, in a "
     "module that the workers import."
 )
+_LISTED: Final = (
+    "Dask weighs a few of the items of a `{type}` and takes the others for as large. Register a "
+    "size for what is in it (`dask.sizeof.sizeof.register`), or return what has one size, an array "
+    "or a frame."
+)
 _ARRAY: Final = (
     "A small piece of a large array keeps the whole array in memory, and Dask counts the piece "
     "only; pieces that overlap are counted each by itself. Return a copy of the piece, "
     "`piece.copy()`, or the large array and cut it later."
 )
 #: Types whose size Dask knows; results of them are wrong only where they share memory.
-_KNOWN: Final = ("numpy.", "pandas.", "list", "dict", "set")
+_KNOWN: Final = ("numpy.", "pandas.")
+#: Types of which it weighs some items.
+_SAMPLED: Final = frozenset({"list", "dict", "set", "tuple"})
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -125,6 +135,8 @@ def _fix(wrong: Misjudged) -> Fix:
     if wrong.type.startswith(_KNOWN):
         return Fix(_ARRAY)
     name = wrong.type.rpartition(".")[2]
+    if name in _SAMPLED:
+        return Fix(_LISTED.format(type=name))
     name = name if name.isidentifier() else "YourClass"
     return Fix(_OWN.format(type=name), _CODE.format(type=name, lower=name.lower()))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.quantity import seconds
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.sizing import ROOM, kept_in_memory
 from stageprof_collectors.findings.spreading import names_of
 from stageprof_collectors.findings.training import Given, Trainings, again, at, cause, what, without
 from stageprof_collectors.replay.cost import cost_of
@@ -120,9 +121,7 @@ def _fits(recording: Recording, trainings: Trainings, given: Given, share: float
     rows = trainings.making(given.name)
     sizes = {trainings.keys[row]: int(trainings.runs["nbytes"][row]) for row in rows.tolist()}
     nbytes = given.nbytes if given.nbytes > 0 else sum(sizes.values())
-    workers = recording.workers()
-    room = float(workers["memory_limit"][~workers["left"].astype(bool)].sum())
-    return room <= 0 or nbytes <= share * room
+    return kept_in_memory(recording, nbytes, share)
 
 
 RULE = Rule(
@@ -134,7 +133,7 @@ RULE = Rule(
     limits={
         "cost_share": Limit(0.01, "less of the wall time than this is not worth a line"),
         "memory_share": Limit(
-            0.6, "workers begin to spill at 60 % of their memory: what does not fit is no gain"
+            ROOM, "workers begin to spill at 60 % of their memory: what does not fit is no gain"
         ),
     },
 )
