@@ -9,6 +9,7 @@ out itself is not asked for.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -74,17 +75,37 @@ def _may_hold(first: object) -> bool:
 def unused(plan: Plan) -> Iterator[Unused]:
     """What a plan reads and does not use."""
     nodes, groups, _ = plan
-    for node in nodes.values():
+    users, filtered = _users(nodes), _filtered(nodes)
+    for number, node in nodes.items():
         if type(node).__name__ in _READERS:
-            yield from _of_reader(node, nodes, groups.get(id(node), node))
+            group = groups.get(number, node)
+            yield from _of_reader(node, users[number], group)
+            if number in filtered:
+                yield Unused(group._name, "filter", "", _function(node), 0, 0)
         elif type(node).__name__ == "HLGExpr":
             yield from of_layers(node.operand("dsk"))
 
 
-def _of_reader(reader: Any, nodes: dict[int, Any], group: Any) -> Iterator[Unused]:
-    users = [n for n in nodes.values() if any(part is reader for part in n.operands)]
-    users = [user for user in users if type(user).__name__ != "Fused"]
-    function = _function(reader)
+def _users(nodes: dict[int, Any]) -> dict[int, dict[int, Any]]:
+    """Those of which each is an operand, both by id; there may be a thousand that read."""
+    found: defaultdict[int, dict[int, Any]] = defaultdict(dict)
+    for number, node in nodes.items():
+        if type(node).__name__ != "Fused":
+            for part in node.operands:
+                if id(part) in nodes:
+                    found[id(part)][number] = node
+    return found
+
+
+def _filtered(nodes: dict[int, Any]) -> set[int]:
+    """The ids of what filters stand right above of, or above a projection of it."""
+    filters = [n for n in nodes.values() if type(n).__name__ == "Filter" and n.operands]
+    below = [node.operands[0] for node in filters]
+    return {id(b.operands[0] if type(b).__name__ == "Projection" else b) for b in below}
+
+
+def _of_reader(reader: Any, used_by: dict[int, Any], group: Any) -> Iterator[Unused]:
+    users, function = used_by.values(), _function(reader)
     columns = _columns(reader)
     if users and columns and all(type(user).__name__ == "Projection" for user in users):
         used = {name for user in users for name in _chosen(user)}
@@ -93,16 +114,6 @@ def _of_reader(reader: Any, nodes: dict[int, Any], group: Any) -> Iterator[Unuse
             names = json.dumps([name for name in columns if name in used])
             label = names if len(names) <= LONGEST else ""  # a part of them would mislead
             yield Unused(group._name, "columns", label, function, count, total)
-    if any(type(node).__name__ == "Filter" for node in nodes.values() if _reads(node, reader)):
-        yield Unused(group._name, "filter", "", function, 0, 0)
-
-
-def _reads(node: Any, reader: Any) -> bool:
-    """Whether the first operand of a node is a reader, or a projection of it."""
-    first: Any = node.operands[0] if node.operands else None
-    if type(first).__name__ == "Projection":
-        first = first.operands[0]
-    return first is reader
 
 
 def _function(reader: Any) -> str:

@@ -19,7 +19,7 @@ from stageprof_runtime.context import lane, regions
 from stageprof_runtime.ending import RAISED, raised
 from stageprof_runtime.event import MARK, Place
 from stageprof_runtime.fetched import fetched
-from stageprof_runtime.guard import Watches, attempt
+from stageprof_runtime.guard import Watches, attempt, quietly
 from stageprof_runtime.heir import Heir
 from stageprof_runtime.inbox import Sink, sinks
 from stageprof_runtime.memberships import Memberships
@@ -172,6 +172,8 @@ class Session:
         try:
             attempt(self.watches["stop"], self._end_region)
             await self._clusters.leave_async()
+            await quietly(native.settled(), self.watches["stop"])
+            await quietly(gil.ended(), self.watches["stop"])
         finally:
             self._uninstall()
 

@@ -6,8 +6,10 @@ import pytest
 
 from findings.asking import asked, one
 from findings.busy import FILE, Busy
+from replay.handmade import ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.gil_contention import RULE
+from stageprof_runtime.event import MARK
 
 
 def program(
@@ -137,3 +139,13 @@ def test_the_cheap_remedy_is_shown_beside_the_rewriting_of_the_line() -> None:
 
 def test_where_processes_would_have_as_many_threads_nothing_is_said() -> None:
     assert asked(RULE, sleeping(20, cpus=1)) == []
+
+
+def test_after_its_watch_was_killed_a_process_was_seen_no_more() -> None:
+    """Later runs were said to have waited for nothing."""
+    busy = Busy()
+    busy.tasks("work", 2, 500)
+    busy.worker(MARK, ns(1), "gil source", "watch")
+    busy.held(0, 450)
+    busy.worker(MARK, ns(600), "gil source", "ticker: the watch ended with status -9")
+    assert busy.recording().timeline.gil.seen.tolist() == [True, False]

@@ -292,3 +292,30 @@ def test_a_forked_child_does_not_keep_the_watch_from_ending() -> None:
     line = [sys.executable, "-W", "ignore", "-c", FORKED]
     done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "0 ['watch']"
+
+
+#: In a group of its own, as a terminal has it: what interrupts all of the group goes on.
+INTERRUPTED = """
+import os, signal, time, stageprof
+def spin(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end: pass
+with stageprof.profile() as prof:
+    spin(0.5)
+    try:
+        os.killpg(0, signal.SIGINT)
+        time.sleep(10)
+    except KeyboardInterrupt:
+        spin(1)
+recording = prof.recording
+print(*recording.timeline.gil.sources.values(), recording.gil()["hold_s"].sum() > 0.7)
+"""
+
+
+def test_a_ctrl_c_that_the_program_takes_leaves_the_watch() -> None:
+    """A terminal, and "interrupt kernel" of a notebook, interrupt all processes of a group."""
+    line = [sys.executable, "-c", INTERRUPTED]
+    done = subprocess.run(
+        line, capture_output=True, text=True, timeout=60, check=False, start_new_session=True
+    )
+    assert (done.stdout.split(), done.returncode) == (["watch", "True"], 0), done.stderr

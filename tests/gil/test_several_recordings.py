@@ -8,7 +8,7 @@ import stageprof
 from stageprof_runtime import made, process
 from stageprof_runtime.event import LINE, MARK
 from stageprof_runtime.patch import Emit, Undo
-from stageprof_runtime.probes import layers
+from stageprof_runtime.probes import gil, layers
 from stageprof_runtime.ring import Ring
 
 #: Seconds of holding, a hundred looks.
@@ -93,3 +93,15 @@ def test_only_the_ring_that_joins_is_told_and_no_more_than_it_holds() -> None:
     assert len(rows) == 50
     assert [row[-1] for row in rows[-11:]] == [1] * 11
     assert [row[-1] for row in rows[:39]] == [0] * 39
+
+
+def test_one_that_begins_as_the_others_watch_ends_has_one_of_its_own() -> None:
+    """The session of one client ends while another's begins: the loop goes on in between."""
+    first = process.join("client", Ring(), [gil.install], "a")
+    (ending,) = gil.watching
+    ending.end()
+    second = process.join("client", Ring(), [gil.install], "b")
+    assert [watcher.is_over for watcher in gil.watching] == [True, False]
+    first()
+    second()
+    assert gil.watching == []

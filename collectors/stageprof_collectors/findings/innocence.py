@@ -184,9 +184,7 @@ def gil_seen(recording: Recording) -> Floats:
     first, last = ends[:, gil.process[np.maximum(runs["wplace"], 0)]]
     met = np.minimum(runs["stop"], last) - np.maximum(runs["start"], first)
     asked = np.isin(runs["wplace"], list(told(recording)))
-    seen: Floats = np.where(
-        gil.watched(runs["wplace"]), met.clip(0) / 1e9, np.where(asked, length, 0.0)
-    )
+    seen: Floats = np.where(gil.seen, met.clip(0) / 1e9, np.where(asked, length, 0.0))
     return seen
 
 
@@ -203,7 +201,7 @@ class _Waits:
         #: who waits uses no processor
         self.spare = (self.length - runs["cpu"] / 1e9).clip(0)
         self.waited = float((self.shares * self.length)[self.known].sum())
-        self.exact = bool(gil.watched(runs["wplace"])[self.known].all())
+        self.exact = bool(gil.seen[self.known].all())
         #: seconds of the critical path in which its tasks waited; and at most
         self.cost = _on_path(recording, self.shares)
         most = _on_path(recording, self.spare / np.maximum(self.length, 1e-9))

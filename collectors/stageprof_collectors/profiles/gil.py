@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+_NEVER: Final = np.iinfo(np.int64).max
 
 
 class Sum(NamedTuple):
@@ -93,6 +95,16 @@ class Gil:
         seen: NDArray[np.bool_] = of[np.maximum(places, 0)] & (places >= 0)
         return seen
 
+    @cached_property
+    def seen(self) -> NDArray[np.bool_]:
+        """Whether each run's process was seen to its end: a watch may have been killed."""
+        runs = self._timeline.runs
+        until = np.full(len(self.process) + 1, _NEVER)  # the last is of no place
+        for t, place, label in self._timeline.marks("gil source"):
+            until[:-1][self.process == self.process[place]] = _NEVER if label == "watch" else t
+        found: NDArray[np.bool_] = self.watched(runs["wplace"])
+        return found & (runs["stop"] <= until[runs["wplace"]])
+
     def of(self, places: Ints, threads: Ints, start: Ints, stop: Ints) -> Seconds:
         """What each stretch of a thread's time had."""
         out = Seconds(*(np.zeros(len(start)) for _ in range(3)))
@@ -140,9 +152,8 @@ class Gil:
         estimated = self._estimated(whole)
         if not self:
             return estimated
-        seen = self.watched(runs["wplace"])
         guessed = np.zeros(len(whole)) if estimated is None else estimated
-        shares: Floats = np.where(seen, np.clip(self.runs.waited / whole, 0, 1), guessed)
+        shares: Floats = np.where(self.seen, np.clip(self.runs.waited / whole, 0, 1), guessed)
         return shares
 
     def _estimated(self, whole: Ints) -> Floats | None:

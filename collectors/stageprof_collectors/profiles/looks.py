@@ -121,7 +121,7 @@ class Looks:
         """The part of its tasks' time with the GIL or in the queue for it; 1 if nobody watched."""
         timeline, runs = self._recording.timeline, self._recording.timeline.runs
         mine = self.runs([prefix])
-        seen = mine & timeline.gil.watched(runs["wplace"])
+        seen = mine & timeline.gil.seen
         length = runs["stop"] - runs["start"]
         if not length[seen].sum() > WATCHED * length[mine].sum():
             return 1.0

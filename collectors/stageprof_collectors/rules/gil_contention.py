@@ -87,7 +87,7 @@ def _finding(
     recording: Recording, waited: Floats, most: Floats, cost: float, layout: Processes
 ) -> Finding:
     replay = recording.replay
-    seen = recording.timeline.gil.watched(recording.timeline.runs["wplace"])
+    seen = recording.timeline.gil.seen
     low = replay.saving(apart(recording, np.where(seen, SEEN, LEAST) * most, LEAST))[0]
     high = replay.saving(apart(recording, most))[1]
     saved = min(low, high), high

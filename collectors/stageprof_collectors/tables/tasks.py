@@ -24,7 +24,7 @@ def tasks(recording: Recording) -> pd.DataFrame:
     keys = store.keys(runs["key"])
     layer, prefix = names(keys)
     gil = timeline.gil
-    share, had, seen = gil.shares, gil.runs, gil.watched(runs["wplace"])
+    share, had, seen = gil.shares, gil.runs, gil.seen
     words = np.array(store.strings, dtype=object)
     frame = {
         "key": keys,

@@ -110,6 +110,7 @@ class States:
         """A look; a thread's state lasted until half-way from the look before."""
         if now - self._last > GAP_NS:
             self.close(self._last)
+            self._open.clear()
             edge = now
         else:
             edge = (self._last + now) // 2

@@ -102,6 +102,7 @@ class Watch:
             for spy in self._spies:
                 if any(file in ready for file in spy.files):
                     self._stood(spy.listen(self._now))
+            self._now = time.perf_counter_ns()  # what was told may have taken long
             self._look(due)
 
     def _wait(self, due: int) -> list[int]:

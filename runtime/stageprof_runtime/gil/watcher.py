@@ -91,6 +91,11 @@ class Watcher:
             self._why = error
         self._thread.start()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it was told to end."""
+        return self._over.is_set()
+
     def end(self) -> bool:
         """Tell it to end; whether it has."""
         if not self._over.is_set():
@@ -155,7 +160,10 @@ class Watcher:
         program = modules()
         words = command(len(program), os.getpid(), state, self._rate)
         pipe = subprocess.PIPE
-        child = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)  # noqa: S603
+        # In a group of its own: a Ctrl-C is for the program, which may go on after it.
+        child = subprocess.Popen(  # noqa: S603
+            words, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, process_group=0
+        )
         allow(child.pid)
         if child.stdin is not None:
             child.stdin.write(program)

@@ -15,10 +15,12 @@ from stageprof_runtime.gil.ticker import Ticker
 from stageprof_runtime.gil.watcher import ANY, Watcher
 from stageprof_runtime.guard import Watch
 from stageprof_runtime.patch import Emit, Undo
+from stageprof_runtime.ring import Ring
 
 #: What watches now, by name.
 _watches: Final[dict[str, Watch]] = {}
-#: The watch of this process, if there is one; the probe `native` asks more of it.
+#: The watch of this process, if there is one, and before it those that have ended; the probe
+#: `native` asks more of it.
 watching: Final[list[Watcher]] = []
 #: Seconds between two looks whether it has ended, and the most of them.
 _LOOK_S, _MOST = 0.005, 600
@@ -26,6 +28,26 @@ _LOOK_S, _MOST = 0.005, 600
 
 def install(emit: Emit) -> Undo:
     """Watch from now on."""
+    begun: list[tuple[Watcher, Ticker]] = []
+
+    def undo() -> None:
+        _watches.clear()
+        for watcher, ticker in begun:
+            watching.remove(watcher)
+            watcher.stop()
+            ticker.stop()
+
+    def tell(ring: Ring) -> None:
+        if begun[-1][0].is_over:  # its last session was about to end it when this one began
+            begun.append(_begin(emit))
+        begun[-1][0].tell(ring)
+
+    begun.append(_begin(emit))
+    process.again[install] = tell
+    return undo
+
+
+def _begin(emit: Emit) -> tuple[Watcher, Ticker]:
     watcher, ticker = Watcher(emit), Ticker(emit, ANY)
     _watches.update({watch.name: watch for watch in (*watcher.watches, ticker.watch)})
     watcher.instead = ticker.start
@@ -36,15 +58,7 @@ def install(emit: Emit) -> Undo:
         watcher.stop()
         raise
     watching.append(watcher)
-    process.again[install] = watcher.tell
-
-    def undo() -> None:
-        watching.remove(watcher)
-        _watches.clear()
-        watcher.stop()
-        ticker.stop()
-
-    return undo
+    return watcher, ticker
 
 
 async def ended() -> None:
@@ -53,7 +67,8 @@ async def ended() -> None:
     To be awaited before the probe is taken away: that would wait for it on the loop's thread.
     """
     if process.uses(install) == 1:
-        await until(lambda: all(watcher.end() for watcher in watching))
+        mine = list(watching)  # one that begins meanwhile is another session's
+        await until(lambda: all(watcher.end() for watcher in mine))
 
 
 async def until(done: Callable[[], bool]) -> None:
