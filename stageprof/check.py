@@ -17,6 +17,8 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any, Final, Self
 
+import dask
+from dask.base import is_dask_collection
 from dask.highlevelgraph import HighLevelGraph
 
 from stageprof.checked import Checked
@@ -26,7 +28,9 @@ from stageprof.reading import reading
 from stageprof.recording import Recording
 from stageprof_collectors.findings.phrase import at
 from stageprof_collectors.preflight.checkup import LIMIT_S, Checkup, Looking
+from stageprof_collectors.preflight.dividing import divided_first
 from stageprof_collectors.preflight.rates import measured
+from stageprof_collectors.preflight.reading import inside
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import StageprofError, UsageError
 from stageprof_runtime.handover import CLUSTER, THREADS, Given, Handover
@@ -137,12 +141,12 @@ def _collections(what: Any, depth: int = 4) -> Iterator[Any]:
     if type(what) in (list, tuple, dict) and depth:
         for part in what.values() if type(what) is dict else what:
             yield from _collections(part, depth - 1)
-    elif not isinstance(what, type) and hasattr(type(what), "__dask_graph__"):
+    elif _is_expression(what) or (not isinstance(what, type) and is_dask_collection(what)):
         yield what
 
 
 def _collected(collections: list[Any], looking: Looking, frame: FrameType) -> Checkup:
-    scheduler = CLUSTER if looking.client is not None else _scheduler(collections[0])
+    scheduler = _scheduler(collections[0], looking.client)
     handover = Handover(lambda _: True)
     graph, unseen = _graph(collections)
     try:
@@ -152,10 +156,12 @@ def _collected(collections: list[Any], looking: Looking, frame: FrameType) -> Ch
     return looking.result(unseen)
 
 
-def _scheduler(collection: Any) -> str:
-    """Who runs a collection where there is no cluster."""
+def _scheduler(collection: Any, client: Any) -> str:
+    """Who runs a collection: the cluster, unless another scheduler is configured."""
     from dask.base import get_scheduler
 
+    if client is not None and dask.config.get("scheduler", None) in (None, "dask.distributed"):
+        return CLUSTER
     known = hasattr(type(collection), "__dask_scheduler__")  # an expression does not say
     try:
         get = get_scheduler(collections=[collection] if known else None)
@@ -191,6 +197,9 @@ def _optimized(expr: Any, unseen: list[str]) -> Any:
     if not _small(expr):
         unseen.append(f"what optimization changes: there are more than {OPTIMIZED:,} expressions")
         return expr
+    if divided_first(expr, inside, OPTIMIZED + 1):
+        unseen.append("what optimization changes: it computes where to divide what is sorted first")
+        return expr
     try:
         return expr.optimize()
     except Exception as error:  # the run would fail as well; what is there can be looked at
@@ -221,9 +230,9 @@ class Preflight:
     def __init__(self, looking: Looking, *, everything: bool = False) -> None:
         self._looking = looking
         self._everything = everything
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._pid = os.getpid()
-        self._handover = Handover(self._take)
+        self._handover = Handover(self._take, removes=everything)
         self._undo: Callable[[], None] | None = None
         #: the line from which something was kept from running ("" if unknown); None if nothing was
         self.stopped: str | None = None

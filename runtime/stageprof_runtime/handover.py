@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import sys
 import threading
 from collections.abc import Callable
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any, Final, NamedTuple
 
 from stageprof_runtime.arrival import arrived
@@ -34,6 +35,10 @@ from stageprof_runtime.shield import theirs
 #: Who runs a graph.
 CLUSTER, PROCESSES, THREADS, SYNCHRONOUS = "cluster", "processes", "threads", "synchronous"
 
+#: What writes Parquet, and with `overwrite` removes what is there before it computes.
+_WRITER: Final = "dask.dataframe.dask_expr.io.parquet"
+#: Where Dask computes what Parquet files say of their sizes and ranges.
+_READER: Final = os.path.join("dask_expr", "io", "parquet.py")
 _WHY: Final = "stageprof check looks at what would run and runs nothing"
 
 
@@ -91,8 +96,10 @@ class _Thread(threading.local):
 class Handover:
     """The watch: what was made at which line, what objects are called, and what comes to be run."""
 
-    def __init__(self, take: Take) -> None:
+    def __init__(self, take: Take, *, removes: bool = True) -> None:
         self._take = take
+        #: whether a call that computes may remove first what it is to write anew
+        self._removes = removes
         self._here = _Thread()
         #: [looks, ns] of looking at objects
         self._looking = [0, 0]
@@ -143,6 +150,8 @@ class Handover:
                 self._undos.append(replace(*place(where), make, limited=False))
             entries = functools.partial(entered, self._training)
             self._undos.append(arrived(ENTRIES, entries))
+            if not self._removes:
+                self._undos.append(arrived([_WRITER], _keeping))
         except BaseException:
             undo()
             raise
@@ -218,8 +227,8 @@ class Handover:
         """Tell of it, and end the program unless it may go on."""
         goes_on = False
         try:
-            # An optimizer that computes belongs to what comes then.
-            goes_on = True if inside.optimizing else self._take(given)
+            # An optimizer that reads what files say of themselves belongs to what comes then.
+            goes_on = True if _of_files(given.frame) else self._take(given)
         finally:
             self._here.graph = None
             if not goes_on:
@@ -245,6 +254,31 @@ class Handover:
             return trained
 
         return make
+
+
+def _keeping(_name: str, module: ModuleType) -> list[Undo]:
+    return [replace(module, "to_parquet", _kept, limited=False)]
+
+
+def _kept(to_parquet: Callable[..., Any]) -> Callable[..., Any]:
+    """What was written before stays: that it is written anew will not be."""
+
+    def written(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("overwrite"):
+            kwargs["overwrite"] = False
+        return to_parquet(*args, **kwargs)
+
+    return written
+
+
+def _of_files(frame: FrameType) -> bool:
+    """Whether an optimizer computes for Dask's reader of Parquet."""
+    at: FrameType | None = frame if inside.optimizing else None
+    while at is not None:
+        if at.f_code.co_filename.endswith(_READER):
+            return True
+        at = at.f_back
+    return False
 
 
 def _stop() -> None:

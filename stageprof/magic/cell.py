@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from contextlib import suppress
 from types import CodeType, TracebackType
 from typing import Any, Final, NamedTuple, Self
 
@@ -114,14 +115,16 @@ def shown_as_the_users(shell: InteractiveShell, error: BaseException) -> None:
     trace = _of_user(error.__traceback__)
 
     def render() -> list[str]:
-        del error._render_traceback_  # type: ignore[attr-defined]
+        with suppress(Exception):
+            del error._render_traceback_  # type: ignore[attr-defined]
         lines: list[str] = shell.InteractiveTB.structured_traceback(
             type(error), error, trace, tb_offset=0
         )
         return lines
 
     if trace is not None:
-        error._render_traceback_ = render  # type: ignore[attr-defined]
+        with suppress(Exception):  # one that cannot be written to is shown as IPython does
+            error._render_traceback_ = render  # type: ignore[attr-defined]
 
 
 def _of_user(trace: TracebackType | None) -> TracebackType | None:

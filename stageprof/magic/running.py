@@ -39,6 +39,14 @@ def complaining() -> Iterator[None]:
         raise IPython.core.error.UsageError(safe(str(error), limit=2000)) from None
 
 
+class Raised(Exception):
+    """Carries out of a coroutine what no coroutine can raise."""
+
+    def __init__(self, error: StopIteration) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 class Running:
     """One cell or line that is run.
 
@@ -55,7 +63,7 @@ class Running:
         self._shell = shell
         self._code = code
         self._names: Names = shell.user_global_ns
-        self._local = self._names if local is None or local is shell.user_ns else local
+        self._local: Names = shell.user_ns if local is None else local
         self._kept = kept
         self._now: profile | None = None
 
@@ -92,7 +100,7 @@ class Running:
         try:
             return await self._value()
         except BaseException as error:
-            region.ended(error, "cell")
+            region.ended(error.error if isinstance(error, Raised) else error, "cell")
             raise
         finally:
             self._now = None
@@ -108,6 +116,9 @@ class Running:
             if code.awaits:
                 return await code.wait(self._names, self._local)
             return code.run(self._names, self._local)
+        except StopIteration as error:  # a coroutine may not raise it
+            shown_as_the_users(self._shell, error)
+            raise Raised(error) from None
         except BaseException as error:
             shown_as_the_users(self._shell, error)
             raise

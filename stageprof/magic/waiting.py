@@ -20,7 +20,7 @@ from stageprof_runtime.errors import UsageError
 _TEXT: Final = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 #: What IPython makes of `x = %stageprof ...` and of `%%stageprof`.
 _CALL: Final = re.compile(
-    r"^(\s*(?:[\w., \[\]]+=\s*)?)"
+    r"^(\s*(?:.*?=\s*)?)"
     rf"(get_ipython\(\)\.run_(?:line|cell)_magic\('stageprof', {_TEXT}(?:, {_TEXT})?\))"
 )
 

@@ -17,7 +17,7 @@ from IPython.core.magic import (
 from stageprof.magic import line as lines
 from stageprof.magic.cell import Code, Names
 from stageprof.magic.kept import Kept
-from stageprof.magic.running import Running, complaining, named, ready
+from stageprof.magic.running import Raised, Running, complaining, named, ready
 from stageprof.options import Options
 from stageprof.profile import profile
 from stageprof.recording import Recording
@@ -124,6 +124,8 @@ def _driven(run: Coroutine[Any, Any, Any]) -> Any:
         run.send(None)
     except StopIteration as end:
         return end.value
+    except Raised as carried:
+        raise carried.error from None
     raise RuntimeError("a cell that awaits was not awaited")
 
 

@@ -242,8 +242,10 @@ async def _async_region(recorder: Recorder) -> AsyncIterator[None]:
 
 @contextmanager
 def _noting(recorder: Recorder) -> Iterator[None]:
-    """A recording that cannot be written is no reason for a test to fail."""
+    """A recording that cannot be made or written is no reason for a test to fail."""
     try:
         yield
     except (StageprofError, OSError) as error:
         recorder.problem = str(error)
+    except Exception as error:  # an event loop that is not asyncio's, for one
+        recorder.problem = f"{type(error).__name__}: {error}"

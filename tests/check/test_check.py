@@ -16,9 +16,11 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from dask.base import collections_to_expr
 from dask.delayed import delayed
 
+import clusters
 import remains
 import stageprof
 from check.hostile import use
@@ -88,6 +90,38 @@ def test_columns_of_objects_are_named_with_what_their_values_are() -> None:
         exec(found.fix.code, namespace)
         assert str(namespace["frame"]["page"].dtype) == "string"
         assert not stageprof.check(fixed).findings
+
+
+def test_columns_that_no_task_sees_as_objects_are_none() -> None:
+    """Dask makes strings of texts in each part that it takes; of others, what is asked for."""
+    raw = pd.DataFrame({"page": ["a", "b"] * 1000, "n": range(2000), "m": range(2000)})
+    raw["page"] = raw["page"].astype(object)
+    with dask.config.set({"dataframe.convert-string": True}):
+        assert not stageprof.check(dd.from_pandas(raw, npartitions=2)).findings
+    with dask.config.set({"dataframe.convert-string": False}):
+        used = dd.from_pandas(raw, npartitions=2).groupby("n").m.sum()
+        assert not stageprof.check(used).findings
+
+
+def test_a_scheduler_that_is_configured_goes_before_a_client() -> None:
+    """As `compute` has it: nothing travels to the cluster."""
+    frame = pd.DataFrame({"x": range(200_000)})
+    task = delayed(len)(frame)
+    with clusters.inside(1) as client:
+        assert client
+        with dask.config.set(scheduler="threads"):
+            assert not stageprof.check([task] * 4).findings
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_dataset_without_arrays_of_dask_is_nothing_of_dask(beside: bool) -> None:
+    """It has `__dask_graph__`, which gives None."""
+    loaded = xr.Dataset({"t": ("x", [1, 2, 3])})
+    if beside:
+        assert "1 graph" in str(stageprof.check([loaded, da.ones(3)]))
+    else:
+        with pytest.raises(UsageError, match="expected"):
+            stageprof.check(loaded)
 
 
 def test_object_columns_whose_values_are_lists_are_left_alone() -> None:
@@ -433,3 +467,58 @@ def test_it_is_said_where_a_program_was_stopped() -> None:
 def test_many_calls_are_counted_without_listing_what_compute_lists() -> None:
     checked = stageprof.check(da.ones((100_000, 100_000), chunks=100) + 1)
     assert checked.found.tasks == 1_000_000
+
+
+def frame_of(n: int = 100) -> dd.DataFrame:
+    frame = pd.DataFrame({"id": range(n), "x": range(n)})
+    ddf = dd.from_pandas(frame, npartitions=4)
+
+    def counted(part: pd.DataFrame) -> pd.DataFrame:
+        RAN.append(len(part))
+        return part
+
+    counts: dd.DataFrame = ddf.map_partitions(counted, meta=frame)
+    return counts
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda ddf: ddf.set_index("id"),
+        lambda ddf: ddf.sort_values("x").x + 1,
+        lambda ddf: ddf.repartition(partition_size="1kB"),
+    ],
+    ids=["set_index", "sort_values", "repartition"],
+)
+def test_what_dask_divides_by_what_it_computes_is_not_computed(made: Any) -> None:
+    """To optimize it goes over all data once, with the functions of the user's in it."""
+    with dask.config.set(scheduler="sync"):
+        ddf = made(frame_of())
+        found = stageprof.check(ddf)
+        assert any("divide" in why for why in found.not_looked_at)
+        RAN.clear()
+        stopped = stageprof.check(ddf.compute)
+    assert RAN == []
+    assert any("comes after" in why for why in stopped.not_looked_at)
+
+
+def test_with_divisions_that_are_named_it_is_looked_at_whole() -> None:
+    with dask.config.set(scheduler="sync"):
+        found = stageprof.check(frame_of().set_index("id", divisions=[0, 50, 99]))
+    assert not any("divide" in why for why in found.not_looked_at)
+    assert RAN == []
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask's `to_parquet`
+@pytest.mark.parametrize("everything", [False, True])
+def test_a_check_leaves_what_would_be_written_anew(tmp_path: Path, everything: bool) -> None:
+    """Dask removes the folder before it computes; what was checked then wrote nothing."""
+    kept = tmp_path / "out" / "part.0.parquet"
+
+    def writes(columns: list[str]) -> None:
+        with dask.config.set(scheduler="sync"):
+            frame_of()[columns].to_parquet(tmp_path / "out", overwrite=True)
+
+    writes(["id", "x"])
+    stageprof.check(lambda: writes(["x"]), everything=everything)
+    assert pd.read_parquet(kept).columns.tolist() == (["x"] if everything else ["id", "x"])

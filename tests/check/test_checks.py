@@ -7,7 +7,9 @@ from collections import Counter
 from typing import Any
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 
 from stageprof_collectors.findings.finding import Finding, Severity
@@ -98,6 +100,20 @@ def test_results_that_do_not_fit(nbytes: float, severity: str) -> None:
     [found] = ask("memory-near-limit", made)
     assert found.severity == severity
     assert float(found.evidence["needed_bytes"]) > nbytes / 2
+
+
+def test_a_single_large_piece_keeps_a_single_thread_busy() -> None:
+    """`da.random.random(n, chunks=-1)`: each of a worker's threads was to have two of it."""
+    made = plan(array(GB // 2, 1), outputs=frozenset(["x-1"]), cluster=cluster())
+    assert ask("memory-near-limit", made) == []
+
+
+def test_of_a_frame_whose_head_is_asked_for_a_part_is_read() -> None:
+    frame = pd.DataFrame({"x": np.arange(100_000.0), "y": np.arange(100_000.0)})
+    ddf, made = dd.from_pandas(frame, npartitions=100), plan()
+    read(ddf.head(compute=False).optimize().expr, made, lambda _: ("", 0), Watch(10))
+    pieces = [layer.piece_bytes for layer in made.layers if layer.piece_bytes > 0]
+    assert max(pieces) == pytest.approx(frame.memory_usage().sum() / 100, rel=0.1)
 
 
 def test_no_more_memory_is_printed_than_the_machine_has() -> None:

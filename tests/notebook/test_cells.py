@@ -6,6 +6,7 @@ import asyncio
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import stageprof
 from notebook.conftest import Cell
+from stageprof.magic.running import Running
 from stageprof.magic.words import Words
 from stageprof_collectors.findings.settings import Settings
 
@@ -106,6 +108,7 @@ def test_a_cell_that_is_one_line_in_time_works(cell: Cell, shell: InteractiveShe
         "%%stageprof -q\nx = 3\nx + await asyncio.sleep(0.001, 4)",
         "%stageprof -q await asyncio.sleep(0.001, 7)",
         "y = %stageprof -q await asyncio.sleep(0.001, 7)\ny",
+        "y = {}\ny['a b'] = %stageprof -q await asyncio.sleep(0.001, 7)\ny['a b']",
         "for i in range(2):\n    y = %stageprof -q await asyncio.sleep(0.001, 7)\ny",
     ],
 )
@@ -153,6 +156,44 @@ def test_an_interrupt_is_an_error_like_any(cell: Cell, shell: InteractiveShell) 
     assert isinstance(ran.result.error_in_exec, KeyboardInterrupt)
     assert computed(last(shell)) == 1
     assert last(shell).failures.said == ("the cell was interrupted (Ctrl-C)",)
+
+
+def test_a_cell_may_end_with_what_no_coroutine_can_raise(
+    cell: Cell, shell: InteractiveShell
+) -> None:
+    ran = cell("%%stageprof -q\nnext(iter([]))")
+    assert type(ran.result.error_in_exec) is StopIteration
+    assert "words.py" not in ran.out
+    assert last(shell).failures.said == ("the cell ended with StopIteration",)
+
+
+def test_an_error_that_cannot_be_written_to_is_itself(cell: Cell) -> None:
+    frozen = (
+        "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass E(Exception):\n    n: int"
+    )
+    ran = cell(f"%%stageprof -q\n{frozen}\nraise E(3)")
+    assert type(ran.result.error_in_exec).__name__ == "E"
+
+
+def test_each_of_several_recordings_is_where_the_first_is(
+    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cell changes the folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x").mkdir()
+    text = "%%stageprof -q -o run.stageprof --repeat 2\nimport os"
+    cell(f"{text}\nif os.path.exists('x'):\n    os.chdir('x')")
+    assert sorted(path.name for path in tmp_path.glob("*.stageprof")) == [
+        "run-1.stageprof", "run-2.stageprof",
+    ]  # fmt: skip
+
+
+def test_in_an_embedded_shell_variables_stay_those_of_the_function() -> None:
+    shell: Any = SimpleNamespace(user_ns={}, user_global_ns={})
+    code: Any = None
+    running = Running(shell, code, None, code)
+    assert running._local is shell.user_ns
+    assert running._names is shell.user_global_ns
 
 
 def test_an_error_while_awaiting_is_shown_in_the_same_way(cell: Cell) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import stageprof
 from pytest_plugin.running import WORK, Ended, run_tests
+from stageprof.testing import recorder
 
 EVERYTHING = f"""
 import asyncio
@@ -212,3 +214,17 @@ def test_the_table_has_a_line_for_each_recorded_test(ended: Ended) -> None:
     assert "test_skips" not in ended.table
     assert ended.table.count("test_again") == 1
     assert max(map(len, ended.table.splitlines())) <= 80
+
+
+def test_a_recording_that_cannot_be_made_fails_no_test() -> None:
+    """As with trio, whose loop is none of asyncio's."""
+
+    class Region:
+        async def __aenter__(self) -> None:
+            raise RuntimeError("no running event loop")
+
+    made: Any = type("Made", (), {"__call__": lambda _: Region(), "problem": ""})()
+    entering = recorder._async_region(made).__aenter__()
+    with pytest.raises(StopIteration):
+        entering.send(None)
+    assert "no running event loop" in made.problem

@@ -57,13 +57,18 @@ def _results(plan: Plan, workers: int) -> int:
     return sum(max(layer.nbytes, 0) for layer in _outputs(plan)) // max(workers, 1)
 
 
-def _pieces(plan: Plan, worker: Worker) -> int:
-    largest = max((layer.piece_bytes for layer in plan.layers), default=0)
-    return PIECES * worker.threads * max(largest, 0)
+def _pieces(plan: Plan, worker: Worker, workers: int) -> int:
+    """Bytes of pieces that its threads work on at once; a layer of few keeps few busy."""
+    return max((_at_once(layer, worker, workers) for layer in plan.layers), default=0)
+
+
+def _at_once(layer: Layer, worker: Worker, workers: int) -> int:
+    threads = min(worker.threads, -(-layer.tasks // max(workers, 1)))
+    return PIECES * threads * max(layer.piece_bytes, 0)
 
 
 def _need(plan: Plan, worker: Worker, workers: int) -> int:
-    return worker.memory + _results(plan, workers) + _pieces(plan, worker)
+    return worker.memory + _results(plan, workers) + _pieces(plan, worker, workers)
 
 
 def _finding(plan: Plan, worker: Worker, need: int, workers: int, cluster: Cluster) -> Finding:
@@ -72,7 +77,7 @@ def _finding(plan: Plan, worker: Worker, need: int, workers: int, cluster: Clust
     text = _TEXT.format(
         need=size(enough),
         results=size(_results(plan, workers)),
-        pieces=size(_pieces(plan, worker)),
+        pieces=size(_pieces(plan, worker, workers)),
         now=size(worker.memory),
     )
     main = max(plan.layers, key=lambda layer: layer.nbytes)
@@ -91,7 +96,7 @@ def _finding(plan: Plan, worker: Worker, need: int, workers: int, cluster: Clust
             "memory_limit_bytes": worker.memory_limit,
             "process_bytes": worker.memory,
             "results_bytes": _results(plan, workers),
-            "pieces_bytes": _pieces(plan, worker),
+            "pieces_bytes": _pieces(plan, worker, workers),
             "needed_bytes": enough,
             "spill_fraction": spill,
             "pause_fraction": cluster.pause,

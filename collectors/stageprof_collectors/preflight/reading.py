@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dask.blockwise import optimize_blockwise
 
+from stageprof_collectors.preflight.dividing import divided_first
+from stageprof_collectors.preflight.frames import object_columns, sizes
 from stageprof_collectors.preflight.layers import (
     ends,
     is_blockwise,
@@ -28,16 +30,10 @@ from stageprof_runtime.loaded import of_layers
 from stageprof_runtime.made import prefix_of
 from stageprof_runtime.parts import EXPRESSION, GRAPH, part_of
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 #: Expressions and layers looked at, at some 5 us each: a graph of more says enough by those.
 MOST: Final = 200_000
 #: Layers up to which steps that become one are worked out: some 2 ms each.
 FUSED: Final = 200
-#: Values of a column that are looked at.
-VALUES: Final = 200
-
 #: Tells the line that made a name.
 LineOf = Callable[[str], tuple[str, int]]
 
@@ -63,10 +59,13 @@ class _Reader:
         self._left = MOST
         #: by the id of a graph: the keys that are asked for, where that is known
         self._asked: dict[int, Any] = {}
+        #: the ids of expressions that know their partitions only once something was computed
+        self._divided: frozenset[int] = frozenset()
 
     def expressions(self, graph: Any) -> None:
         """An expression and all that it needs; a bare graph of layers will do, too."""
         seen: set[object] = set()
+        self._divided = divided_first(graph, inside, MOST)
         stack = list(graph) if type(graph) is list else [graph]
         while stack:
             self._watch.check()
@@ -79,7 +78,7 @@ class _Reader:
             seen.add(mark)
             if part == EXPRESSION:
                 self._expression(node)
-                stack.extend(_inside(node))
+                stack.extend(inside(node))
                 self._asks(node)
             elif part == GRAPH:
                 self._graph(node)
@@ -127,14 +126,17 @@ class _Reader:
             self._asked[id(operands.get("dsk"))] = operands.get("output_keys")
 
     def _frame(self, node: Any, name: str) -> None:
+        if id(node) in self._divided:
+            self._plan.cannot(f"how many partitions `{prefix_of(name)}` has (that is computed)")
+            return
         try:
             number = int(node.npartitions)
         except Exception as error:  # it has to be worked out by reading data
             self._plan.cannot(f"how many partitions `{prefix_of(name)}` has ({plain(error)})")
             return
         source = not any(part_of(o) == EXPRESSION for o in node.operands)
-        self._add(name, number, Collection.FRAME, *_sizes(node, number), source=source)
-        columns = _object_columns(node)
+        self._add(name, number, Collection.FRAME, *sizes(node, number), source=source)
+        columns = object_columns(node)
         if columns and source:
             self._plan.frames.append(Frame(name, columns, *self._line_of(name)))
 
@@ -223,7 +225,7 @@ class _Reader:
             self._plan.layers.append(Layer(*known, *line, source=source, in_order=in_order))
 
 
-def _inside(node: Any) -> Iterator[Any]:
+def inside(node: Any) -> Iterator[Any]:
     """Expressions and graphs among the operands of an expression."""
     for operand in node.operands:
         for part in operand if type(operand) in (list, tuple) else (operand,):
@@ -254,39 +256,3 @@ def _bytes(chunks: dict[str, Any]) -> tuple[int, int]:
         return int(piece), int(math.prod(chunks["shape"]) * each)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         return -1, -1
-
-
-def _sizes(node: Any, number: int) -> tuple[int, int]:
-    """Bytes of one and all partitions of a frame that is in the graph itself."""
-    frame = _held(node)
-    if frame is None:
-        return -1, -1
-    whole = int(frame.memory_usage(deep=False).sum())
-    return whole // max(number, 1), whole
-
-
-def _held(node: Any) -> pd.DataFrame | None:
-    """The data frame of pandas that an expression reads from, if it holds one."""
-    if type(node).__name__ != "FromPandas":
-        return None
-    data = getattr(node.operands[0], "_data", node.operands[0])
-    import pandas as pd
-
-    return data if type(data) is pd.DataFrame else None
-
-
-def _object_columns(node: Any) -> dict[str, str | None]:
-    """Columns of dtype object; what their values are where there are any to look at."""
-    from stageprof_runtime.columns import held
-
-    frame = _held(node)
-    if frame is not None:
-        return {c.name: c.kind for c in held(frame.head(VALUES * 5)) if c.dtype == "object"}
-    meta = vars(node).get("_meta")
-    meta = vars(node).get("meta") if meta is None else meta
-    if meta is None and "meta" in type(node)._parameters:
-        meta = node.operand("meta")
-    if type(meta).__name__ != "DataFrame":
-        return {}
-    pairs = zip(list(meta.columns), list(meta.dtypes.array), strict=True)
-    return {name: None for name, dtype in pairs if type(name) is str and str(dtype) == "object"}
