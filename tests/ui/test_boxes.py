@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from replay.handmade import HandMade
 from stageprof_collectors.recording import Recording
 from stageprof_ui.columns.boxes import SUBROWS, Pile, Row, levels, picture, union
+from stageprof_ui.columns.lines import lines
 from stageprof_ui.columns.packing import ROUGH, rough, steps
-from stageprof_ui.columns.timeline import boxes, lines
+from stageprof_ui.columns.timeline import boxes
 
 SPANS = st.lists(
     st.tuples(st.integers(0, 10_000), st.integers(0, 500)).map(lambda p: (p[0], p[0] + p[1])),

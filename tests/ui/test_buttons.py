@@ -69,3 +69,56 @@ def test_dragging_moves_or_sums_up_as_the_buttons_say(
     assert _dragged(page, view)[0] < before[0]
     assert inside.locator(".bk-tool-button, .bk-tool-overflow").count() == 0
     context.close()
+
+
+def test_a_rectangle_sums_up_seconds_of_one_kind(browser: Any, reported: Reported) -> None:
+    """Of the path those of the path; of all lines those in which somebody was busy."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = Watched(context.new_page()).open(f"{reported(10_000)}#overview")
+    page.wait_for_function(f"{_drawing('overview')}?.drawn?.width > 0")
+    path, all_ = (
+        page.evaluate(
+            f"""(() => {{ const d = {_drawing("overview")}, top = d.lines[0];
+            return d.totals({{ x0: 0, x1: 1e9, y0: {low}, y1: top.top }}); }})()"""
+        )
+        for low in ("top.bottom + 0.01", "0")
+    )
+    assert (path["what"], all_["what"]) == ("of the critical path", "busy")
+    assert 0 < path["busy"] < all_["busy"]
+    waits = {"", "idle", "wait.thread", "wait.resource"}
+    assert waits.isdisjoint(name for name, _ in all_["by"])
+    context.close()
+
+
+def test_the_story_of_a_task_has_its_own_time_wherever_it_was_clicked(
+    browser: Any, reported: Reported
+) -> None:
+    """A hop of a few milliseconds on the critical path was told as its function's time."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = Watched(context.new_page()).open(f"{reported(10_000)}#overview")
+    page.wait_for_function(f"{_drawing('overview')}?.drawn?.width > 0")
+    told = page.evaluate(
+        f"""(() => {{ const d = {_drawing("overview")}, {{ unit }} = d.boxes;
+        const at = (line, run) => {{
+          for (const r of line.rows) {{
+            const row = d.boxes.rows[r];
+            for (let i = 0; row && i < row.n; i++) {{
+              if (run < 0 ? row.run[i] >= 0 && row.length[i] > 0 : row.run[i] === run)
+                return {{
+                  run: row.run[i], from: row.start[i] * unit, length: row.length[i] * unit,
+                }};
+            }}
+          }}
+        }};
+        const line = (label) => d.lines.find((one) => one.label === label);
+        const path = line("critical path");
+        const box = at(path, -1);
+        d.tap({{ x: box.from + box.length / 2, y: (path.top + path.bottom) / 2 }});
+        const place = document.createElement("div");
+        place.innerHTML = d.panel.text;
+        const rows = [...place.querySelectorAll("tr")].map((row) => row.innerText);
+        const took = stageprof.seconds(at(line("workers"), box.run).length);
+        return [rows.find((row) => row.includes("its function")), took]; }})()"""
+    )
+    assert told[1] in told[0]
+    context.close()

@@ -11,7 +11,7 @@ import pytest
 from findings.crews import Crewed
 from stageprof.app import written
 from stageprof_collectors.recording import Recording
-from stageprof_ui.columns import failed, timeline
+from stageprof_ui.columns import failed, lines, timeline
 from stageprof_ui.store import Store
 from ui.conftest import Watched
 
@@ -104,7 +104,7 @@ _STORY = """([row, t]) => {
 
 def row_of(recording: Recording, worker: int) -> int:
     boxes = timeline.boxes(recording)
-    threads = [i for i, row in enumerate(boxes.rows) if row.kind == timeline.THREAD]
+    threads = [i for i, row in enumerate(boxes.rows) if row.kind == lines.THREAD]
     return threads[worker]
 
 

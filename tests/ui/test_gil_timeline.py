@@ -10,7 +10,7 @@ import pytest
 from stageprof_collectors.profiles.holders import watched as looked_at
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.stage import STEP
-from stageprof_ui.columns import holds, tables, timeline
+from stageprof_ui.columns import holds, lines, tables, timeline
 from stageprof_ui.palette import GIL_COLOURS
 from stageprof_ui.store import Store as Shown
 from ui.conftest import Watched
@@ -24,7 +24,7 @@ def test_turns_are_packed_for_the_rows_of_their_threads() -> None:
     recording = contended().recording(2000)
     boxes = timeline.boxes(recording)
     found = holds.holds(recording, boxes)
-    rows = [i for i, row in enumerate(boxes.rows) if row.kind == timeline.THREAD]
+    rows = [i for i, row in enumerate(boxes.rows) if row.kind == lines.THREAD]
     assert np.flatnonzero(found.known).tolist() == rows
     ms = boxes.unit_ns / 1e6
     told = []

@@ -119,5 +119,31 @@ def test_before_there_is_a_client_nothing_can_be_compared() -> None:
     assert (len(growth), growth.lines) == (0, [])
 
 
+def test_coroutines_of_one_thread_are_told_whole() -> None:
+    store, growth = Store(), Growth()
+    store.add(pack(CLIENT, 0, 1, []))
+    store.add(pack(SCHEDULER, 0, 1, [assigned(i, "a") for i in range(9)]))
+    ms = 10**6
+    at_once = [ran(i, (100 + i) * ms, (500 + i) * ms) for i in range(8)]
+    store.add(pack(WORKER, 0, 1, [*at_once, ran(8, 600 * ms, 700 * ms)]))
+    growth.look(store)
+    told = growth.since(0, 10)
+    assert (told.length * UNIT_NS).tolist() == [400 * ms] * 8 + [100 * ms]
+    assert told.row.tolist() == [*range(8), 0]
+
+
+def test_what_ends_after_twelve_hours_is_said_to_be_missing() -> None:
+    store, growth = Store(), Growth()
+    store.add(pack(CLIENT, 0, 1, []))
+    store.add(pack(SCHEDULER, 0, 1, [assigned(1, "a"), assigned(2, "a")]))
+    store.add(pack(WORKER, 0, 1, [ran(1, 1, 10**9)]))
+    growth.look(store)
+    assert (len(growth), growth.full) == (1, False)
+    late = 2**32 * UNIT_NS
+    store.add(pack(WORKER, 1, 2, [ran(2, late, late + 10**9)]))
+    growth.look(store)
+    assert (len(growth), growth.full) == (1, True)
+
+
 def test_units_hold_half_a_day() -> None:
     assert 2**32 * UNIT_NS / 1e9 > 11 * 3600

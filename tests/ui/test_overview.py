@@ -15,7 +15,7 @@ from stageprof.renderers import findings, markdown, notebook
 from stageprof_collectors.summary import summarize
 from stageprof_ui.columns import overview
 from stageprof_ui.columns.boxes import Pile, Row
-from stageprof_ui.columns.timeline import THREAD, waterfall
+from stageprof_ui.columns.lines import THREAD, waterfall
 from stageprof_ui.words import html
 
 NAN = math.nan

@@ -7,7 +7,8 @@ import numpy as np
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.stage import STEP
 from stageprof_ui.columns.boxes import SUBROWS, Pile, Row
-from stageprof_ui.columns.timeline import THREAD, boxes, folded, labels, lines
+from stageprof_ui.columns.lines import THREAD, folded, lines
+from stageprof_ui.columns.timeline import boxes, labels
 from stageprof_ui.views.timeline import left_out
 from ui.observed import Observed
 
@@ -87,13 +88,28 @@ def test_tasks_that_only_the_scheduler_told_of_have_a_layer_and_a_key() -> None:
     assert found.layers[found.layer[mine][0]] == recording.layers()["layer"].iloc[0] != ""
 
 
+def test_coroutines_of_one_thread_are_whole_below_each_other() -> None:
+    """Eight that sleep at once were one of a second, and seven of nothing."""
+    made = Observed(1)
+    graph = -1 - made.graph(0, 0, 0)
+    for i in range(8):
+        made.run(0, 10 + i, 50 + i, cause=graph)
+    made.run(0, 60, 90, cause=graph)
+    found = boxes(made.recording(100))
+    tasks = found.run >= 0
+    assert (found.length[tasks] * found.unit_ns).tolist() == [40e6, 30e6, *[40e6] * 7]
+    threads = [row for row in found.rows if row.kind == THREAD]
+    assert len(threads) == 8
+    assert len({row.thread for row in threads}) == 1
+
+
 def test_what_has_no_row_is_counted_by_what_it_is() -> None:
     found = boxes(unseen(SUBROWS + 4, SUBROWS + 1))
     assert found.left_out == {"transfer": 1, THREAD: 4}
     fetches, tasks = left_out(found.left_out)
     assert fetches.startswith("1 transfer overlapped")
     assert fetches.endswith("the table of transfers counts all.")
-    assert tasks.startswith("4 tasks that only the scheduler told of overlapped")
+    assert tasks.startswith("4 tasks overlapped too many others")
     assert tasks.endswith("the table of layers counts all.")
 
 

@@ -15,6 +15,7 @@ import stageprof
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.errors import UsageError
 from stageprof_runtime.stage import STEPS, Stage
+from stageprof_ui.columns import lines as shown_lines
 from stageprof_ui.columns import timeline
 from stageprof_ui.columns.boxes import picture
 from ui.conftest import Watched, overhang
@@ -46,7 +47,7 @@ def test_the_picture_is_that_of_the_cumulative_sums(
     stages = list(Stage)
     group = np.array([stages.index(STEPS[s][0]) for s in boxes.step], np.uint8)
     page = watched.open(reported(10_000))
-    lines = timeline.lines(boxes)
+    lines = shown_lines.lines(boxes)
     rows = [list(line.rows) for line in lines[:6]]
     end = recording.wall * 1e9 / boxes.unit_ns
     for window in ((0.0, end), (0.3 * end, 0.4 * end), (0.5 * end, 0.5003 * end)):

@@ -12,7 +12,7 @@ import pytest
 from serving import running
 from stageprof_collectors.recording import Recording
 from stageprof_ui.app import page as made
-from stageprof_ui.columns import search, tables, timeline
+from stageprof_ui.columns import lines, search, tables, timeline
 from stageprof_ui.server import App
 from stageprof_ui.store import Store
 from ui.conftest import Watched
@@ -34,7 +34,7 @@ def test_a_key_is_found_whatever_its_case_with_its_place_and_time(recording: Rec
     match = next(m for m in told[-1].matches if m.key == one["key"])
     assert match.start_s == pytest.approx(one["start_s"])
     assert match.took_s == pytest.approx(one["duration_s"])
-    labels = [line.label for line in timeline.lines(timeline.boxes(recording))]
+    labels = [line.label for line in lines.lines(timeline.boxes(recording))]
     assert match.thread in labels
     assert recording.groups.rows[match.layer].layer == one["layer"]
     span = search.shown(match)

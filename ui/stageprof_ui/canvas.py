@@ -22,8 +22,8 @@ from bokeh.models import (
 from bokeh.models.widgets import Div
 
 from stageprof_ui import browser
+from stageprof_ui.columns.lines import Line
 from stageprof_ui.columns.sent import Sent
-from stageprof_ui.columns.timeline import Line
 from stageprof_ui.far import Far, conversation
 from stageprof_ui.figure import bare
 
@@ -44,6 +44,8 @@ class Chosen:
     folded: bool | None = None
     #: the story of what was clicked
     told: str = ""
+    #: what dragging does: it moves, or sums up
+    drag: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,13 +102,13 @@ class Drawn:
     told: Div
     #: the tools that dragging can be: one that moves, one that selects
     drags: list[Any]
-    _stock: Stock
+    stock: Stock
     args: dict[str, Any]
 
     def call(self, code: str, **more: Any) -> CustomJS:
         """A callback in which `d` is the drawing (`browser/drawing.js`)."""
         got = ", ".join(self.args)
-        head = f"const d = S.drawing({json.dumps(self._stock.name)}, {{{got}}});\n"
+        head = f"const d = S.drawing({json.dumps(self.stock.name)}, {{{got}}});\n"
         return CustomJS(args=self.args | more, code=browser.PRELUDE + head + code)
 
 

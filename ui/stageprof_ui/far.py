@@ -35,6 +35,9 @@ _KEPT: Final = 16
 #: The largest screens, and a line for each of their pixels.
 _WIDEST: Final = 10_000
 
+#: Steps in which nobody is busy, as `browser/drawing.js` has them.
+IDLE: Final = frozenset({"", "idle", "wait.thread", "wait.resource"})
+
 Answer = dict[str, Any]
 
 
@@ -53,6 +56,8 @@ class Question(msgspec.Struct, frozen=True):
     stage: str = ""
     layers: list[int] | None = None
     none: bool = False
+    #: of sums: whether what only waits is left out
+    busy: bool = False
 
 
 class Far:
@@ -147,7 +152,11 @@ class Far:
             by_task = [layer.group for layer in tables.layers]
         else:
             by_task = [(tenth + 1) // 2 for tenth in range(2 * len(GIL_COLOURS))]
-        wanted = [not asked.stage or step.stage == asked.stage for step in tables.steps]
+        wanted = [
+            (not asked.stage or step.stage == asked.stage)
+            and not (asked.busy and step.name in IDLE)
+            for step in tables.steps
+        ]
         return Colouring(
             np.array(by_step, np.uint8),
             np.array(by_task, np.uint8),

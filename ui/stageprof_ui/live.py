@@ -44,6 +44,10 @@ class Snapshot:
     number: int
 
 
+#: What is said of a time line that goes no further.
+_FULL: Final = "the live time line ends after twelve hours; the other pages show all"
+
+
 class Run:
     """The cluster, from `with` to its end.
 
@@ -107,7 +111,7 @@ class Run:
     @property
     def trouble(self) -> str:
         """What is wrong, "" if nothing is; what was lost is said until the end."""
-        all_ = filter(None, (self._unended, self._gap, self._unmade))
+        all_ = filter(None, (self._unended, self._gap, self._unmade, _FULL * self.growth.full))
         # each is cut by itself, so that a long one does not hide the others
         return "; ".join(safe(one, limit=300) for one in all_)
 

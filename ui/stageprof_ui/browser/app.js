@@ -5,10 +5,18 @@ const apps = {};
 // An app by its name: several may be on one page of a notebook.
 function app(name, tables) {
   if (!apps[name]) {
+    // of a run that goes on: what was chosen in the snapshot before stays chosen
+    const before = apps.live && name !== "live" && Object.values(apps).filter((a) => a.name !== "live").pop();
     const selection = new Selection(prepared(tables()));
     apps[name] = { name, selection, drawings: {}, boxes: {}, tables: selection.tables };
+    if (before) selection.follow(before.selection);
   }
   return apps[name];
+}
+
+// The tables of an app, and the keys of its tasks.
+function tabled(tables, stories) {
+  return { ...JSON.parse(tables.data.tables[0]), keys: lines_of(stories.data.keys[0]) };
 }
 
 // The lines of a text that came as bytes; null if there are none.
@@ -31,9 +39,7 @@ function bgr(colour) {
 
 // The drawing of a figure; made when it is first asked for.
 function drawing(name, { figure, image, source, tables, stories, lines, told: panel, asked }) {
-  const mine = app(name, () => ({
-    ...JSON.parse(tables.data.tables[0]), keys: lines_of(stories.data.keys[0]),
-  }));
+  const mine = app(name, () => tabled(tables, stories));
   const boxes = (mine.boxes[source.id] ??= new Boxes(source.data));
   return (mine.drawings[figure.id] ??= new (asked ? Far : Drawing)({
     figure, asked, image, boxes, selection: mine.selection, stories: cells(stories.data),
@@ -54,5 +60,5 @@ function soon(drawing_) {
   waiting.add(drawing_);
 }
 
-return { app, apps, drawing, soon, Boxes, Selection, Drawing, shares, paint, seconds, size, element,
+return { app, apps, tabled, drawing, soon, Boxes, Selection, Drawing, shares, paint, seconds, size, element,
          listing, tip, live, page, curves, icicle };

@@ -174,18 +174,25 @@ class Drawing {
     return a.start <= x && x <= a.end && b.start <= y && y <= b.end;
   }
 
-  // Sums of the boxes in a rectangle: how many, busy seconds, and by group.
-  totals({ x0, x1, y0, y1 }) {
-    const unit = this.boxes.unit, [a, b] = [x0 / unit, x1 / unit];
-    const chosen = this.selection.filter();
+  // Of the lines in a rectangle those of one kind, busy ones if there are any, and what it is.
+  counted({ y0, y1 }) {
+    const within = this.lines.filter((line) => line.bottom < y1 && line.top > y0);
+    const what = within.some((line) => line.what === "busy") ? "busy" : within[0]?.what ?? "busy";
+    return { what, lines: within.filter((line) => line.what === what) };
+  }
+
+  // Sums of the boxes in a rectangle: how many, seconds, and by group.
+  totals(geometry) {
+    const unit = this.boxes.unit, [a, b] = [geometry.x0 / unit, geometry.x1 / unit];
+    const { what, lines } = this.counted(geometry), chosen = this.selection.filter();
+    const idle = this.selection.tables.steps.map(({ name }) => what === "busy" && IDLE.has(name));
     let count = 0, busy = 0;
     const by = new Map();
-    for (const line of this.lines) {
-      if (line.bottom >= y1 || line.top <= y0) continue;
+    for (const line of lines) {
       for (const r of line.rows) {
         const row = this.boxes.rows[r];
         for (let i = row ? this.boxes.after(row, a) : 0; row && i < row.n && row.start[i] < b; i++) {
-          if (!chosen(row, i)) continue;
+          if (idle[row.step[i]] || !chosen(row, i)) continue;
           const part = Math.min(row.start[i] + row.length[i], b) - Math.max(row.start[i], a);
           const name = this.selection.nameOf(row, i);
           const sum = by.get(name) || [0, 0];
@@ -195,9 +202,12 @@ class Drawing {
         }
       }
     }
-    return { count, busy, by: [...by].sort((p, q) => q[1][1] - p[1][1]) };
+    return { count, busy, what, by: [...by].sort((p, q) => q[1][1] - p[1][1]) };
   }
 }
+
+// Steps in which nobody is busy, as far.py has them.
+const IDLE = new Set(["", "idle", "wait.thread", "wait.resource"]);
 
 let drawings = 0;
 

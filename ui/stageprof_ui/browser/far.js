@@ -1,6 +1,8 @@
 // A drawing of boxes that are too many to be sent: the server tells what a window shows of them.
 // The picture before moves with the axes until the new one is here.
 
+const LOST_MS = 30_000;
+
 class Far extends Drawing {
   constructor(given) {
     super(given);
@@ -59,10 +61,11 @@ class Far extends Drawing {
   }
 
   next() {
-    if (this.flying || !this.waiting_.size) return;
+    // An answer that was lost (a connection that was made anew) is not waited for for ever.
+    if (!this.waiting_.size || (this.flying && performance.now() - this.flying.at < LOST_MS)) return;
     const [kind, wanted] = this.waiting_.entries().next().value;
     this.waiting_.delete(kind);
-    this.flying = { ...wanted, number: ++this.number };
+    this.flying = { ...wanted, number: ++this.number, at: performance.now() };
     this.asked.data = { question: [JSON.stringify(wanted.question)], number: [this.number] };
   }
 
@@ -106,11 +109,16 @@ class Far extends Drawing {
   rectangle({ geometry: { type, x0, x1, y0, y1 }, final }) {
     if (!final || type !== "rect") return;
     const unit = this.boxes.unit;
-    const lines = this.lines.filter((line) => line.bottom < y1 && line.top > y0).map((line) => line.rows);
-    this.ask("sums", this.question("sums", [x0 / unit, x1 / unit], lines), (found) => {
-      const { count, busy, by } = JSON.parse(found.sums ?? '{"count": 0}');
-      const named = (by ?? []).map(([name, n, units]) => [name, [n, units * unit]]);
-      this.panel.text = sums({ count, busy: busy * unit, by: named });
+    const { what, lines } = this.counted({ y0, y1 });
+    const question = this.question("sums", [x0 / unit, x1 / unit], lines.map(({ rows }) => rows));
+    this.ask("sums", { ...question, busy: what === "busy" }, (found) => {
+      if (found.sums === undefined) {
+        this.panel.text = element("p", "The server could not sum that up.", "sp-story").outerHTML;
+        return;
+      }
+      const { count, busy, by } = JSON.parse(found.sums);
+      const named = by.map(([name, n, units]) => [name, [n, units * unit]]);
+      this.panel.text = sums({ count, busy: busy * unit, what, by: named });
     });
   }
 }

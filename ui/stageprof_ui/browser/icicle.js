@@ -1,5 +1,6 @@
 // A flame graph that hangs from the top, as boxes in a Bokeh figure: names, zoom, search.
 
+const NAMED = "#111111";  // names on the colours of boxes
 const WIDE = 7.3;  // pixels of a letter of its names, at 12 px monospace
 
 const icicle = {
@@ -9,16 +10,19 @@ const icicle = {
     const perUnit = figure.inner_width / (end - start);
     if (!(perUnit > 0)) return;
     const { left, right, bottom, name } = source.data;
-    const x = [], y = [], text = [];
+    const x = [], y = [], text = [], colour = [];
+    // Where a box is faint its name is on the page's own ground.
+    const ink = getComputedStyle(document.documentElement).getPropertyValue("--sp-ink").trim() || NAMED;
     for (let i = 0; i < left.length; i++) {
       const from = Math.max(left[i], start), to = Math.min(right[i], end);
       const room = Math.floor(((to - from) * perUnit - 8) / WIDE);
       if (room < 3) continue;
       x.push(from + 4 / perUnit);
       y.push(bottom[i] + 0.5);
+      colour.push(source.data.alpha[i] < 1 ? ink : NAMED);
       text.push(name[i].length > room ? `${name[i].slice(0, room - 1)}…` : name[i]);
     }
-    names.data = { x, y, text };
+    names.data = { x, y, text, colour };
   },
 
   at(source, { x, y }) {

@@ -124,8 +124,11 @@ const live = {
       layers: [drawing_.selection.tables.layers.length],
     };
     const missing = status.sent > drawing_.next || status.lines > data.lines[0] || status.layers > data.layers[0];
-    if (!missing && heard.data.page[0] === wanted) return;
-    heard.data = { ...data, missing: [missing] };
+    // what is being read is not made anew
+    const view = document.querySelector(`[data-sp-view="${wanted}"]`);
+    const hold = Boolean(view && everywhere("details[open]:not([data-sp-open])", view).length);
+    if (!missing && heard.data.page[0] === wanted && (heard.data.hold?.[0] ?? false) === hold) return;
+    heard.data = { ...data, missing: [missing], hold: [hold] };
   },
 
   // Pages of older snapshots are gone; so may be what was kept for them, but for what was chosen.

@@ -1,7 +1,7 @@
 // A task's own story through the stages, and the sums of a selected rectangle.
 
 // Columns of stories by run: ready-made differences in units, so that they pack well.
-function storyOf({ boxes, selection }, stories, i, box) {
+function storyOf({ boxes, selection }, stories, i) {
   if (!(i < stories.sent.length)) return null;
   const unit = boxes.unit;
   const at = (name) => exact(stories[name][i]) * unit;
@@ -11,7 +11,7 @@ function storyOf({ boxes, selection }, stories, i, box) {
     ["communication", at("sent"), "the scheduler's message to the worker"],
     ["communication", at("fetched"), "its inputs on their way to the worker"],
     ["execution", at("waited"), "ready, but every thread was busy"],
-    ["execution", box.length * unit, computed(at("cpu"), box.length * unit)],
+    ["execution", at("ran"), computed(at("cpu"), at("ran"))],
     ["scheduling", at("told"), "until the scheduler knew that it had ended"],
   ];
 }
@@ -35,10 +35,10 @@ function storyTable(rows) {
 // What a click tells of a box; "" if it is none.
 function told(drawing_, found) {
   if (!found || found.index < 0) return "";
-  const box = { length: found.row.length[found.index] }, run = found.row.run[found.index];
+  const run = found.row.run[found.index];
   const section = element("section", "", "sp-story"), own = found.story;  // of a task that is not here
   section.append(listing(drawing_.describe(found)));
-  const rows = run >= 0 ? storyOf(drawing_, own ?? drawing_.stories, own ? 0 : run, box) : null;
+  const rows = run >= 0 ? storyOf(drawing_, own ?? drawing_.stories, own ? 0 : run) : null;
   if (rows) section.append(storyTable(rows));
   const needs = own?.needed ?? (run >= 0 ? needsOf(drawing_, run) : []), count = needs.length + (own?.more ?? 0);
   if (count) section.append(element("p", `needs ${count} result${count > 1 ? "s" : ""}: ${needs.slice(0, 8).join(", ")}${count > 8 ? ", …" : ""}`));
@@ -52,10 +52,10 @@ function needsOf({ stories, selection }, run) {
   return Array.from(need.slice(from[run], from[run + 1]), (on) => selection.keyOf(on) || `task ${on}`);
 }
 
-function sums({ count, busy, by }) {
+function sums({ count, busy, what, by }) {
   if (!count) return element("p", "Nothing is in that rectangle.", "sp-story").outerHTML;
   const section = element("section", "", "sp-story"), table = element("table", "", "sp-table");
-  section.append(element("p", `${count.toLocaleString("en")} boxes, ${seconds(busy)} busy`, "sp-heading"));
+  section.append(element("p", `${count.toLocaleString("en")} boxes, ${seconds(busy)} ${what}`, "sp-heading"));
   for (const [name, [n, s]] of by.slice(0, 8)) {
     const line = element("tr");
     line.append(element("td", name), element("td", n.toLocaleString("en"), "sp-number"), element("td", seconds(s), "sp-number"));

@@ -37,12 +37,19 @@ function listing(pairs) {
   return list;
 }
 
+// On the document itself, which in a notebook has none of our sheets.
+const TIP = "position: fixed; z-index: 50; pointer-events: none; max-width: min(480px, 90vw);"
+  + " background: var(--sp-card, #f5f5f4); color: var(--sp-ink, #1b1b1b);"
+  + " border: 1px solid var(--sp-line, #d9d9d6); border-radius: 4px; padding: 6px 10px;"
+  + " box-shadow: 0 2px 8px rgb(0 0 0 / 25%); font: 13px/1.45 system-ui, sans-serif;";
+
 // The box beside the pointer; `pairs` null hides it.
 function tip(pairs, event, figure) {
   let box = document.getElementById("sp-tip");
   if (!box) {
     box = element("div");
     box.id = "sp-tip";
+    box.style.cssText = TIP;
     box.setAttribute("role", "status");
     document.body.append(box);
   }

@@ -10,9 +10,8 @@ import threading
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from dask.utils import key_split
@@ -24,11 +23,11 @@ from stageprof_collectors.storage.store import Store
 from stageprof_collectors.tables.tasks import layer_of
 from stageprof_collectors.text import LIMIT, safe
 from stageprof_runtime.stage import STEP, STEPS, Stage
-from stageprof_ui.columns.boxes import Boxes, Row
-from stageprof_ui.columns.running import Given, Now, Open
+from stageprof_ui.columns.boxes import SUBROWS, Boxes, Row
+from stageprof_ui.columns.lines import THREAD, Line
+from stageprof_ui.columns.running import Delta, Given, Now, Open, Ran
 from stageprof_ui.columns.series import numbered, worker_label
 from stageprof_ui.columns.tables import Layer, Step, Tables
-from stageprof_ui.columns.timeline import THREAD, Line
 from stageprof_ui.palette import GIL_COLOURS, LAYER_COLOURS, OTHER_COLOUR, STAGE_COLOURS
 
 #: So that twelve hours fit into 32 bits.
@@ -45,29 +44,8 @@ _PATIENCE: Final = 4
 #: Tasks that run and are told of; threads that a worker may say that it has.
 _SHOWN, _THREADS = 500, 256
 _COMPUTE: Final = STEP["compute"]
-
-
-class _Ran(NamedTuple):
-    """A task that a worker told of, on the common clock."""
-
-    run: int
-    place: int
-    thread: int
-    start: int
-    stop: int
-    #: looks since it was told
-    age: int = 0
-
-
-@dataclass(frozen=True)
-class Delta:
-    """Boxes from one on: one entry per box in each array; times in units since the start."""
-
-    first: int
-    row: NDArray[np.uint32]
-    start: NDArray[np.uint32]
-    length: NDArray[np.uint32]
-    layer: NDArray[np.uint16]
+#: What clocks move by when they are compared anew, at least.
+_MOVED_NS: Final = 1_000_000
 
 
 class Growth:
@@ -86,7 +64,10 @@ class Growth:
         self._layer = array("H")
         #: where each row ends, in units
         self._ends: list[int] = []
-        self._rows: dict[tuple[int, int], int] = {}
+        #: of each thread its rows: coroutines overlap on their loop's thread
+        self._rows: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+        #: whether a task ended too late to be told of
+        self.full = False
         self._clocks: list[Clock] = []
         self._origin = 0
         self._looks = 0
@@ -102,7 +83,7 @@ class Growth:
         self._of_name: dict[str, int] = {}
         self._of_prefix: dict[str, int] = {}
         self._layer_of: dict[int, int] = {}
-        self._held: list[_Ran] = []
+        self._held: list[Ran] = []
 
     def __len__(self) -> int:
         return len(self._row)
@@ -223,6 +204,8 @@ class Growth:
             taken.add(row)
             since = task.since - self._origin
             begun = max(since // UNIT_NS, self._ends[row])
+            if begun > _MOST:
+                continue
             age = max(self.end - since, 0) / 1e9
             yield Now(row, begun, self._layer_of.get(task.run, 0), safe(key, limit=200), age)
 
@@ -246,7 +229,7 @@ class Growth:
         self._of_name[name] = number or 0
         return number or 0
 
-    def _ran(self, store: Store) -> Iterator[_Ran]:
+    def _ran(self, store: Store) -> Iterator[Ran]:
         new = self._new(store, "run")
         place, start, stop = new["place"], new["start"].copy(), new["stop"].copy()
         for p in present(place):
@@ -254,9 +237,9 @@ class Growth:
             start[mine], stop[mine] = (self._clocks[p].read(t[mine]) for t in (start, stop))
         self._open.end(new["run"].tolist())
         columns = (new["run"], place, new["thread"], start, stop)
-        return (_Ran(*row) for row in zip(*(c.tolist() for c in columns), strict=True))
+        return (Ran(*row) for row in zip(*(c.tolist() for c in columns), strict=True))
 
-    def _tell(self, ran: Sequence[_Ran], store: Store) -> None:
+    def _tell(self, ran: Sequence[Ran], store: Store) -> None:
         """Add boxes; those of a thread in their order, so one that is held back holds the next."""
         self._held, held = [], set()
         for task in ran:
@@ -268,10 +251,12 @@ class Growth:
             else:
                 self._add(row, task)
 
-    def _add(self, row: int, task: _Ran) -> None:
+    def _add(self, row: int, task: Ran) -> None:
         start = max((task.start - self._origin) // UNIT_NS, self._ends[row])
         stop = max((task.stop - self._origin) // UNIT_NS, start)
         if stop > _MOST:  # after twelve hours; the pages made from a snapshot have coarser units
+            self.full = True
+            self._layer_of.pop(task.run, None)
             return
         self._row.append(row)
         self._start.append(start)
@@ -279,12 +264,19 @@ class Growth:
         self._layer.append(self._layer_of.pop(task.run, 0))
         self._ends[row] = stop
 
-    def _row_of(self, task: _Ran, store: Store) -> int:
-        row = self._rows.get((task.place, task.thread))
+    def _row_of(self, task: Ran, store: Store) -> int:
+        """The first of its thread's rows that is free then; of too many at once one that is not."""
+        rows = self._rows[task.place, task.thread]
+        # Clocks that were compared anew may have moved by a little: that is no overlap.
+        slack = max((task.stop - task.start) // 2, _MOVED_NS)
+        begin = (task.start - self._origin + slack) // UNIT_NS
+        row = next((row for row in rows if self._ends[row] <= begin), None)
+        if row is None and len(rows) >= SUBROWS:
+            row = min(rows, key=self._ends.__getitem__)
         if row is None:
             spare = self._spare[task.place]
             row = spare.pop(0) if spare else self._new_row(task.place, store)
-            self._rows[task.place, task.thread] = row
+            rows.append(row)
         return row
 
     def _new_row(self, place: int, store: Store) -> int:

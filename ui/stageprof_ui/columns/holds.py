@@ -18,8 +18,8 @@ from stageprof_collectors.findings.quantity import count
 from stageprof_collectors.profiles.holders import spans, watched
 from stageprof_collectors.recording import Recording
 from stageprof_ui.columns.boxes import Boxes
+from stageprof_ui.columns.lines import THREAD
 from stageprof_ui.columns.packing import steps
-from stageprof_ui.columns.timeline import THREAD
 
 #: Up to so many go to the browser: 1 MB of a report at most.
 MOST: Final = 150_000

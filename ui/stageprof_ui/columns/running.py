@@ -1,4 +1,4 @@
-"""Tasks that workers have and that have not ended, while a run goes on.
+"""Tasks while a run goes on: those that workers have and have not ended, and what is told.
 
 The scheduler tells which task it gave to which worker, and when. A worker begins those that it was
 given first, as a rule, so of the tasks that it has the oldest are taken to run: one for each of its
@@ -11,6 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 #: Tasks that are looked through for those that run; the scheduler may give away very many at once.
 _MOST: Final = 20_000
@@ -40,6 +43,29 @@ class Now:
     key: str
     #: seconds since it was given to its worker
     age: float
+
+
+class Ran(NamedTuple):
+    """A task that a worker told of, on the common clock."""
+
+    run: int
+    place: int
+    thread: int
+    start: int
+    stop: int
+    #: looks since it was told
+    age: int = 0
+
+
+@dataclass(frozen=True)
+class Delta:
+    """Boxes from one on: one entry per box in each array; times in units since the start."""
+
+    first: int
+    row: NDArray[np.uint32]
+    start: NDArray[np.uint32]
+    length: NDArray[np.uint32]
+    layer: NDArray[np.uint16]
 
 
 class Open:

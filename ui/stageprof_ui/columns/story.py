@@ -20,7 +20,7 @@ from stageprof_ui.columns.packing import rough, steps
 #: Up to so many tasks their stories go to the browser.
 MOST: Final = 300_000
 #: Durations that are told and not drawn.
-_DURATIONS: Final = ("sent", "fetched", "waited", "told", "cpu")
+_DURATIONS: Final = ("sent", "fetched", "waited", "told", "cpu", "ran")
 #: Up to so many needs of tasks do.
 NEEDS: Final = 300_000
 #: What happens to a graph before its tasks.
@@ -51,6 +51,7 @@ class Stories:
         waited: until a thread took it.
         told: from its end until the scheduler knew.
         cpu: CPU time of its function.
+        ran: how long that ran.
         graph: int16, index of its graph; -1 if unknown.
         need_from: uint32, one more than tasks: task i needed the results of the tasks
             `need[need_from[i]:need_from[i + 1]]`; both empty if they are too many.
@@ -62,6 +63,7 @@ class Stories:
     waited: NDArray[np.uint32]
     told: NDArray[np.uint32]
     cpu: NDArray[np.uint32]
+    ran: NDArray[np.uint32]
     graph: NDArray[np.int16]
     need_from: NDArray[np.uint32]
     need: NDArray[np.int32]
@@ -80,7 +82,7 @@ def stories(recording: Recording, unit_ns: int, *, most: int = MOST) -> Stories:
     if n > most:
         none = np.zeros(0, np.uint32)
         graph, need = np.zeros(0, np.int16), np.zeros(0, np.int32)
-        return Stories(none, none, none, none, none, graph, none, need)
+        return Stories(none, none, none, none, none, none, graph, none, need)
 
     need_from, need = _needs(recording)
     graph = _graphs(recording)
@@ -104,6 +106,7 @@ def _told(runs: Columns, unit_ns: int) -> dict[str, NDArray[np.uint32]]:
         runs["start"] - runs["ready"],
         ended,
         runs["cpu"],
+        runs["stop"] - runs["start"],
     )
     units = (np.clip(ns // unit_ns, 0, 2**32 - 1).astype(np.uint32) for ns in durations)
     return dict(zip(_DURATIONS, units, strict=True))

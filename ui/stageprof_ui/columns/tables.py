@@ -17,8 +17,8 @@ from stageprof_collectors.text import safe
 from stageprof_runtime.stage import STEP, STEPS, Stage
 from stageprof_ui.columns.boxes import Boxes
 from stageprof_ui.columns.failed import Failed, failed
+from stageprof_ui.columns.lines import THREAD
 from stageprof_ui.columns.story import Graph, graphs
-from stageprof_ui.columns.timeline import THREAD
 from stageprof_ui.palette import GIL_COLOURS, LAYER_COLOURS, OTHER_COLOUR, STAGE_COLOURS
 
 #: Up to so many tasks their keys go to the browser, for the search and for naming boxes.

@@ -1,9 +1,8 @@
-"""What every process and thread did, as rows of boxes; and which rows each picture shows."""
+"""What every process and thread did, as rows of boxes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -16,7 +15,8 @@ from stageprof_collectors.findings.innocence import gil_seen
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import LIMIT, safe
 from stageprof_runtime.stage import STEP
-from stageprof_ui.columns.boxes import Boxes, Pile, Row, union
+from stageprof_ui.columns.boxes import Boxes, Pile, Row, levels, union
+from stageprof_ui.columns.lines import THREAD
 from stageprof_ui.columns.series import numbered, worker_label
 
 _COMPUTE: Final = STEP["compute"]
@@ -24,22 +24,10 @@ _TRANSFER: Final = STEP["data.transfer"]
 _SPILL: Final = (STEP["spill.write"], STEP["spill.read"])
 _WAIT: Final = STEP["wait.thread"]
 
-#: Kinds of rows that are threads which run tasks: what a worker's share is of.
-THREAD: Final = "thread"
+#: What the rounding of clocks overlaps is no overlap, ns.
+_CLOCKS_NS: Final = 1_000
 #: More layers than a byte pair can number are one.
 MOST_LAYERS: Final = 2**16 - 1
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a picture: what it is called, and the rows that it adds up."""
-
-    label: str
-    rows: tuple[int, ...]
-    #: relative to that of a thread
-    height: float = 1.0
-    #: what its process is called, as no other is: its lines can be folded into the first of them
-    parent: str = ""
 
 
 def boxes(recording: Recording) -> Boxes:
@@ -121,22 +109,36 @@ def _thread(
     runs = recording.timeline.runs
     on = on[np.argsort(runs["start"][on], kind="stable")]
     start, stop = runs["start"][on], runs["stop"][on]
+    level = _levels(pile, row, start, stop)
     extra = np.array([(a, b, w.step) for a, b, w in lane], np.int64).reshape(-1, 3)
-    extra = extra[~_within(extra, start, stop)]
-    none = np.full(len(extra), 0, np.int64)
-    pile.add(
-        row,
-        np.append(start, extra[:, 0]),
-        np.append(stop, extra[:, 1]),
-        np.append(np.full(len(on), _COMPUTE), extra[:, 2]),
-        layer=np.append(layer[on], none),
-        gil=np.append(gil[on], none),
-        run=np.append(on, none - 1),
-    )
+    extra = extra[~_within(extra, start, np.maximum.accumulate(stop))]
+    for i in range(int(level.max(initial=0)) + 1):
+        task, more = on[level == i], extra if i == 0 else extra[:0]
+        none = np.full(len(more), 0, np.int64)
+        pile.add(
+            row,
+            np.append(runs["start"][task], more[:, 0]),
+            np.append(runs["stop"][task], more[:, 1]),
+            np.append(np.full(len(task), _COMPUTE), more[:, 2]),
+            layer=np.append(layer[task], none),
+            gil=np.append(gil[task], none),
+            run=np.append(task, none - 1),
+        )
+
+
+def _levels(pile: Pile, row: Row, start: Ints, stop: Ints) -> Ints:
+    """In which row below each other each task is: coroutines overlap on their loop's thread."""
+    until = np.maximum(stop - _CLOCKS_NS, start)
+    if not (start[1:] < np.maximum.accumulate(until)[:-1]).any():
+        return np.zeros(len(start), np.int64)
+    level, left = levels(start.tolist(), until.tolist())
+    if left:
+        pile.left_out[row.kind] += left
+    return level
 
 
 def _within(extra: Ints, start: Ints, stop: Ints) -> NDArray[np.bool_]:
-    """Which segments overlap one of some intervals in order."""
+    """Which segments overlap one of some intervals in order, `stop` being the last one so far."""
     if not len(start):
         return np.zeros(len(extra), np.bool_)
     before = np.searchsorted(start, extra[:, 1], side="left") - 1
@@ -231,56 +233,3 @@ def labels(recording: Recording) -> list[str]:
         for where in recording.store.places
     )
     return numbered(own)
-
-
-# -- lines ----------------------------------------------------------------------------------------
-
-
-def lines(found: Boxes) -> list[Line]:
-    """The lines of the timeline: one per row, the thin ones for what is not a thread."""
-    out = []
-    for i, row in enumerate(found.rows):
-        if row.kind in ("path", "path here", "client", "scheduler"):
-            continue
-        height = 1.0 if row.kind == THREAD else 0.65  # so that each has room for its name
-        out.append(Line(row.label, (i,), height, _process_of(row)))
-    return out
-
-
-def folded(found: Boxes) -> list[Line]:
-    """One line per process: all its threads together."""
-    by_process: dict[tuple[int, str], list[int]] = {}
-    for i, row in enumerate(found.rows):
-        if row.kind == THREAD:
-            by_process.setdefault((row.place, _process_of(row)), []).append(i)
-    return [Line(name, tuple(rows), 1.0, name) for (_, name), rows in by_process.items()]
-
-
-def _process_of(row: Row) -> str:
-    """What a row's process is called: its label up to the last comma, for a name may hold some."""
-    name, _, what = row.label.rpartition(", ")
-    return name if row.place >= 0 or what.startswith("thread ") else row.label
-
-
-def waterfall(found: Boxes) -> list[Line]:
-    """The lines of the overview: the path; client, scheduler and workers, each with its path."""
-    return list(_waterfall(found))
-
-
-def _waterfall(found: Boxes) -> Iterator[Line]:
-    kinds: dict[str, list[int]] = {}
-    for i, row in enumerate(found.rows):
-        name = f"here {row.label}" if row.kind == "path here" else row.kind
-        kinds.setdefault(name, []).append(i)
-    for label, kind, role in (
-        ("critical path", "path", ""),
-        ("client", "client", "client"),
-        ("scheduler", "scheduler", "scheduler"),
-        ("workers", THREAD, "worker"),
-    ):
-        rows, here = kinds.get(kind, ()), kinds.get(f"here {role}", ())
-        if role == "scheduler" and not np.diff(found.offsets)[[*rows, *here]].any():
-            continue  # there is none
-        yield Line(label, tuple(rows))
-        if role:
-            yield Line("", tuple(here), 0.25, "path")

@@ -18,6 +18,8 @@ def buttons(whole: Drawn) -> list[Any]:
     """Two ways to drag, of which one is chosen; and everything again."""
     sheets: list[Any] = [browser.view_style()]
     drag = RadioButtonGroup(labels=["drag moves", "drag sums up"], active=0, stylesheets=sheets)
+    whole.stock.keep(drag, "active", "drag")
+    whole.plot.toolbar.active_drag = whole.drags[drag.active or 0]
     chosen = whole.call("d.drag(ways[cb_obj.active]);", ways=whole.drags)
     drag.js_on_change("active", chosen)
     clear = Button(label="show everything", stylesheets=sheets)

@@ -39,7 +39,7 @@ def hanging(stock: Stock, all_: Mapping[str, Icicle]) -> Hanging:
     """The figure; it shows all roles at first."""
     first = all_[ALL]
     source = ColumnDataSource(data=first.columns())
-    names = ColumnDataSource(data={"x": [], "y": [], "text": []})
+    names = ColumnDataSource(data={"x": [], "y": [], "text": [], "colour": []})
     plot = _figure(source, names, max(first.total, 1e-9))
     texts = [json.dumps(one.columns()) for one in all_.values()]
     args = {
@@ -74,7 +74,7 @@ def _figure(source: ColumnDataSource, names: ColumnDataSource, total: float) -> 
     )  # fmt: skip
     plot.text(
         "x", "y", "text", source=names, text_font={"value": "monospace"}, text_font_size="12px",
-        text_color="#111111", text_baseline="middle",
+        text_color="colour", text_baseline="middle",
     )  # fmt: skip
     pan = PanTool(dimensions="width")
     plot.toolbar.tools = [pan]

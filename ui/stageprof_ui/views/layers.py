@@ -227,7 +227,7 @@ def _figure(web: Network) -> Any:
 
 #: A row was chosen: it is shown everywhere, and forgotten when something else is selected.
 _ROW: Final = """
-const mine = S.app(app, () => JSON.parse(tables.data.tables[0])), row = cb_obj.indices[0];
+const mine = S.app(app, () => S.tabled(tables, stories)), row = cb_obj.indices[0];
 const number = row === undefined ? -1 : Math.min(numbers[row], 65535), before = mine.row ?? -1;
 mine.row = number;
 nodes.selected.indices = [nodes.data.number.indexOf(numbers[row])].filter((node) => node >= 0);
@@ -252,7 +252,7 @@ def _linked(rows: Any, numbers: list[int], nodes: ColumnDataSource, stock: Stock
     """A layer chosen in the table or the picture is chosen in both, and on all other pages."""
     args = {
         "app": stock.name, "numbers": numbers, "nodes": nodes, "tables": stock.tables,
-        "library": stock.library,
+        "stories": stock.stories, "library": stock.library,
     }  # fmt: skip
     Callback(rows, args=args, code={"source.selected.indices": browser.PRELUDE + _ROW})
     chosen: Any = nodes.selected  # a model of Bokeh's will do

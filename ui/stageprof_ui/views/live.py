@@ -20,7 +20,7 @@ from panel.io.document import hold
 from stageprof_runtime.errors import StageprofError
 from stageprof_ui import browser
 from stageprof_ui.canvas import Drawn, Stock, drawn
-from stageprof_ui.columns import timeline
+from stageprof_ui.columns.lines import folded
 from stageprof_ui.columns.sent import Sent, columns
 from stageprof_ui.columns.sent import text as text_of
 from stageprof_ui.columns.story import Stories
@@ -74,6 +74,8 @@ class Viewer:
         self._made: dict[str, int] = {}
         self._stock: tuple[Snapshot, Stock] | None = None
         self._not_before = 0.0
+        #: whether something on that page is open that was not at first
+        self._hold = False
 
     def begin(self) -> None:
         """Tell what is new from now on, until the browser has gone."""
@@ -89,8 +91,8 @@ class Viewer:
         end = max(growth.end / 1e9, 1.0) * 1.25
         sent = Sent(columns(boxes), _no_stories(), text_of(tables))
         stock = Stock.of("live", sent, end)
-        lines, folded = growth.lines[: self._lines], timeline.folded(boxes)
-        whole = drawn(stock, lines, folded=folded, label="Tasks of each worker thread until now")
+        lines, fewer = growth.lines[: self._lines], folded(boxes)
+        whole = drawn(stock, lines, folded=fewer, label="Tasks of each worker thread until now")
         self.told.js_on_change("data", _take(whole, self.told, self.heard))
         whole.plot.tags = [self.told, self.heard]  # a document holds what its roots lead to
         return pn.Column(
@@ -161,7 +163,7 @@ class Viewer:
 
     def _hear(self, _attr: str, _old: Any, new: dict[str, Any]) -> None:
         """The browser shows another page, or lacks something that it was told of."""
-        self._shown = str(new["page"][0])
+        self._shown, self._hold = str(new["page"][0]), new.get("hold") == [True]
         if new.get("missing") == [True]:
             self._boxes = min(max(0, int(new["next"][0])), self._boxes)
             self._lines = min(max(0, int(new["lines"][0])), self._lines)
@@ -176,7 +178,7 @@ class Viewer:
         if latest is None or column is None or self._made.get(self._shown) == latest.number:
             return
         first = self._shown not in self._made
-        if time.monotonic() < self._not_before and not first:
+        if not first and (self._hold or time.monotonic() < self._not_before):
             return
         # first: what cannot be made of it is not tried again
         self._made[self._shown] = latest.number
@@ -224,7 +226,7 @@ def _folding(whole: Drawn) -> Any:
 def _no_stories() -> dict[str, Any]:
     none = np.zeros(0, np.uint32)
     graph, need = np.zeros(0, np.int16), np.zeros(0, np.int32)
-    stories = Stories(none, none, none, none, none, graph, none, need).columns()
+    stories = Stories(none, none, none, none, none, none, graph, none, need).columns()
     return stories | {"keys": [np.zeros(0, np.uint8)]}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import panel as pn
 
 from stageprof_ui.canvas import Stock, drawn
-from stageprof_ui.columns import overview, timeline
+from stageprof_ui.columns import lines, overview
 from stageprof_ui.store import Store
 from stageprof_ui.views.buttons import buttons
 from stageprof_ui.views.html import html
@@ -25,8 +25,8 @@ def view(store: Store, stock: Stock) -> pn.Column:
 
 def waterfall(store: Store, stock: Stock) -> Any:
     """Client, scheduler and workers on one time axis, with the critical path through them."""
-    lines = timeline.waterfall(store.boxes)
-    whole = drawn(stock, lines, label="What each part did over time", mode="stage", height=200)
+    shown = lines.waterfall(store.boxes)
+    whole = drawn(stock, shown, label="What each part did over time", mode="stage", height=200)
     controls = pn.FlexBox(*buttons(whole), gap="10px")
     return pn.Column(
         html("waterfall"), controls, whole.plot, whole.told, sizing_mode="stretch_width"

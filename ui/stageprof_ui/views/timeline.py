@@ -12,7 +12,7 @@ from bokeh.models.widgets import RadioButtonGroup, TextInput, Toggle
 from stageprof_collectors.findings.quantity import count
 from stageprof_ui import browser
 from stageprof_ui.canvas import Drawn, Stock, drawn
-from stageprof_ui.columns import failed, tables, timeline
+from stageprof_ui.columns import failed, lines, tables
 from stageprof_ui.store import Store
 from stageprof_ui.views.buttons import buttons
 from stageprof_ui.views.html import html
@@ -25,7 +25,7 @@ _MODES = ("layer", "stage", "gil")
 _EMPTY: Final = "search.value_input = ''; search.value = '';"
 #: By the kind of a row: what it has no room for, more of that, and what counts it all the same.
 _LEFT_OUT: Final = {
-    timeline.THREAD: ("task", " that only the scheduler told of", "the table of layers counts all"),
+    lines.THREAD: ("task", "", "the table of layers counts all"),
     "transfer": ("transfer", "", "the table of transfers counts all"),
     "spill": ("step", " of spilling or loading", "they are left out of this picture"),
 }
@@ -33,13 +33,13 @@ _LEFT_OUT: Final = {
 
 def view(store: Store, stock: Stock) -> pn.Column:
     """Controls, the rows, and the story of what was clicked."""
-    lines, folded = timeline.lines(store.boxes), timeline.folded(store.boxes)
-    if not lines:
+    each, folded = lines.lines(store.boxes), lines.folded(store.boxes)
+    if not each:
         return pn.Column(html("empty", {"text": "No task ran in this recording."}))
     fold = stock.chosen.folded
     if fold is None:
-        fold = len(lines) > _FOLDED_ABOVE
-    shown = (folded, lines) if fold else (lines, folded)
+        fold = len(each) > _FOLDED_ABOVE
+    shown = (folded, each) if fold else (each, folded)
     whole = drawn(stock, shown[0], folded=shown[1], label="Tasks of each worker thread over time")
     stock.keep(whole.told, "text", "told")
     return pn.Column(
@@ -67,22 +67,34 @@ def _legend(store: Store, stock: Stock) -> dict[str, Any]:
     """What the colours mean, and whose choice of them it follows."""
     legends = tables.legends(store.tables)
     striped = failed.sentence(store.recording, store.tables.failed)
-    return {"legends": legends, "gil": store.holds.said, "app": stock.name, "failed": striped}
+    return {
+        "legends": legends, "gil": store.holds.said, "app": stock.name, "failed": striped,
+        "chosen": _MODES[stock.chosen.colours],
+    }  # fmt: skip
 
 
 def _controls(store: Store, stock: Stock, whole: Drawn, *, fold: bool) -> list[Any]:
     """What they are, and what the server found if it is to be asked for keys."""
-    ask = stock.served and tables.too_many(store.recording)
-    search, rest = _search(stock, whole, ask=ask), buttons(whole)
+    many = tables.too_many(store.recording)
+    ask = stock.served and many
+    search, rest = _search(stock, whole, _SOUGHT[many, stock.served]), buttons(whole)
     rest[-1].js_on_click(CustomJS(args={"search": search}, code=_EMPTY))
     chosen = [_colours(stock, whole), _folding(stock, whole, at_first=fold)]
     controls = pn.FlexBox(search, *chosen, *rest, align_items="end", gap="10px")
     return [controls, Search(store, search).told] if ask else [controls]
 
 
-def _search(stock: Stock, whole: Drawn, *, ask: bool) -> TextInput:
-    placeholder = "layer or file:line; a key and Enter" if ask else "key, layer or file:line"
-    made = TextInput(placeholder=placeholder, title="Find", width=260, stylesheets=_sheets())
+#: What can be searched for: where tasks are many, and where a server is there to be asked.
+_SOUGHT: Final = {
+    (False, False): "key, layer or file:line",
+    (False, True): "key, layer or file:line",
+    (True, True): "layer or file:line; a key and Enter",
+    (True, False): "layer or file:line (too many tasks for keys)",
+}
+
+
+def _search(stock: Stock, whole: Drawn, placeholder: str) -> TextInput:
+    made = TextInput(placeholder=placeholder, title="Find", width=300, stylesheets=_sheets())
     made.value = stock.chosen.search
     stock.keep(made, "value_input", "search")
     made.js_on_change("value_input", whole.call("d.selection.search(cb_obj.value_input);"))
