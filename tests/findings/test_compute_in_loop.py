@@ -36,7 +36,8 @@ def looped(
     each = ROUND - WAY + way
     made = Crewed(workers)
     if verdict:
-        made.verdict(verdict, 12)
+        for line in {12, *lines.values()}:
+            made.verdict(verdict, line)
     for i in range(rounds):
         begin = i * each
         made.span("build", begin, begin + SENT)
@@ -58,6 +59,14 @@ def test_computes_that_do_not_need_each_other_are_found_with_what_one_would_save
     assert found.saving_s == pytest.approx((0.47, 0.47), abs=0.02)
     assert "8 computes one after another at etl.py:12" in found.headline
     assert found.where.line == 12
+
+
+def test_a_loop_that_computes_on_two_lines_is_found() -> None:
+    """`n = len(df)`, and a mean on the next line: neither followed itself."""
+    found = asked(RULE, looped(line_1=13, line_3=13, line_5=13, line_7=13))
+
+    assert sorted(each.where.line for each in found) == [12, 13]
+    assert [each.evidence["computes"] for each in found] == [4, 4]
 
 
 def test_a_loop_whose_rounds_need_each_other_is_innocent() -> None:

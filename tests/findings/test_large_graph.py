@@ -210,6 +210,19 @@ def reading(block: int = 0) -> Recording:
     return made.recording()
 
 
+def test_a_reader_of_few_partitions_is_not_what_makes_thousands() -> None:
+    """`read_parquet` of twenty files, cut by days; or the other side of a join."""
+    made = Program()
+    made.made("read-parquet", 12)
+    made.made("repartition-merge", 17)
+    frame = "pandas.core.frame.DataFrame"
+    made.tasks(pieces(20, "read-parquet"), work=1.0, type_=frame, nbytes=10 * NBYTES)
+    made.tasks(pieces(1800, "repartition-merge"), work=1.0, type_=frame, nbytes=NBYTES)
+    found = one(RULE, made.recording())
+    assert "1,8" in found.headline
+    assert "etl.py:17" in found.fix.text
+
+
 def test_a_frame_that_is_read_is_to_be_read_in_larger_blocks(tmp_path: Path) -> None:
     """The value is in the code, and that of the file if it is known, not that in memory."""
     found = one(RULE, reading(block=400_000))

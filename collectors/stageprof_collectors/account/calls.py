@@ -117,15 +117,27 @@ class Calls:
 
     @cached_property
     def streaks(self) -> list[Streak]:
-        """Two or more blocking calls from one line with no other hand-over between them."""
+        """Two or more blocking calls from one line with no other hand-over between them.
+
+        Of a loop with several such lines there are those of the others between.
+        """
         blocking = set(self.blocking)
         found = []
-        for (file, line), some in groupby(self.own, key=self.line):
-            graphs = list(some)
-            if file and len(graphs) > 1 and blocking.issuperset(graphs[:-1]):
-                verdict = self._verdicts.get(f"{file}:{line}", UNKNOWN)
-                found.append(Streak(file, line, tuple(graphs), verdict))
+        for _, some in groupby(self.own, key=self._loop):
+            by_line: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+            for graph in some:
+                by_line[self.line(graph)].append(graph)
+            for (file, line), graphs in by_line.items():
+                if file and len(graphs) > 1 and blocking.issuperset(graphs[:-1]):
+                    verdict = self._verdicts.get(f"{file}:{line}", UNKNOWN)
+                    found.append(Streak(file, line, tuple(graphs), verdict))
         return found
+
+    def _loop(self, graph: int) -> tuple[str, int]:
+        """The line of a graph; of those that the program's text has in loops all are one."""
+        file, line = self.line(graph)
+        told = self._verdicts.get(f"{file}:{line}", UNKNOWN) != UNKNOWN
+        return ("", 0) if told and file else (file, line)
 
     def looped(self, file: str, line: int) -> bool:
         """Whether a line is in a loop, by the program's text, or waited for three graphs.

@@ -146,6 +146,9 @@ class Chunking:
         recording, groups = self._recording, self._recording.groups
         layer = groups.rows[self._layer]
         of_run, number = np.unique(groups.of_run[self._crowd.rows], return_counts=True)
+        # What reads few of many pieces is another matter: they are cut, or another frame is joined.
+        many = number * FEW >= self.pieces.number
+        of_run, number = of_run[many], number[many]
         rows = [groups.rows[i] for i in of_run[np.argsort(-number, kind="stable")].tolist()]
         reads: Row | None = next((row for row in rows if READS.match(row.prefix)), None)
         if reads is None and self._overlapping:
