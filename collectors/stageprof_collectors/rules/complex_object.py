@@ -15,6 +15,7 @@ from stageprof_collectors.findings.quantity import count, seconds, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.findings.without import Without
 from stageprof_collectors.replay.toll import toll
+from stageprof_collectors.rules import embedded_object
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _TEXT: Final = (
     "that they are, or make it in the task from what is simple. If its class is in the script "
     "itself, import it from a module: then only its name travels."
 )
+_THEN: Final = "To make that once quick, too: "
 _CODE: Final = """\
 import numpy as np
 
@@ -48,8 +50,11 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 
 
 def _finding(recording: Recording, thing: Embedded, burdens: Burdens) -> Finding:
-    change = Without(recording, thing, burdens).everywhere()
+    without = Without(recording, thing, burdens)
+    change, several = without.everywhere(), thing.tasks > 1 and not thing.apart
     saved, cost = recording.replay.saving(change), toll(recording, change)
+    if several and not known_of_files(thing.how):  # at least what it saves to hand it over once
+        saved = min(saved[0], recording.replay.saving(without.once())[0]), saved[1]
     made = made_at(thing.file, thing.line, " made at ")
     made = made or made_at(thing.used_file, thing.used_line, " of ")
     return Finding(
@@ -68,7 +73,7 @@ def _finding(recording: Recording, thing: Embedded, burdens: Burdens) -> Finding
         },
         cost_s=cost,
         saving_s=saved,
-        fix=fix(thing),
+        fix=fix(thing, embedded_object.fix_of(recording, thing) if several else None),
         where=Where(
             thing.file or thing.used_file,
             thing.line or thing.used_line,
@@ -92,11 +97,14 @@ def _cause(recording: Recording, thing: Embedded) -> str:
     return crowd.cause if crowd else thing.cause
 
 
-def fix(thing: Embedded) -> Fix:
-    """What to do."""
+def fix(thing: Embedded, once: Fix | None = None) -> Fix:
+    """What to do; `once`: how to have it travel once, where it is in several tasks."""
     if known_of_files(thing.how):
         return fewer_known(thing.how)
-    return Fix(_TEXT, _CODE.format(name=word(thing.variable, "things")))
+    if once is not None:
+        return Fix(f"{once.text} {_THEN}{_TEXT}", once.code)
+    name, keyed = word(thing.variable, "things"), thing.type.rpartition(".")[2] == "dict"
+    return Fix(_TEXT, "" if keyed else _CODE.format(name=name))
 
 
 RULE = Rule(

@@ -159,13 +159,7 @@ def _finding(recording: Recording, thing: Embedded, without: Without) -> Finding
         },
         cost_s=cost,
         saving_s=saved,
-        fix=fix(
-            thing,
-            futures=by_futures(recording, thing),
-            pooled=in_pool(recording),
-            collection=_collection(recording, thing),
-            dask=str(recording.store.header.get("dask", "")),
-        ),
+        fix=fix_of(recording, thing),
         where=Where(thing.file, thing.line, thing.variable, min(thing.layers, default="")),
         cause=thing.cause,
     )
@@ -223,6 +217,17 @@ def _held(thing: Embedded) -> str:
 def _pieces(thing: Embedded) -> int:
     """Tasks of one graph that have a piece of it."""
     return thing.tasks // thing.graphs
+
+
+def fix_of(recording: Recording, thing: Embedded) -> Fix:
+    """What to do with an object of a recording."""
+    return fix(
+        thing,
+        futures=by_futures(recording, thing),
+        pooled=in_pool(recording),
+        collection=_collection(recording, thing),
+        dask=str(recording.store.header.get("dask", "")),
+    )
 
 
 def fix(
