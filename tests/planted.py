@@ -201,3 +201,7 @@ class Counter:
         timed_sleep(log, "actor", seconds)
         self.n += 1
         return self.n
+
+    def give(self, log: str, seconds: float) -> Slow:
+        """Something that is slow to pickle and to unpickle."""
+        return Slow(log, seconds, seconds)

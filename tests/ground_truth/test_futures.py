@@ -76,6 +76,21 @@ def test_an_actor(cluster: Client, tmp_path: Path) -> None:
     appears_in(reading, {"execution": reading.seconds("actor")})
 
 
+def test_what_an_actor_gives_is_a_result(cluster: Client, tmp_path: Path) -> None:
+    """Its pickling is serialization, at the worker and at the client."""
+
+    def program(log: str, delay: float) -> None:
+        counter: Any = cluster.submit(planted.Counter, actor=True).result()
+        counter.give(log, delay).result()
+
+    reading = read_back(program, 0.4, tmp_path)
+    dump, load = reading.seconds("dump"), reading.seconds("load")
+    assert min(dump, load) >= 0.4
+    appears_in(reading, {"serialization": dump + load})
+    for step, seconds in (("result.dump", dump), ("result.load", load)):
+        assert step_seconds(reading.recording, step) == pytest.approx(seconds, rel=0.05, abs=0.05)
+
+
 def test_a_retry_is_recomputed(cluster: Client, tmp_path: Path) -> None:
     """A task that fails once and is done again costs both runs, and is reported."""
     marker = tmp_path / "failed"

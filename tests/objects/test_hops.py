@@ -17,6 +17,8 @@ from distributed import Client
 import planted
 import stageprof
 from stageprof_runtime.compat import place
+from stageprof_runtime.probes import serialization
+from stageprof_runtime.stage import STEP
 
 #: On a busy machine one may see a delay that nobody planted.
 pytestmark = pytest.mark.flaky(reruns=2)
@@ -164,3 +166,29 @@ def test_the_process_scheduler_sends_a_copy_with_each_task() -> None:
     with stageprof.profile() as prof:
         dask.compute(*calls, scheduler="threads")
     assert prof.recording.objects().empty
+
+
+@pytest.mark.parametrize(
+    ("message", "hop"),
+    [
+        (
+            {"op": "shuffle_receive", "data": [b"x"], "shuffle_id": "1"},
+            ("worker", "data.dump", "worker", "data.load"),
+        ),
+        (
+            {"op": "proxy", "msg": {"op": "actor_execute", "args": ()}},
+            ("client", "data.dump", "worker", "data.load"),
+        ),
+        (
+            {"status": "OK", "result": 1},
+            ("worker", "result.dump", "client", "result.load"),
+        ),
+        ({"op": "heartbeat_worker"}, ("worker", "task.dump", "worker", "task.load")),
+    ],
+)
+def test_what_a_message_carries_says_whose_bytes_they_are(
+    message: dict[str, Any], hop: tuple[str, str, str, str]
+) -> None:
+    """What P2P exchanges were results for the program, what an actor gave was tasks."""
+    sender, dump, receiver, load = hop
+    assert serialization._hop(message) == (sender, STEP[dump], receiver, STEP[load])

@@ -79,8 +79,11 @@ class Hops:
 
     @_once
     def acting(self, client: int) -> Hop:
-        """An actor was called."""
+        """An actor was called: its arguments went there, and what it gave came back."""
+        there = STEP["data.load"], STEP["result.dump"], STEP["compress"], STEP["decompress"]
+        here = STEP["data.dump"], STEP["result.load"], STEP["compress"], STEP["decompress"]
         layers = [self._lanes.soft(p, STEP["compute"]) for p in self._workers]
+        layers += [self._lanes.step([client], *here), self._lanes.step(self._workers, *there)]
         return layers, What(STEP["result.gather"], client)
 
     @_once

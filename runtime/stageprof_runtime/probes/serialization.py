@@ -34,6 +34,7 @@ _HOPS: dict[str, tuple[str, int, str, int]] = {
         ("actor_execute", "client", "data.dump", "worker", "data.load"),
         ("update_data", "client", "data.dump", "worker", "data.load"),
         ("scatter", "client", "data.dump", "scheduler", "data.load"),
+        ("shuffle_receive", "worker", "data.dump", "worker", "data.load"),
     )
 }
 #: What operations and plugins of stageprof's own are called.
@@ -46,6 +47,9 @@ _CARRYING: Final = {
     "data": ("worker", STEP["data.dump"], "worker", STEP["data.load"]),
     "result": ("worker", STEP["result.dump"], "client", STEP["result.load"]),
 }
+#: What the scheduler passes on to a worker, as a client's call of an actor; and what it answers.
+_PASSED_ON: Final = "proxy"
+_ANSWER: Final = {"status", "result"}
 #: Messages looked at in a batch of them before it counts as "of the first kind seen".
 _LOOK = 64
 
@@ -159,7 +163,11 @@ def _hop(msg: Any) -> tuple[str, int, str, int]:
     if type(msg) is dict:
         if (hop := _HOPS.get(msg.get("op", ""))) is not None:
             return hop
-        return _CARRYING[_what()] if "data" in msg else _OTHER
+        if msg.get("op") == _PASSED_ON:
+            return _hop(msg.get("msg"))
+        if "data" in msg:
+            return _CARRYING[_what()]
+        return _CARRYING["result"] if msg.keys() == _ANSWER else _OTHER
     for part in msg[:_LOOK] if type(msg) in (list, tuple) else ():
         if type(part) is dict and (hop := _HOPS.get(part.get("op", ""))):
             return hop
