@@ -56,6 +56,7 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "client.next": ("distributed.client", "as_completed", "__next__"),
     "client.anext": ("distributed.client", "as_completed", "__anext__"),
     "actor.result": ("distributed.actor", "ActorFuture", "result"),
+    "actor.awaited": ("distributed.actor", "ActorFuture", "_result"),
     "client.scatter": ("distributed.client", "Client", "scatter"),
     "client.sync": ("distributed.utils", "SyncMethodMixin", "sync"),
     # any process: locks

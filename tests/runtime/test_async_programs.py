@@ -11,7 +11,7 @@ from typing import Any
 import dask.base
 import pytest
 from dask import delayed
-from distributed import Client
+from distributed import Client, Lock
 
 import clusters
 import stageprof
@@ -132,3 +132,42 @@ def test_a_local_scheduler_does_nothing_while_a_coroutine_waits_for_its_tasks() 
     steps = asyncio.run(main()).recording.steps().set_index("step")
     assert steps["busy_s"]["compute"] > 0.59
     assert steps["busy_s"]["local.loop"] < 0.1
+
+
+class Slow:
+    """An actor."""
+
+    def asked(self, seconds: float) -> int:
+        time.sleep(seconds)
+        return 1
+
+
+@pytest.mark.cluster
+def test_what_else_coroutines_await_of_dask_is_accounted_for() -> None:
+    """Actors, locks and what is scattered were the program's own time."""
+
+    async def later(seconds: float, held: Any) -> None:
+        await asyncio.sleep(seconds)
+        await held.release()
+
+    async def main(address: str) -> stageprof.profile:
+        async with Client(address, asynchronous=True) as mine:
+            actor = await mine.submit(Slow, actor=True)
+            async with stageprof.profile(client=mine, gil=False) as prof:
+                assert await actor.asked(0.4) == 1
+                held = Lock("held")
+                await held.acquire()
+                giving = asyncio.ensure_future(later(0.4, held))
+                async with Lock("held"):
+                    pass
+                await giving
+                await mine.scatter(bytearray(50_000_000))
+        return prof
+
+    with clusters.local(1) as client:
+        recording = asyncio.run(main(address_of(client))).recording
+    steps = recording.steps().groupby("step")["wall_s"].sum()
+    assert steps["compute"] == pytest.approx(0.4, abs=0.15)
+    assert steps["wait.resource"] == pytest.approx(0.4, abs=0.15)
+    assert steps["data.transfer"] > 0.01
+    assert recording.stages()["wall_s"]["outside"] < 0.3

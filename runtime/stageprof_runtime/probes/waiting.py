@@ -11,11 +11,11 @@ import functools
 import itertools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import get_ident
-from types import FrameType, FunctionType, MethodType
+from types import CoroutineType, FrameType, FunctionType, MethodType
 from typing import Any, Final
 
 from stageprof_runtime import awaited, process, rounds
@@ -44,6 +44,10 @@ _OF_KEYS: Final = frozenset({"LLGExpr", "_MapExpr"})
 
 #: Numbers of the graphs that clients of this process hand over.
 _numbers: Final = itertools.count()
+
+
+#: Calls that have a block of their own where they are awaited.
+_TIMED: Final = frozenset({"_gather", "_wait", "_result"})
 
 
 class _Handing(threading.local):
@@ -84,6 +88,7 @@ def install(emit: Emit) -> Undo:
                 replace(*place("client.submit"), lambda f: _submit(emit, lines, f)),
                 replace(*place("client.send"), lambda f: _send(emit, f)),
                 replace(*place("actor.result"), lambda f: _actor_result(emit, f)),
+                replace(*place("actor.awaited"), lambda f: _awaited(emit, f, "actor")),
                 _arrived.clear,
                 fetched.clear,
                 rounds.forget,
@@ -123,7 +128,10 @@ def _sync(emit: Emit, sync: Callable[..., Any]) -> Callable[..., Any]:
         if asynchronous is None:
             asynchronous = self.asynchronous
         if asynchronous or name in NOT_OURS or not _is_client(self):
-            return sync(self, func, *args, asynchronous=asynchronous, **kwargs)
+            result = sync(self, func, *args, asynchronous=asynchronous, **kwargs)
+            if name in _TIMED or name in NOT_OURS or not asynchronous or not lane_number():
+                return result
+            return _to_be_awaited(emit, result, name, (func, args), here)
         others = waits_for(here)
         name = f"{WAITS}{others}" if others else name
         fetch = _Fetch()
@@ -150,6 +158,14 @@ def _sync(emit: Emit, sync: Callable[..., Any]) -> Callable[..., Any]:
                 _block(emit, start, stop, thread, name, fetch, (func, args), here)
 
     return timed
+
+
+def _to_be_awaited(emit: Emit, result: Any, name: str, needs: object, here: FrameType) -> Any:
+    """What an asynchronous call gave, in an async region: a block once it is awaited."""
+    if type(result) is not CoroutineType:
+        return result
+    others = waits_for(here)
+    return _in_lane(emit, result, f"{WAITS}{others}" if others else name, needs)
 
 
 def _name(function: Any) -> str:
@@ -234,25 +250,29 @@ def _awaited(emit: Emit, function: Callable[..., Any], call: str) -> Callable[..
 
     @functools.wraps(function)
     async def timed(*args: Any, **kwargs: Any) -> Any:
-        ours = lane_number()
-        if not ours or _fetch.get() is not None:
-            return await function(*args, **kwargs)
-        fetch = _Fetch()
-        token = _fetch.set(fetch)
-        start, name = now_ns(), call
-        try:
-            calls[ours] = start, call
-            return await function(*args, **kwargs)
-        except GIVES_UP:
-            name += GAVE_UP
-            raise
-        finally:
-            calls.pop(ours, None)
-            stop = now_ns()
-            _fetch.reset(token)
-            _block(emit, start, stop, ours, name, fetch, args, sys._getframe(1))
+        return await _in_lane(emit, function(*args, **kwargs), call, args)
 
     return timed
+
+
+async def _in_lane(emit: Emit, result: Awaitable[Any], call: str, needs: object) -> Any:
+    ours = lane_number()
+    if not ours or _fetch.get() is not None:
+        return await result
+    fetch = _Fetch()
+    token = _fetch.set(fetch)
+    start, name = now_ns(), call
+    try:
+        calls[ours] = start, call
+        return await result
+    except GIVES_UP:
+        name += GAVE_UP
+        raise
+    finally:
+        calls.pop(ours, None)
+        stop = now_ns()
+        _fetch.reset(token)
+        _block(emit, start, stop, ours, name, fetch, needs, sys._getframe(1))
 
 
 def _submit(emit: Emit, lines: Lines, submit: Callable[..., Any]) -> Callable[..., Any]:
