@@ -54,7 +54,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "stacks.install": ("lines of tasks",),
     "tracebacks.install": ("tracebacks without our frames",),
     "training.install": ("training",),
-    "waiting.Arrivals": ("when results arrive",),
+    "arrivals.Arrivals": ("when results arrive",),
     "waiting.install": ("result.gather", "graph.send", "build of graphs that are handed over"),
 }  # fmt: skip
 

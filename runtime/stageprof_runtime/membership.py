@@ -20,7 +20,7 @@ from stageprof_runtime.guard import Watches, attempt, hook
 from stageprof_runtime.inbox import Sink
 from stageprof_runtime.patch import Undo
 from stageprof_runtime.pings import Pings
-from stageprof_runtime.probes import waiting
+from stageprof_runtime.probes import arrivals
 from stageprof_runtime.ring import Ring
 
 logger = logging.getLogger("stageprof")
@@ -65,7 +65,7 @@ class Membership:
         self.cluster = scheduler_id(client)
         self._op = f"{name}-batch"
         client_handlers(client)[self._op] = self._received
-        self._undo: Undo = process.share(waiting.Arrivals(client))
+        self._undo: Undo = process.share(arrivals.Arrivals(client))
 
     @property
     def host(self) -> bool:

@@ -36,7 +36,7 @@ from stageprof_runtime import (
     worker_plugin,
 )
 from stageprof_runtime.measured import LOOKERS, MEASURED, unmeasured
-from stageprof_runtime.probes import clients, communication, execution, loops, stacks, waiting
+from stageprof_runtime.probes import arrivals, clients, communication, execution, loops, stacks
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.stage import STEP
 
@@ -234,7 +234,7 @@ def _name(probe: Any) -> str:
 
 def _every_probe() -> list[Callable[..., Any]]:
     lists = [*session.PROBES, *scheduler_plugin.PROBES, *worker_plugin.PROBES]
-    made = [communication.Serving, execution.Actors, waiting.Arrivals]
+    made = [communication.Serving, execution.Actors, arrivals.Arrivals]
     return [*lists, *made, clients.install]
 
 

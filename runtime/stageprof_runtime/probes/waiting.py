@@ -11,33 +11,32 @@ import functools
 import itertools
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from threading import get_ident
 from types import CoroutineType, FrameType, FunctionType, MethodType
 from typing import Any, Final
 
-from stageprof_runtime import awaited, process, rounds
+from stageprof_runtime import process, rounds
 from stageprof_runtime.awaited import LOOK
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import client_handlers, place
+from stageprof_runtime.compat import place
 from stageprof_runtime.context import lane_number
 from stageprof_runtime.context import waiting as waiting_threads
 from stageprof_runtime.coordination import WAITS, waits_for
-from stageprof_runtime.event import ARRIVE, BLOCK, SUBMIT
+from stageprof_runtime.event import BLOCK, SUBMIT
 from stageprof_runtime.fetched import fetched
+from stageprof_runtime.guard import Watch
 from stageprof_runtime.lines import user_line
 from stageprof_runtime.made import Lines, forget, noting
-from stageprof_runtime.patch import Emit, Undo, replace, replace_item, together
+from stageprof_runtime.patch import Emit, Undo, observe, replace, together
 from stageprof_runtime.probes import layers
+from stageprof_runtime.probes.arrivals import arrived, last
 from stageprof_runtime.probes.locks import held_up
 from stageprof_runtime.probes.stacks import running
+from stageprof_runtime.shield import shield
 from stageprof_runtime.stage import STEP
 from stageprof_runtime.underway import GAVE_UP, GIVES_UP, LONG_NS, NOT_OURS, calls, ended
-
-#: Arrivals remembered to find the last one that a call needed.
-MOST = 100_000
 
 #: What `submit` and `map` hand over: nothing but the keys has a name that tasks have.
 _OF_KEYS: Final = frozenset({"LLGExpr", "_MapExpr"})
@@ -67,7 +66,6 @@ class _Fetch:
 
 
 _fetch: ContextVar[_Fetch | None] = ContextVar("stageprof_fetch", default=None)
-_arrived: dict[object, int] = {}
 
 
 def install(emit: Emit) -> Undo:
@@ -78,7 +76,9 @@ def install(emit: Emit) -> Undo:
         return together(
             [
                 forget,
-                replace(*place("client.sync"), lambda f: _sync(emit, f)),
+                observe(
+                    *place("client.sync"), lambda f, w: shield(f, lambda g: _sync(emit, g, w), w)
+                ),
                 replace(*place("client.next"), lambda f: _next(emit, f)),
                 replace(*place("client.gather_remote"), _gather_remote),
                 replace(*place("client.gather"), lambda f: _awaited(emit, f, "gather")),
@@ -89,40 +89,14 @@ def install(emit: Emit) -> Undo:
                 replace(*place("client.send"), lambda f: _send(emit, f)),
                 replace(*place("actor.result"), lambda f: _actor_result(emit, f)),
                 replace(*place("actor.awaited"), lambda f: _awaited(emit, f, "actor")),
-                _arrived.clear,
+                arrived.clear,
                 fetched.clear,
                 rounds.forget,
             ]
         )
 
 
-@dataclass(frozen=True)
-class Arrivals:
-    """A probe: notes when one client learns that keys are done; handlers are bound at its start."""
-
-    client: Any
-
-    def __call__(self, emit: Emit) -> Undo:
-        """Note what arrives from now on."""
-        handlers, make = client_handlers(self.client), functools.partial(_arrive, emit)
-        ops = ("key-in-memory", "task-erred", "cancelled-keys", "lost-data")
-        return together([replace_item(handlers, op, make) for op in ops])
-
-
-def _arrive(emit: Emit, handler: Callable[..., Any]) -> Callable[..., Any]:
-    def noted(*args: Any, **kwargs: Any) -> Any:
-        key, t = kwargs.get("key"), now_ns()
-        if key is not None:
-            if len(_arrived) >= MOST:
-                _arrived.clear()
-            _arrived[key] = t
-            emit.row("client", (ARRIVE, t, key))
-        return handler(*args, **kwargs)
-
-    return noted
-
-
-def _sync(emit: Emit, sync: Callable[..., Any]) -> Callable[..., Any]:
+def _sync(emit: Emit, sync: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
     def timed(self: Any, func: Any, *args: Any, asynchronous: Any = None, **kwargs: Any) -> Any:
         name, here = _name(func), sys._getframe(1)
         if asynchronous is None:
@@ -131,7 +105,9 @@ def _sync(emit: Emit, sync: Callable[..., Any]) -> Callable[..., Any]:
             result = sync(self, func, *args, asynchronous=asynchronous, **kwargs)
             if name in _TIMED or name in NOT_OURS or not asynchronous or not lane_number():
                 return result
-            return _to_be_awaited(emit, result, name, (func, args), here)
+            others = waits_for(here)
+            name = f"{WAITS}{others}" if others else name
+            return _to_be_awaited(emit, result, name, (func, args), watch)
         others = waits_for(here)
         name = f"{WAITS}{others}" if others else name
         fetch = _Fetch()
@@ -160,12 +136,15 @@ def _sync(emit: Emit, sync: Callable[..., Any]) -> Callable[..., Any]:
     return timed
 
 
-def _to_be_awaited(emit: Emit, result: Any, name: str, needs: object, here: FrameType) -> Any:
+def _to_be_awaited(emit: Emit, result: Any, call: str, needs: object, watch: Watch) -> Any:
     """What an asynchronous call gave, in an async region: a block once it is awaited."""
     if type(result) is not CoroutineType:
         return result
-    others = waits_for(here)
-    return _in_lane(emit, result, f"{WAITS}{others}" if others else name, needs)
+
+    async def given() -> Any:
+        return await result
+
+    return shield(given, lambda f: _awaited(emit, f, call, needs), watch)()
 
 
 def _name(function: Any) -> str:
@@ -190,22 +169,11 @@ def _block(
     needs: object,
     here: FrameType | None = None,
 ) -> None:
-    arrived, key = _last(needs, fetch.start or stop)
-    row = (BLOCK, start, stop, thread, call, arrived, fetch.start, fetch.stop, key)
+    came, key = last(needs, fetch.start or stop)
+    row = (BLOCK, start, stop, thread, call, came, fetch.start, fetch.stop, key)
     emit.row("client", row)
     if fetch.start and here is not None:
         fetched.call(here)
-
-
-def _last(needs: object, before: int) -> tuple[int, object]:
-    """When the last of the keys in `needs` arrived, and which it was; 0 and any key if none did."""
-    last, which = 0, ""
-    for key in awaited.keys(needs):
-        which = which or key
-        t = _arrived.get(key, 0)
-        if last < t <= before:
-            last, which = t, key
-    return last, which
 
 
 def _next(emit: Emit, advance: Callable[..., Any]) -> Callable[..., Any]:
@@ -245,34 +213,32 @@ def _gather_remote(gather_remote: Callable[..., Any]) -> Callable[..., Any]:
     return timed
 
 
-def _awaited(emit: Emit, function: Callable[..., Any], call: str) -> Callable[..., Any]:
+def _awaited(
+    emit: Emit, function: Callable[..., Any], call: str, needs: object = ()
+) -> Callable[..., Any]:
     """An awaitable of the client's: a block if it is awaited by an async region's own task."""
 
     @functools.wraps(function)
     async def timed(*args: Any, **kwargs: Any) -> Any:
-        return await _in_lane(emit, function(*args, **kwargs), call, args)
+        ours = lane_number()
+        if not ours or _fetch.get() is not None:
+            return await function(*args, **kwargs)
+        fetch = _Fetch()
+        token = _fetch.set(fetch)
+        start, name = now_ns(), call
+        try:
+            calls[ours] = start, call
+            return await function(*args, **kwargs)
+        except GIVES_UP:
+            name += GAVE_UP
+            raise
+        finally:
+            calls.pop(ours, None)
+            stop = now_ns()
+            _fetch.reset(token)
+            _block(emit, start, stop, ours, name, fetch, needs or args, sys._getframe(1))
 
     return timed
-
-
-async def _in_lane(emit: Emit, result: Awaitable[Any], call: str, needs: object) -> Any:
-    ours = lane_number()
-    if not ours or _fetch.get() is not None:
-        return await result
-    fetch = _Fetch()
-    token = _fetch.set(fetch)
-    start, name = now_ns(), call
-    try:
-        calls[ours] = start, call
-        return await result
-    except GIVES_UP:
-        name += GAVE_UP
-        raise
-    finally:
-        calls.pop(ours, None)
-        stop = now_ns()
-        _fetch.reset(token)
-        _block(emit, start, stop, ours, name, fetch, needs, sys._getframe(1))
 
 
 def _submit(emit: Emit, lines: Lines, submit: Callable[..., Any]) -> Callable[..., Any]:
