@@ -122,3 +122,16 @@ def test_the_story_of_a_task_has_its_own_time_wherever_it_was_clicked(
     )
     assert told[1] in told[0]
     context.close()
+
+
+def test_a_picture_leaves_room_for_a_finger_to_scroll_the_page(
+    browser: Any, reported: Reported
+) -> None:
+    """What touches the picture moves the picture: one as high as the screen held its reader."""
+    context = browser.new_context(viewport={"width": 390, "height": 600}, has_touch=True,
+                                  is_mobile=True)  # fmt: skip
+    page = Watched(context.new_page()).open(f"{reported(10_000)}#timeline")
+    page.wait_for_function(f"{_drawing('timeline')}?.drawn?.width > 0")
+    assert page.evaluate("matchMedia('(pointer: coarse)').matches")
+    assert page.evaluate(f"{_drawing('timeline')}.figure.height") <= 0.6 * 600
+    context.close()

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stageprof_collectors.account.intervals import innermost
 from stageprof_collectors.account.timeline import Ints, present
 from stageprof_collectors.findings.standing import series
 
@@ -24,9 +23,15 @@ def library_s(recording: Recording, rows: Ints) -> float:
     for place in present(runs["wplace"][rows]):
         if place in taken:
             mine = rows[runs["wplace"][rows] == place]
-            starts, stops = (runs[name][mine].tolist() for name in ("start", "stop"))
-            during = innermost((a, b, None) for a, b in zip(starts, stops, strict=True))
-            edges = np.array([(a, b) for a, b, _ in during], np.int64).reshape(-1, 2)
-            took = np.diff(np.interp(edges, *taken[place]), axis=1).sum()
+            edges = _covered(runs["start"][mine], runs["stop"][mine])
+            took = np.diff(np.interp(edges, *taken[place]), axis=0).sum()
             total += max(0.0, float(took - runs["cpu"][mine].sum() / 1e9))
     return total
+
+
+def _covered(start: Ints, stop: Ints) -> Ints:
+    """From when to when (two rows) at least one of some intervals lasts."""
+    order = np.argsort(start, kind="stable")
+    begin, until = start[order], np.maximum.accumulate(stop[order])
+    apart = begin[1:] > until[:-1]
+    return np.stack([begin[np.append(True, apart)], until[np.append(apart, True)]])

@@ -5,6 +5,7 @@ class Drawing {
     Object.assign(this, { figure, image, boxes, selection, stories, mode, panel });
     this.lines_ = lines;
     this.arrange(lines[0]);
+    figure.height = fitting(figure.height);
     selection.listeners.add(() => soon(this));
   }
 
@@ -24,7 +25,7 @@ class Drawing {
   fold(folded) {
     this.arrange(this.lines_[folded ? 1 : 0]);
     this.figure.y_range.setv({ start: 0, end: Math.max(this.total, 0.01) });
-    this.figure.height = Math.min(900, Math.round(this.total * 22) + 90);
+    this.figure.height = fitting(Math.min(900, Math.round(this.total * 22) + 90));
     soon(this);
   }
 
@@ -204,6 +205,12 @@ class Drawing {
     }
     return { count, busy, what, by: [...by].sort((p, q) => q[1][1] - p[1][1]) };
   }
+}
+
+// A finger on a picture moves the picture: beside it there must be room to scroll the page.
+function fitting(height) {
+  if (!matchMedia("(pointer: coarse)").matches) return height;
+  return Math.min(height, Math.max(240, Math.round(window.innerHeight * 0.6)));
 }
 
 // Steps in which nobody is busy, as far.py has them.
