@@ -80,7 +80,9 @@ def check(
     off = tuple(sorted(looking.settings.off))
     collections = list(_collections(what))
     if collections:
-        return Checked(_collected(collections, looking, sys._getframe(1)), off=off)
+        on_cluster = client is not None or _computes_on_clients()
+        scheduler = CLUSTER if looking.client and on_cluster else _scheduler(collections[0])
+        return Checked(_collected(collections, looking, scheduler, sys._getframe(1)), off=off)
     if not callable(what):
         raise UsageError(
             f"nothing of Dask in a {type(what).__name__}",
@@ -145,8 +147,9 @@ def _collections(what: Any, depth: int = 4) -> Iterator[Any]:
         yield what
 
 
-def _collected(collections: list[Any], looking: Looking, frame: FrameType) -> Checkup:
-    scheduler = _scheduler(collections[0], looking.client)
+def _collected(
+    collections: list[Any], looking: Looking, scheduler: str, frame: FrameType
+) -> Checkup:
     handover = Handover(lambda _: True)
     graph, unseen = _graph(collections)
     try:
@@ -156,12 +159,15 @@ def _collected(collections: list[Any], looking: Looking, frame: FrameType) -> Ch
     return looking.result(unseen)
 
 
-def _scheduler(collection: Any, client: Any) -> str:
-    """Who runs a collection: the cluster, unless another scheduler is configured."""
+def _computes_on_clients() -> bool:
+    """Whether a client that is there computes: a scheduler that is configured goes first."""
+    return dask.config.get("scheduler", None) in (None, "dask.distributed")
+
+
+def _scheduler(collection: Any) -> str:
+    """Who runs a collection where there is no cluster."""
     from dask.base import get_scheduler
 
-    if client is not None and dask.config.get("scheduler", None) in (None, "dask.distributed"):
-        return CLUSTER
     known = hasattr(type(collection), "__dask_scheduler__")  # an expression does not say
     try:
         get = get_scheduler(collections=[collection] if known else None)

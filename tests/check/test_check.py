@@ -110,7 +110,10 @@ def test_a_scheduler_that_is_configured_goes_before_a_client() -> None:
     with clusters.inside(1) as client:
         assert client
         with dask.config.set(scheduler="threads"):
-            assert not stageprof.check([task] * 4).findings
+            here = stageprof.check([task] * 4)
+            assert not here.findings
+            assert "cluster" not in str(here)
+            assert "cluster" in str(stageprof.check([task] * 4, client=client))
 
 
 @pytest.mark.parametrize("beside", [False, True])
