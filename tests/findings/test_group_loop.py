@@ -181,13 +181,13 @@ def _spread(group: pd.DataFrame) -> float:
 def test_a_function_of_the_users_is_found_by_its_stacks() -> None:
     """With pandas' own; the groups are counted over all tasks."""
     frame = pd.DataFrame({"k": np.arange(6_000) % 3_000, "x": np.arange(6_000.0)})
-    parts = [dask.delayed(frame) for _ in range(2)]
+    parts = [dask.delayed(frame) for _ in range(8)]  # so many that enough looks see them
     with stageprof.profile() as prof:
         for part in parts:
             dask.delayed(_spreads)(part).compute(scheduler="sync")
     found = one(RULE, prof.recording)
 
-    assert "`_spread`, called for each of 6,000 groups of 2.0 rows" in found.headline
+    assert "`_spread`, called for each of 24,000 groups of 2.0 rows" in found.headline
     assert float(found.evidence["share_of_tasks"]) > 0.8
 
 
