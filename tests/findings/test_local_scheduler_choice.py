@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import operator
+import os
+import time
+from typing import Any
 
 import dask
+import numpy as np
 import pytest
 from dask import delayed
 
 import stageprof
 from findings.asking import asked, one, run
 from findings.crowded import CLIENT, LANE, ns
+from stageprof_collectors.findings.copying import TURN_S
+from stageprof_collectors.findings.finding import Finding
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.rules.local_scheduler_choice import LIGHT_S, RULE, START_S, TURN_S
+from stageprof_collectors.rules.local_scheduler_choice import LIGHT_S, RULE, START_S
 from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import (
@@ -204,3 +210,54 @@ def test_a_small_real_run_is_left_alone() -> None:
     with dask.config.set(scheduler="threads"), stageprof.profile() as prof:
         dask.compute(*[delayed(operator.add)(i, 1) for i in range(20)])
     assert not asked(RULE, prof.recording)
+
+
+# -- on the program's own thread -------------------------------------------------------------------
+
+
+def sorted_part(seed: int, _before: float = 0.0) -> float:
+    return float(np.sort(np.random.default_rng(seed).normal(size=2_000_000))[0])
+
+
+def counted_part(number: int) -> int:
+    for _ in range(3_000_000):
+        number = number * 3 % 7
+    return number
+
+
+def asleep(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def synchronous(*tasks: Any) -> list[Finding]:
+    with stageprof.profile(gil=False) as prof:
+        dask.compute(*tasks, scheduler="synchronous")
+    return asked(RULE, prof.recording)
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is nothing to run side by side on")
+def test_a_scheduler_that_is_for_debugging_is_told_of() -> None:
+    """It was nothing to fix: no rule looked at it."""
+    (found,) = synchronous(*[delayed(sorted_part)(seed) for seed in range(8)])
+    assert "8 tasks, most of `sorted_part`" in found.headline
+    assert "one after another on your program's own thread" in found.headline
+    assert found.evidence["at_once"] == pytest.approx(8, rel=0.5)
+    assert found.saving_s[0] == 0
+    assert 0.45 * found.cost_s < found.saving_s[1] < found.cost_s
+    with dask.config.set(scheduler=None):
+        run(found)
+        assert dask.config.get("scheduler") == "threads"
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is nothing to run side by side on")
+def test_pure_python_one_after_another_is_to_run_in_processes() -> None:
+    (found,) = synchronous(*[delayed(counted_part)(number) for number in range(8)])
+    assert 'scheduler="processes"' in found.fix.code
+
+
+def test_what_needs_the_one_before_or_waits_gains_nothing_by_threads() -> None:
+    chain: Any = 0.0
+    for seed in range(8):
+        chain = delayed(sorted_part)(seed, chain)
+    assert not synchronous(chain)
+    assert not synchronous(*[delayed(asleep)(0.05) for _ in range(8)])

@@ -1,4 +1,4 @@
-"""A local scheduler that does not fit the work: threads that share a GIL, processes that copy."""
+"""A local scheduler that does not fit: threads that share a GIL, processes that copy, or none."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import LOCAL, Ints
+from stageprof_collectors.findings.copying import (
+    HERE,
+    THERE,
+    copied_bytes,
+    one_at_a_time_s,
+    pipes_s,
+    starting_s,
+)
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.in_turn import InTurn, in_turn
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.pool import in_pool
 from stageprof_collectors.findings.quantity import count, seconds, span
@@ -33,12 +41,6 @@ LIGHT_S: Final = 0.2
 #: other processes get none. There should be a few such batches for each.
 BATCH: Final = 6
 BATCHES: Final = 4
-#: Seconds between two tasks of a process however little they are given, at most.
-TURN_S: Final = 0.002
-#: What is done for a task's data on their way, by the scheduler's own thread and by the processes.
-_LOOP: Final = tuple(STEP[step] for step in ("task.dump", "result.load"))
-_THERE: Final = tuple(STEP[step] for step in ("task.load", "result.dump"))
-
 _PROCESSES: Final = (
     "Use the processes scheduler: Python runs one thread of a process at a time, and these tasks "
     "hold it. With {n} processes the same takes {time}: less if tasks pass little data to one "
@@ -56,6 +58,12 @@ _THREADS: Final = (
     "alone (NumPy, pandas on numbers, PyArrow), the most if they are pure Python and wait for one "
     "another."
 )
+_SYNCHRONOUS: Final = (
+    'This is the synchronous scheduler, which is for debugging: look for `scheduler="synchronous"`'
+    ' (or `"sync"`, `"single-threaded"`) in your program, its configuration and its environment '
+    "(`DASK_SCHEDULER`), and take it away, or use the {name} scheduler. Processes, where tasks are "
+    'Python\'s own steps, are started under `if __name__ == "__main__":`.'
+)
 _CODE: Final = """\
 import dask
 
@@ -72,6 +80,32 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         yield from _copying(recording, limits)
     elif len(np.unique(runs["thread"][rows])) > 1:
         yield from _contending(recording, rows, limits)
+    elif (found := in_turn(recording, rows)) and found.saved_s >= limits["share"] * recording.wall:
+        yield _one_by_one(recording, rows, found)
+
+
+# -- one after another -------------------------------------------------------------------------
+
+
+def _one_by_one(recording: Recording, rows: Ints, found: InTurn) -> Finding:
+    where, _ = _main(recording, rows)
+    name, saved = "processes" if found.bytecode else "threads", (0.0, found.saved_s)
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"{count(len(rows), 'task')}, most of `{where.prefix}`"
+            f"{made_at(where.file, where.line)}, run one after another on your program's own "
+            f"thread, of {count(found.cpus, 'CPU')}: {of_wall(found.cost_s, recording)}"
+        ),
+        stage=Stage.EXECUTION,
+        evidence={"tasks": len(rows), "cpus": found.cpus, "at_once": found.at_once},
+        cost_s=found.cost_s,
+        saving_s=saved,
+        fix=Fix(_SYNCHRONOUS.format(name=name), _CODE.format(name=name, more="")),
+        where=where,
+        cause="local-scheduler",
+    )
 
 
 # -- threads that wait for one another ----------------------------------------------------------
@@ -156,18 +190,18 @@ def _processes(
 
 def _copying(recording: Recording, limits: Limits) -> Iterator[Finding]:
     entries = recording.account.entries
-    loop = sum(entries[step, "client"].busy for step in _LOOP) / 1e9
-    there = sum(entries[step, "client"].busy for step in _THERE) / 1e9
+    loop = sum(entries[step, "client"].busy for step in HERE) / 1e9
+    there = sum(entries[step, "client"].busy for step in THERE) / 1e9
     if loop < limits["copying"] * recording.wall:
         return
     n = max(1, len(np.unique(recording.store.table("run")["thread"])))
-    start = _starting_s(recording)
-    pipes = _pipes_s(recording, start)
+    start = starting_s(recording)
+    pipes = pipes_s(recording, start)
     high = min(start + loop + pipes + there / n, recording.wall)
     # Whether the tasks would wait for one another's GIL is not known: if so, for all they computed.
-    saved = max(0.0, high - _in_turn_s(recording)), high
+    saved = max(0.0, high - one_at_a_time_s(recording)), high
     where, _ = _main(recording, np.flatnonzero(recording.timeline.runs["run"] >= LOCAL))
-    copied = _copied(recording)
+    copied = copied_bytes(recording)
     yield Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
@@ -198,56 +232,6 @@ def _copying(recording: Recording, limits: Limits) -> Iterator[Finding]:
     )
 
 
-def _workers(recording: Recording) -> Ints:
-    """Of each run the process that it was in, as a number of a text; -1: not told."""
-    table, runs = recording.store.table("run"), recording.timeline.runs
-    rows = recording.timeline.runs_of(table["run"], table["place"])
-    worker = np.full(len(runs["run"]), -1, np.int64)
-    worker[rows[rows >= 0]] = table["worker"][rows >= 0]
-    return worker
-
-
-def _looping(recording: Recording) -> list[Step]:
-    """What of the critical path the scheduler's loop did for runs."""
-    loop = STEP["local.loop"]
-    return [s for s in recording.path_steps if s.run >= 0 and s.what.step == loop]
-
-
-def _starting_s(recording: Recording) -> float:
-    """Seconds of the critical path before the first task of the process that was waited for."""
-    worker, start = _workers(recording), recording.timeline.runs["start"]
-    first = {w: int(start[worker == w].min()) for w in np.unique(worker).tolist()}
-    steps = _looping(recording)
-    found = (s.stop - s.start for s in steps if s.stop <= first[int(worker[s.run])])
-    return sum(found) / 1e9
-
-
-def _pipes_s(recording: Recording, starting_s: float) -> float:
-    """Seconds of the critical path in which tasks and results went through pipes, about.
-
-    What a loop does not do itself before a task begins, but for what each takes however little it
-    is. It is more than nothing where many bytes go: each is copied four times, by three threads.
-    """
-    between = sum(s.stop - s.start for s in _looping(recording)) / 1e9 - starting_s
-    tasks = int((recording.timeline.runs["run"] >= LOCAL).sum())
-    return max(0.0, between - TURN_S * tasks)
-
-
-def _in_turn_s(recording: Recording) -> float:
-    """Seconds that the tasks would take longer if no two of them computed at a time."""
-    cpu = recording.timeline.runs["cpu"]
-    compute = STEP["compute"]
-    steps = [s for s in recording.path_steps if s.run >= 0 and s.what.step == compute]
-    return max(0.0, float(cpu.sum()) - sum(s.stop - s.start for s in steps)) / 1e9
-
-
-def _copied(recording: Recording) -> int:
-    """Bytes of tasks and results that went between the processes, both ways."""
-    entries, shares = recording.account.entries, recording.store.table("share")
-    told = int(shares["nbytes"][np.isin(shares["step"], _LOOP)].sum())
-    return max(told, sum(entries[step, "client"].nbytes for step in _LOOP))
-
-
 # -- both -----------------------------------------------------------------------------------------
 
 
@@ -270,13 +254,13 @@ def _main(recording: Recording, rows: Ints) -> tuple[Where, int]:
 RULE = Rule(
     id="local-scheduler-choice",
     stage=Stage.EXECUTION,
-    summary="Threads of the local scheduler wait for the GIL, or its processes copy data.",
+    summary="Threads of the local scheduler wait for the GIL, its processes copy, or it has none.",
     find=find,
     ground=Ground.SPREAD,
     limits={
         "tasks": Limit(2, "one task takes as long on any scheduler"),
         "waited": Limit(0.2, "of the tasks' time: with less, processes hardly pay for their start"),
-        "share": Limit(0.1, "of the wall time on the critical path: less is not worth the copying"),
+        "share": Limit(0.1, "of the wall time on the critical path: less is not worth a change"),
         "copying": Limit(0.1, "of the wall time: some copying is what processes cost"),
     },
 )
