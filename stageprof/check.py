@@ -178,6 +178,8 @@ def _scheduler(collection: Any) -> str:
             do="make a Client first, or dask.config.set(scheduler=None)",
         ) from error
     module = getattr(get, "__module__", "")
+    if module.partition(".")[0] == "distributed":
+        return CLUSTER
     return {"dask.multiprocessing": "processes", "dask.local": "synchronous"}.get(module, THREADS)
 
 

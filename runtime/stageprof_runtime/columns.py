@@ -60,11 +60,17 @@ def held(frame: Any) -> Iterator[Held]:
             yield Held(label, "object", kind, len(frame) * (8 + each))
 
 
+#: The kind of values of which none is there.
+MISSING: Final = "missing"
+
+
 def _judged(values: list[Any]) -> tuple[str, int]:
     """The kind of some values, and the bytes of one of them."""
     there = [value for value in values if not _missing(value)]
     kinds = {_KINDS.get(id(type(value)), "") for value in there}
     each = sum(map(_size, there)) // max(1, len(there))
+    if not there:
+        return MISSING, each
     if len(kinds) != 1 or "" in kinds:
         return "", each
     kind = kinds.pop()

@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Any, Final, NamedTuple
 
 from stageprof_runtime.arrival import arrived
@@ -25,6 +25,7 @@ from stageprof_runtime.context import inside
 from stageprof_runtime.lines import user_line
 from stageprof_runtime.made import MOST, prefix_of
 from stageprof_runtime.naming import UNKNOWN, Origin, find
+from stageprof_runtime.overwriting import kept
 from stageprof_runtime.patch import Undo, observe, replace, together
 from stageprof_runtime.probes.layers import at_once
 from stageprof_runtime.probes.objects import Objects
@@ -35,8 +36,6 @@ from stageprof_runtime.shield import theirs
 #: Who runs a graph.
 CLUSTER, PROCESSES, THREADS, SYNCHRONOUS = "cluster", "processes", "threads", "synchronous"
 
-#: What writes Parquet, and with `overwrite` removes what is there before it computes.
-_WRITER: Final = "dask.dataframe.dask_expr.io.parquet"
 #: Where Dask computes what Parquet files say of their sizes and ranges.
 _READER: Final = os.path.join("dask_expr", "io", "parquet.py")
 _WHY: Final = "stageprof check looks at what would run and runs nothing"
@@ -151,7 +150,7 @@ class Handover:
             entries = functools.partial(entered, self._training)
             self._undos.append(arrived(ENTRIES, entries))
             if not self._removes:
-                self._undos.append(arrived([_WRITER], _keeping))
+                self._undos.append(kept())
         except BaseException:
             undo()
             raise
@@ -254,21 +253,6 @@ class Handover:
             return trained
 
         return make
-
-
-def _keeping(_name: str, module: ModuleType) -> list[Undo]:
-    return [replace(module, "to_parquet", _kept, limited=False)]
-
-
-def _kept(to_parquet: Callable[..., Any]) -> Callable[..., Any]:
-    """What was written before stays: that it is written anew will not be."""
-
-    def written(*args: Any, **kwargs: Any) -> Any:
-        if kwargs.get("overwrite"):
-            kwargs["overwrite"] = False
-        return to_parquet(*args, **kwargs)
-
-    return written
 
 
 def _of_files(frame: FrameType) -> bool:

@@ -238,7 +238,8 @@ class SchedulerProbe(Decisions):
         batches: list[Any] = []
         if owner:
             await quietly(self._relay.drain_workers(batches), self.watches["end"])
-        await quietly(gil.ended(), self.watches["end"])
+        if self._watch_gil:
+            await quietly(gil.ended(), self.watches["end"])
         attempt(self.watches["end"], self._undo)
         self._shipper.stop()
         attempt(self.watches["end"], self._relay.send_all)

@@ -172,8 +172,8 @@ class Session:
         try:
             attempt(self.watches["stop"], self._end_region)
             await self._clusters.leave_async()
-            await quietly(native.settled(), self.watches["stop"])
-            await quietly(gil.ended(), self.watches["stop"])
+            for probe, end in (("native", native.settled), ("watch_gil", gil.ended)):
+                await quietly(end(), self.watches["stop"]) if self._watching[probe] else None
         finally:
             self._uninstall()
 

@@ -241,7 +241,8 @@ class WorkerProbe(States):
         """How many batches went through the stream, and what is left; nothing is sent after."""
         if self._native:
             await quietly(native.settled(), self.watches["drain"])
-        await quietly(gil.ended(), self.watches["drain"])
+        if self._watch_gil:
+            await quietly(gil.ended(), self.watches["drain"])
         self._outbox.closed = True
         done = self._tell_ongoing, self._undo, self._shipper.stop, self._inherit, self._pack_all
         for step in done:

@@ -26,7 +26,7 @@ import stageprof
 from check.hostile import use
 from named import plainly
 from stageprof_collectors.findings.finding import Finding
-from stageprof_runtime import handover
+from stageprof_runtime import handover, overwriting
 from stageprof_runtime.errors import UsageError
 
 RAN: list[int] = []
@@ -109,6 +109,8 @@ def test_a_scheduler_that_is_configured_goes_before_a_client() -> None:
     task = delayed(len)(frame)
     with clusters.inside(1) as client:
         assert client
+        with dask.config.set(scheduler="distributed"):
+            assert "cluster" in str(stageprof.check([task] * 4))
         with dask.config.set(scheduler="threads"):
             here = stageprof.check([task] * 4)
             assert not here.findings
@@ -513,15 +515,32 @@ def test_with_divisions_that_are_named_it_is_looked_at_whole() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask's `to_parquet`
+def test_after_a_check_what_took_over_its_writer_writes_anew(tmp_path: Path) -> None:
+    """A module that is first imported in the checked function has the wrapper for its own."""
+    kept = overwriting.kept()
+    taken: Any = dd.to_parquet
+    kept()
+    with dask.config.set(scheduler="sync"):
+        for columns in (["id", "x"], ["x"]):
+            taken(frame_of()[columns].repartition(npartitions=len(columns)), tmp_path / "out",
+                  overwrite=True)  # fmt: skip
+    assert [file.name for file in (tmp_path / "out").glob("*")] == ["part.0.parquet"]
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask's `to_parquet`
 @pytest.mark.parametrize("everything", [False, True])
 def test_a_check_leaves_what_would_be_written_anew(tmp_path: Path, everything: bool) -> None:
     """Dask removes the folder before it computes; what was checked then wrote nothing."""
     kept = tmp_path / "out" / "part.0.parquet"
 
-    def writes(columns: list[str]) -> None:
+    def writes(columns: list[str], how: Any) -> None:
         with dask.config.set(scheduler="sync"):
-            frame_of()[columns].to_parquet(tmp_path / "out", overwrite=True)
+            how(frame_of()[columns], tmp_path / "out", overwrite=True)
 
-    writes(["id", "x"])
-    stageprof.check(lambda: writes(["x"]), everything=everything)
-    assert pd.read_parquet(kept).columns.tolist() == (["x"] if everything else ["id", "x"])
+    def by_name(*args: Any, **more: Any) -> None:
+        dd.to_parquet(*args, **more)  # looked up when it is called
+
+    for how in (dd.DataFrame.to_parquet, by_name):
+        writes(["id", "x"], how)
+        stageprof.check(lambda how=how: writes(["x"], how), everything=everything)
+        assert pd.read_parquet(kept).columns.tolist() == (["x"] if everything else ["id", "x"])

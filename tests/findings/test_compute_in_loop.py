@@ -67,6 +67,8 @@ def test_a_loop_that_computes_on_two_lines_is_found() -> None:
 
     assert sorted(each.where.line for each in found) == [12, 13]
     assert [each.evidence["computes"] for each in found] == [4, 4]
+    for each in found:  # those of the other line stay where they are
+        assert 0 < each.saving_s[1] < each.cost_s
 
 
 def test_a_loop_whose_rounds_need_each_other_is_innocent() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import dask
 import dask.array as da
@@ -15,11 +16,13 @@ from distributed import Client, wait
 import stageprof
 from findings.asking import asked, one, run
 from findings.crews import Crewed, side_by_side
+from replay.handmade import ns
 from stageprof_collectors.findings.finding import Finding
 from stageprof_collectors.findings.misplaced import fix, line, passed_on
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.idle_workers import RULE
 from stageprof_collectors.tables.crew import Crew
+from stageprof_runtime.event import RUN, SAMPLE
 
 
 def lonely(lengths: list[tuple[int, float]], workers: int = 2) -> Recording:
@@ -45,6 +48,22 @@ def test_a_task_whose_library_uses_the_other_cpus_is_wide_enough(cpu_s: float, f
     lengths = side_by_side(made, [(0, 900)])
     made.took(0, 1000, cpu_s)
     assert bool(asked(RULE, made.recording(lengths))) is fires
+
+
+def test_what_other_tasks_of_the_process_took_is_no_librarys() -> None:
+    """Short ones on the same worker before one was left alone; nobody else used a CPU."""
+    made = Crewed(1, threads=2)
+    graph = made.graph(0, 0, 0, wanted=4)
+    how: dict[str, Any] = {"cause": -1 - graph, "wanted": True, "lead": (0, 0)}
+    last = made.run(0, 0, 900, thread=0, key="long-1a", **how)
+    for i in range(4):
+        made.run(0, i * 100, i * 100 + 100, thread=1, key=f"short-{i}a", **how)
+    rows = made.rows_of(made._workers[0])
+    rows[:] = [(*r[:7], r[5] - r[4], *r[8:]) if r[0] == RUN else r for r in rows]  # all computed
+    for at, value in ((0.0, 0.0), (400.0, 0.8), (1000.0, 1.3)):
+        rows.append((SAMPLE, ns(at), "process.cpu_s", value))
+    made.wait(0, 900, last, 900)
+    assert asked(RULE, made.recording(1000))
 
 
 @pytest.mark.parametrize(

@@ -255,6 +255,13 @@ def test_pure_python_one_after_another_is_to_run_in_processes() -> None:
     assert 'scheduler="processes"' in found.fix.code
 
 
+def test_rounds_of_one_task_each_are_no_more_at_once() -> None:
+    with stageprof.profile(gil=False) as prof:
+        for seed in range(8):
+            delayed(sorted_part)(seed).compute(scheduler="synchronous")
+    assert not asked(RULE, prof.recording)
+
+
 def test_what_needs_the_one_before_or_waits_gains_nothing_by_threads() -> None:
     chain: Any = 0.0
     for seed in range(8):

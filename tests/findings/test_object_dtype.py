@@ -51,6 +51,18 @@ def test_beside_columns_that_no_dtype_holds_it_may_save_nothing() -> None:
     assert one(RULE, program("string")).saving_s[0] > 0
 
 
+def test_a_partition_in_which_all_are_missing_says_nothing_of_a_column() -> None:
+    found = one(RULE, program("missing", "string"))
+    assert "1 column" in found.headline
+    assert found.saving_s[0] > 0
+    busy = Busy()
+    busy.tasks("best_page", 10, 500)
+    busy.look("best_page", 28, "best_page", "objects", 50)
+    for kind in ("", "string"):
+        busy.column("views_of", "page", "object", kind, 6_000_000)
+    assert asked(RULE, busy.recording()) == []  # and raised an IndexError
+
+
 def test_where_values_are_missing_it_says_what_filters_do_with_them() -> None:
     """`df[df.city != "Rome"]` kept the rows with None, and would drop those with <NA>."""
     assert "`<NA>`" in one(RULE, program("string or missing")).fix.text

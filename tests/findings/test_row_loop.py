@@ -169,6 +169,24 @@ def test_a_call_of_a_library_for_each_value_is_no_matter_of_the_loop(
     assert bool(found.fix.code) is bool(least)
 
 
+@pytest.mark.parametrize(("line", "least"), [(24, 0.75), (33, 0.0)])
+def test_what_a_function_does_before_its_loop_is_none_of_that(line: int, least: float) -> None:
+    """It reads a file for most of its time, at line 24, and then goes through the rows, at 31."""
+    busy = Busy()
+    busy.tasks("owed", 10, 500)
+    busy.look("owed", 31, "owed", "itertuples", 60)
+    busy.look("owed", line, "owed", "library", 140)
+    reads = "/usr/lib/python3.11/site-packages/pyreadstat/reader.py"
+    nodes = [("owed", FILE, -1, line), ("read", reads, 0, 9), ("owed", FILE, -1, 32)]
+    for number, (name, path, around, at) in enumerate(nodes):
+        busy.worker(NODE, number, around, name, path, at)
+    for node, looks in ((1, 140), (2, 60)):
+        ms = 50_000_000 * looks
+        busy.worker(FLAME, ns(1), STEP["compute"], "owed", "library", node, looks, ms)
+    found = one(RULE, busy.recording())
+    assert (found.saving_s[0] > 0) is bool(least)
+
+
 @pytest.mark.parametrize("how", ["iterrows", "itertuples", "element access"])
 def test_a_loop_gets_its_columns_as_arrays(how: str) -> None:
     columns = run(one(RULE, program(how)), frame=FRAME)["columns"]

@@ -79,6 +79,19 @@ def test_while_another_task_is_at_work_it_may_have_what_they_wait_for() -> None:
     assert ask(waiting(others=1)) == []
 
 
+def test_what_stands_in_line_is_not_at_work() -> None:
+    """The one that would set the event is pinned to the same thread; another worker is idle."""
+    made = HandMade(2)
+    cause = -1 - made.graph(0, 0, 0, wanted=3)
+    made.run(0, 0, 1000, cause=cause, wanted=True)
+    for _ in range(2):
+        made.goes_on(0, 1000, cause=cause)
+    label = "1\ttask\t/u/etl.py:7 Event go"
+    made.rows_of(made._workers[0]).append((MARK, ns(2000), heldup.NAME, label))
+    made.waits_since(0)
+    assert len(ask(made.broken_off(20_000))) == 1
+
+
 @pytest.mark.parametrize("label", ["", "1", "1\ttask", "x\t\t"])
 def test_marks_that_make_no_sense_are_none_or_name_nothing(label: str) -> None:
     made = HandMade(1)

@@ -124,8 +124,8 @@ def test_coroutines_of_one_thread_are_told_whole() -> None:
     store.add(pack(CLIENT, 0, 1, []))
     store.add(pack(SCHEDULER, 0, 1, [assigned(i, "a") for i in range(9)]))
     ms = 10**6
-    at_once = [ran(i, (100 + i) * ms, (500 + i) * ms) for i in range(8)]
-    store.add(pack(WORKER, 0, 1, [*at_once, ran(8, 600 * ms, 700 * ms)]))
+    at_once = [ran(i, (100 + 50 * i) * ms, (500 + 50 * i) * ms) for i in range(8)]
+    store.add(pack(WORKER, 0, 1, [*at_once, ran(8, 900 * ms, 1000 * ms)]))
     growth.look(store)
     told = growth.since(0, 10)
     assert (told.length * UNIT_NS).tolist() == [400 * ms] * 8 + [100 * ms]

@@ -93,6 +93,11 @@ class Embedded:
         return 0 < self.tasks <= self.many and not is_cut(self.how)
 
     @property
+    def shared(self) -> bool:
+        """Whether several tasks have the same whole object."""
+        return self.tasks > 1 and not self.apart and not self.alone
+
+    @property
     def each_dump_s(self) -> float:
         """Seconds of pickling one copy of one of them."""
         return self.dump_s / (max(self.copies, 1) * self.many)

@@ -176,6 +176,12 @@ class Idleness:
         found: NDArray[np.bool_] = some & (self._waiting == 0)
         return found
 
+    @property
+    def lacking(self) -> Ints:
+        """From when to when (two rows) threads had nothing to do for want of tasks, ns."""
+        edges = self._edges
+        return np.stack([edges[:-1][self._lacking], edges[1:][self._lacking]])
+
     @cached_property
     def want_s(self) -> float:
         """Thread seconds idle while others worked, because no further task could begin."""

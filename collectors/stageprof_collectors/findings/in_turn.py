@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.findings.library_threads import library_s
 from stageprof_collectors.profiles.looks import Looks
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.tables.fact import told
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 _COMPUTE: Final = frozenset({STEP["compute"]})
 #: Of the tasks' time: those that compute less wait for something outside.
 _COMPUTES: Final = 0.5
+#: Of the other CPUs: tasks whose libraries use so many are wide themselves.
+_LIBRARY: Final = 0.5
 #: Of the looks at tasks: with more in Python's bytecode threads would get in line for the GIL.
 _BYTECODE: Final = 0.3
 
@@ -42,18 +45,22 @@ def in_turn(recording: Recording, rows: Ints) -> InTurn | None:
     if not mine.all() or runs["cpu"][rows].sum() < _COMPUTES * took.sum():
         return None
     cpus = int(told(recording.store, "host.cpus").get(region.place, 0))
+    if library_s(recording, rows) > _LIBRARY * (cpus - 1) * took.sum() / 1e9:
+        return None
     cost = cost_of(recording, steps=_COMPUTE, runs=rows.tolist())
     return InTurn(cost, cpus, _at_once(recording, rows, took), _in_bytecode(recording))
 
 
 def _at_once(recording: Recording, rows: Ints, took: Ints) -> float:
-    """How many could have run at a time: all of their work by that of the longest chain."""
-    needs, longest = recording.timeline.depends, dict[int, int]()
+    """How many could have run at a time: all of their work by the longest chain of each graph."""
+    needs, longest, ends = recording.timeline.depends, dict[int, int](), dict[int, int]()
     first, on = needs.first, needs.on
-    for row, ns in sorted(zip(rows.tolist(), took.tolist(), strict=True)):
+    graphs = recording.timeline.graph_rows[rows].tolist()
+    for row, ns, graph in sorted(zip(rows.tolist(), took.tolist(), graphs, strict=True)):
         before = on[first[row] : first[row + 1]].tolist()
         longest[row] = ns + max((longest.get(other, 0) for other in before), default=0)
-    return float(took.sum()) / max(1, max(longest.values(), default=1))
+        ends[graph] = max(ends.get(graph, 0), longest[row])
+    return float(took.sum()) / max(1, sum(ends.values()))
 
 
 def _in_bytecode(recording: Recording) -> bool:

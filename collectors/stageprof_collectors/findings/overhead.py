@@ -96,8 +96,9 @@ class Overhead:
         graphs, layers = recording.timeline.graph_rows[rows] + 1, recording.groups.of_run[rows]
         pairs = graphs * (int(layers.max()) + 1) + layers
         _, pair, number = np.unique(pairs, return_inverse=True, return_counts=True)
-        awaited = np.isin(graphs - 1, Calls(recording).blocking)
-        alone = (number[pair] == 1) & ~awaited | (np.bincount(graphs)[graphs] == 1)
+        calls = Calls(recording)
+        free = np.isin(graphs - 1, sorted({*calls.own} - {*calls.blocking}))
+        alone = (number[pair] == 1) & free | (np.bincount(graphs)[graphs] == 1)
         together = np.where(alone, -1 - layers, pairs)
         return int(np.unique(together, return_counts=True)[1].max())
 

@@ -32,14 +32,20 @@ class Standoff(NamedTuple):
 def standoff(recording: Recording) -> Standoff | None:
     """That of most tasks that still waited when the recording ended; None if none did."""
     waits = _waits(recording)
-    crew = Crew(recording)
-    if not waits or len(waits) < min(len(crew.going_on), crew.threads):
+    if not waits or len(waits) < _at_work(recording):
         return None  # another thread is at work: it may have what they wait for
     (prefix, label), tasks = Counter((prefix, label) for _, prefix, label in waits).most_common()[0]
     runs, region = recording.timeline.runs, recording.timeline.region
     done = runs["finished"][np.isin(runs["status"], ENDED)]
     since = max(int(done.max(initial=0)), min(t for t, _, _ in waits))
     return Standoff(of_label(label), prefix, tasks, max(0, region.stop - since) / 1e9)
+
+
+def _at_work(recording: Recording) -> int:
+    """Threads with a task when the recording ended; what a worker has more of stands in line."""
+    crew = Crew(recording)
+    on = Counter(crew.member_of[crew.going_on].tolist())
+    return sum(min(n, crew.members[i].threads) for i, n in on.items() if i >= 0)
 
 
 def _waits(recording: Recording) -> list[tuple[int, str, str]]:

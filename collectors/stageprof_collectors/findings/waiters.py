@@ -114,13 +114,18 @@ def _full(recording: Recording, had: Mapping[int, float], rest: float) -> NDArra
 
 
 def _computed(start: Rows, stop: Rows, cpu: Rows) -> NDArray[np.float64]:
-    """What all of these runs computed during each, ns: evenly over its time each."""
+    """What all of these runs computed during each, ns."""
+    until = computed_until(start, stop, cpu)
+    found: NDArray[np.float64] = np.interp(stop, *until) - np.interp(start, *until)
+    return found
+
+
+def computed_until(start: Rows, stop: Rows, cpu: Rows) -> tuple[Rows, NDArray[np.float64]]:
+    """Some instants, and what runs had computed by then, ns: evenly over the time of each."""
     rate = cpu / np.maximum(stop - start, 1)
     order = np.argsort(t := np.concatenate([start, stop]), kind="stable")
     t, rates = t[order], np.cumsum(np.concatenate([rate, -rate])[order])
-    total = np.concatenate([[0.0], np.cumsum(rates[:-1] * np.diff(t))])
-    found: NDArray[np.float64] = np.interp(stop, t, total) - np.interp(start, t, total)
-    return found
+    return t, np.concatenate([[0.0], np.cumsum(rates[:-1] * np.diff(t))])
 
 
 def length(recording: Recording, rows: Rows) -> NDArray[np.float64]:

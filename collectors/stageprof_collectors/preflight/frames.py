@@ -32,10 +32,12 @@ def _partitions(node: Any) -> int:
         return 0
 
 
-def _chosen(node: Any) -> set[str] | None:
+def _chosen(node: Any) -> set[str | int] | None:
     """The columns that are read; None if all are."""
     columns = node.operand("columns") if "columns" in type(node)._parameters else None
-    return None if type(columns) is not list else {c for c in columns if type(c) is str} | {"Index"}
+    if type(columns) is not list or any(type(c) not in (str, int) for c in columns):
+        return None
+    return {*columns, "Index"}
 
 
 def _held(node: Any) -> pd.DataFrame | None:

@@ -137,7 +137,7 @@ def _complex(plan: Plan, thing: Thing, number: int) -> Finding:
         evidence={**_evidence(plan, thing), "objects": thing.objects},
         cost_s=middle(cost),
         saving_s=saved,
-        fix=complex_object.fix(embedded, _fix(plan, thing, embedded) if thing.tasks > 1 else None),
+        fix=complex_object.fix(embedded, _fix(plan, thing, embedded) if embedded.shared else None),
         where=_where(thing),
         cause=embedded.cause,
     )

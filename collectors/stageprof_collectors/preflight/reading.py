@@ -127,7 +127,7 @@ class _Reader:
 
     def _frame(self, node: Any, name: str) -> None:
         if id(node) in self._divided:
-            self._plan.cannot(f"how many partitions `{prefix_of(name)}` has (that is computed)")
+            self._plan.cannot("how many partitions there are of what is sorted (that is computed)")
             return
         try:
             number = int(node.npartitions)

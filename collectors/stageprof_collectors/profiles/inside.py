@@ -37,11 +37,15 @@ def inside(recording: Recording, paths: Paths, least: int = 0) -> dict[str, dict
     return {kind: found[i] for i, kind in enumerate(paths) if i in found}
 
 
-def called(recording: Recording, file: str, function: str) -> float:
-    """Of the time in a function of the user's the part in libraries, NumPy and pandas left out."""
+def called(recording: Recording, file: str, function: str, after: int = 0) -> float:
+    """Of the time in a function of the user's the part in libraries, NumPy and pandas left out.
+
+    `after`: what it does at lines up to this one does not count.
+    """
     nodes = recording.nodes
     frames = set(nodes.frames)
-    begins = {f: 0 for f in frames if f.file == file and f.name.rpartition(".")[2] == function}
+    own = {f for f in frames if f.file == file and f.name.rpartition(".")[2] == function}
+    begins = {f: 0 for f in own if f.line > after}
     ends = {f for f in frames if is_library(f.file) and not any(x in f.path for x in _ARRAYS)}
     seen = Seen(recording)
     at = kinds_of(nodes, begins, ends)[seen.at]

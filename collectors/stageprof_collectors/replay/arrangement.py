@@ -55,7 +55,19 @@ def _joined(ops: list[Op], group: frozenset[int], own: Mapping[int, float]) -> l
     stretch = ops[first:end]
     if any(op.kind not in (Kind.GRAPH, Kind.WAIT) for op in stretch):
         return ops
-    return [*ops[:first], *_one(stretch, own), *ops[end:]]
+    together, others = _parted(stretch, group)
+    return [*ops[:first], *_one(together, own), *others, *ops[end:]]
+
+
+def _parted(stretch: list[Op], group: frozenset[int]) -> tuple[list[Op], list[Op]]:
+    """The graphs of a group with the waits for them, and those of others between them."""
+    mine, others = list[Op](), list[Op]()
+    into = mine
+    for op in stretch:
+        if op.kind == Kind.GRAPH:
+            into = mine if op.on[0] in group else others
+        into.append(op)
+    return mine, others
 
 
 def _one(stretch: list[Op], own: Mapping[int, float]) -> list[Op]:

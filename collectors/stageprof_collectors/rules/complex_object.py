@@ -51,9 +51,9 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 
 def _finding(recording: Recording, thing: Embedded, burdens: Burdens) -> Finding:
     without = Without(recording, thing, burdens)
-    change, several = without.everywhere(), thing.tasks > 1 and not thing.apart
+    change = without.everywhere()
     saved, cost = recording.replay.saving(change), toll(recording, change)
-    if several and not known_of_files(thing.how):  # at least what it saves to hand it over once
+    if thing.shared and not known_of_files(thing.how):  # at least it is handed over once
         saved = min(saved[0], recording.replay.saving(without.once())[0]), saved[1]
     made = made_at(thing.file, thing.line, " made at ")
     made = made or made_at(thing.used_file, thing.used_line, " of ")
@@ -73,7 +73,7 @@ def _finding(recording: Recording, thing: Embedded, burdens: Burdens) -> Finding
         },
         cost_s=cost,
         saving_s=saved,
-        fix=fix(thing, embedded_object.fix_of(recording, thing) if several else None),
+        fix=fix(thing, embedded_object.fix_of(recording, thing) if thing.shared else None),
         where=Where(
             thing.file or thing.used_file,
             thing.line or thing.used_line,

@@ -129,7 +129,8 @@ def _fix(row: Row, error: str, where: str) -> Fix:
 def _caught(error: str) -> tuple[str, str]:
     """What to catch: of which module an exception is was not told, only its name."""
     name = word(error, "Exception") if error else "Exception"
-    if name not in _LIBRARIES and isinstance(getattr(builtins, name, None), type):
+    known = getattr(builtins, name, None)
+    if name not in _LIBRARIES and isinstance(known, type) and issubclass(known, BaseException):
         return name, ""
     return "Exception", f"  # better: {name}, imported from where it is"
 

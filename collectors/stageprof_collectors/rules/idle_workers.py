@@ -51,7 +51,8 @@ def _for_want(recording: Recording, idleness: Idleness, limits: Limits) -> Itera
     cost, least = _cost(recording, idleness), limits["share"] * recording.wall
     if cost < least or Trainings(recording) or explained(recording, idleness):
         return
-    if library_s(recording, idleness.alone) < limits["library"] * idleness.want_s:
+    used = library_s(recording, idleness.alone, idleness.lacking)
+    if used < limits["library"] * idleness.want_s:
         found = _few(recording, idleness, limits, cost)
         if found.saving_s[1] >= least:
             yield found

@@ -11,6 +11,7 @@ from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import count, share, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.profiles.looks import Look, Looks
+from stageprof_runtime.columns import MISSING
 from stageprof_runtime.stack import OBJECTS
 from stageprof_runtime.stage import Stage
 
@@ -91,10 +92,10 @@ def _columns(recording: Recording) -> tuple[list[Column], set[str]]:
     mixed: set[str] = set()
     for place, t, prefix, label, dtype, how, nbytes in rows:
         name, kind = strings[label], strings[how]
-        if strings[dtype] != "object":
+        if strings[dtype] != "object" or kind == MISSING:
             continue
         known = found.setdefault(name, Column(name, kind, set(), 0, 0))
-        if dtype_of(kind) == "" or kind.split()[0] != known.kind.split()[0]:
+        if dtype_of(kind) == "" or kind.split()[:1] != known.kind.split()[:1]:
             mixed.add(name)
         known.kind = max(known.kind, kind, key=len)
         known.prefixes.add(strings[prefix])

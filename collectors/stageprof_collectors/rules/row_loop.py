@@ -146,7 +146,9 @@ def _found(
     if cost < limits["share"] * recording.wall:
         return
     main = max(mine, key=lambda look: look.seconds)
-    theirs = called(recording, main.file, main.function) > THEIRS
+    # A function that is called for each is all loop; another one from the line of its loop on.
+    after = 0 if main.how in _HINTS else main.line
+    theirs = called(recording, main.file, main.function, after) > THEIRS
     saved = looks.saving(shares, OF_CALLS if theirs or main.how in _VECTORS else GAIN)
     busy, most = looks.busy(shares), shares[main.prefix].middle
     yield Finding(

@@ -23,6 +23,8 @@ from dask.distributed import get_client
 
 
 def register_size():
+    import sys
+
     from dask.sizeof import sizeof
 
     @sizeof.register({type})
@@ -32,6 +34,10 @@ def register_size():
         if told is not None:
             return int(told() if callable(told) else told)
         found, left = {{}}, list(getattr(value, "__dict__", {{}}).values())
+        for kind in type(value).__mro__:
+            names = getattr(kind, "__slots__", ())
+            names = [names] if isinstance(names, str) else names
+            left.extend(getattr(value, name) for name in names if hasattr(value, name))
         while left:
             part = left.pop()
             if isinstance(part, dict):
@@ -42,7 +48,7 @@ def register_size():
                 while getattr(part, "base", None) is not None:
                     part = part.base
                 found[id(part)] = part
-        return 100 + sum(sizeof(part) for part in found.values())
+        return max(sys.getsizeof(value), 100 + sum(sizeof(part) for part in found.values()))
 
 
 register_size()

@@ -46,7 +46,8 @@ _WORKER: Final = (
 #: Not by `partition_size`: Dask would make all partitions once more to know their sizes, and waits
 #: for itself for ever on a `LocalCluster` before Python 3.12.
 _FRAME: Final = """\
-# before what takes so long; each partition is cut into {parts}, if its index says where
+# before what takes so long; each partition is cut into {parts}; of known divisions one stays whole
+# whose index is one value
 ddf = ddf.repartition(npartitions={parts} * ddf.npartitions)"""
 _CALLS: Final = """\
 import dask

@@ -16,18 +16,17 @@ from stageprof_runtime.ring import Ring
 
 def install(emit: Emit) -> Undo:
     """Have C frames looked at from now on; the probe `gil` must be there."""
-    watchers = list(gil.watching)
-    if not watchers:
+    if not gil.watching:
         raise RuntimeError("nobody watches this process")
 
     def begin(ring: Ring | None = None) -> None:
-        for watcher in watchers:
+        for watcher in tuple(gil.watching):
             watcher.native = True
             if watcher.unseen and ring is not None:
                 ring.emit(unseen(watcher.unseen))
 
     def undo() -> None:
-        for watcher in watchers:
+        for watcher in tuple(gil.watching):
             watcher.native = False
             if watcher.blind:
                 emit.row(ANY, unseen(watcher.blind))

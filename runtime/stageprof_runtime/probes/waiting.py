@@ -11,6 +11,7 @@ import functools
 import itertools
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from threading import get_ident
@@ -103,9 +104,12 @@ def _sync(emit: Emit, sync: Callable[..., Any], watch: Watch) -> Callable[..., A
             asynchronous = self.asynchronous
         if asynchronous or name in NOT_OURS or not _is_client(self):
             result = sync(self, func, *args, asynchronous=asynchronous, **kwargs)
-            if name in _TIMED or name in NOT_OURS or not asynchronous or not lane_number():
+            apart = name in _TIMED or name in NOT_OURS or not _is_client(self)
+            if apart or not asynchronous or not lane_number():
                 return result
             others = waits_for(here)
+            if others and lane_number() > 0:  # any coroutine of the thread: one may only listen
+                return result
             name = f"{WAITS}{others}" if others else name
             return _to_be_awaited(emit, result, name, (func, args), watch)
         others = waits_for(here)
@@ -144,7 +148,11 @@ def _to_be_awaited(emit: Emit, result: Any, call: str, needs: object, watch: Wat
     async def given() -> Any:
         return await result
 
-    return shield(given, lambda f: _awaited(emit, f, call, needs), watch)()
+    given.__name__, given.__qualname__ = result.__name__, result.__qualname__
+    made = shield(given, lambda f: _awaited(emit, f, call, needs), watch)()
+    # Whoever cancels it before it runs is not told that what is in it was never awaited.
+    weakref.finalize(made, result.close).atexit = False
+    return made
 
 
 def _name(function: Any) -> str:
@@ -230,7 +238,7 @@ def _awaited(
             calls[ours] = start, call
             return await function(*args, **kwargs)
         except GIVES_UP:
-            name += GAVE_UP
+            name += "" if call.startswith(WAITS) else GAVE_UP
             raise
         finally:
             calls.pop(ours, None)

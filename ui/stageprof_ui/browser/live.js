@@ -16,10 +16,11 @@ const live = {
     if (grew || open) soon(drawing_);
     live.say(status);
     // what is told ends with the run, but what was made goes on to age
-    live.aging ??= setInterval(live.age, 1000);
-    live.tell(drawing_, heard, status);
+    live.again = () => live.tell(drawing_, heard, status);
+    live.aging ??= setInterval(() => { live.age(); live.again(); }, 1000);
+    live.again();
     // once the run has ended, nothing more may be told here; another page may still be wanted
-    window.onhashchange = () => setTimeout(() => live.tell(drawing_, heard, status), 0);
+    window.onhashchange = () => setTimeout(live.again, 0);
     live.forget(drawing_, status.apps);
   },
 

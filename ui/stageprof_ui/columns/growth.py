@@ -44,8 +44,8 @@ _PATIENCE: Final = 4
 #: Tasks that run and are told of; threads that a worker may say that it has.
 _SHOWN, _THREADS = 500, 256
 _COMPUTE: Final = STEP["compute"]
-#: What clocks move by when they are compared anew, at least.
-_MOVED_NS: Final = 1_000_000
+#: What clocks may move by when they are compared anew, ns: up to half of a task that is short.
+_MOVED_NS: Final = 1_000_000, 20_000_000
 
 
 class Growth:
@@ -268,7 +268,7 @@ class Growth:
         """The first of its thread's rows that is free then; of too many at once one that is not."""
         rows = self._rows[task.place, task.thread]
         # Clocks that were compared anew may have moved by a little: that is no overlap.
-        slack = max((task.stop - task.start) // 2, _MOVED_NS)
+        slack = int(np.clip((task.stop - task.start) // 2, *_MOVED_NS))
         begin = (task.start - self._origin + slack) // UNIT_NS
         row = next((row for row in rows if self._ends[row] <= begin), None)
         if row is None and len(rows) >= SUBROWS:
