@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import os
-import time
 from typing import Any
 
 import dask
@@ -43,10 +42,12 @@ def local(
     *, threads: int = 2, cpu: float = 0.5, contention: float = 0.5, processes: bool = False,
     copying: float = 0.0, tasks: int = 8, starting: float = 0.0, shared: int = 0,
     spans: int = 10**9, kept: float = 0.0, layers: int = 1, between: float = 0.0,
+    cpus: int = 0,
 ) -> Recording:  # fmt: skip
     """Tasks of a second each on a local scheduler's threads, or processes.
 
-    `kept`: how many of two processors other programs keep busy.
+    `kept`: how many of two processors other programs keep busy; `cpus`: of so many, and the tasks
+    on the program's own thread.
     """
     rows: list[tuple[object, ...]] = [(MARK, ns(0), "region start", f"{LANE} {LANE}")]
     rows.append((SUBMIT, FIRST, ns(0), 1, 0, LANE, "/home/u/etl.py", 9))
@@ -57,7 +58,7 @@ def local(
         start = starting + i // threads * each + between
         times = tuple(ns(t) for t in (start, start, start, start + 1000))
         where = f"process {50 + i % threads}" if processes else "local"
-        thread = (50 if processes else 100) + i % threads
+        thread = LANE if cpus else (50 if processes else 100) + i % threads
         before = FIRST + i - threads if i >= threads else -1 - FIRST
         key = f"counted{i % layers or ''}-{i:032x}"
         told = start if i >= threads else 0.0
@@ -74,7 +75,10 @@ def local(
         rows += [(SAMPLE, ns(t), "host.cpus", 2.0) for t in (0, end)]
         rows += [(SAMPLE, ns(t), "host.busy_s", (kept + 1) * t / 1000) for t in (0, end)]
         rows += [(SAMPLE, ns(t), "process.cpu_s", t / 1000) for t in (0, end)]
-    rows.append((BLOCK, ns(0), ns(end - copying), LANE, "local", 0, 0, 0, ""))
+    if cpus:
+        rows.append((SAMPLE, ns(0), "host.cpus", float(cpus)))
+    else:
+        rows.append((BLOCK, ns(0), ns(end - copying), LANE, "local", 0, 0, 0, ""))
     rows.append((SPAN, STEP["local.loop"], ns(0), ns(end), LANE, "get", 0))
     rows += [(SAMPLE, ns(t), "gil.contention", contention) for t in (0, end)]
     rows.append((MARK, ns(end), "region stop", f"{LANE}"))
@@ -83,7 +87,7 @@ def local(
     store.add(pack(CLIENT, 1, ns(end), rows))
     store.complete = True
     recording = Recording(store)
-    assert recording.replay.error < 0.01
+    assert cpus or recording.replay.error < 0.01
     return recording
 
 
@@ -215,6 +219,26 @@ def test_a_small_real_run_is_left_alone() -> None:
 # -- on the program's own thread -------------------------------------------------------------------
 
 
+def test_a_scheduler_that_is_for_debugging_is_told_of() -> None:
+    """It was nothing to fix: no rule looked at it."""
+    found = one(RULE, local(threads=1, cpu=0.9, cpus=4))
+    assert "8 tasks, most of `counted`" in found.headline
+    assert "one after another on your program's own thread, of 4 CPUs" in found.headline
+    assert found.evidence["at_once"] == pytest.approx(8)
+    assert found.saving_s == pytest.approx((0.0, 6.0), rel=0.01)
+    with dask.config.set(scheduler=None):
+        run(found)
+        assert dask.config.get("scheduler") == "threads"
+
+
+@pytest.mark.parametrize(
+    "facts", [{"cpus": 1}, {"cpus": 4, "cpu": 0.1, "contention": 0.0}, {"cpus": 4, "tasks": 1}]
+)
+def test_where_nothing_is_to_gain_by_another_it_is_not(facts: dict[str, Any]) -> None:
+    """One processor; tasks that wait for something outside; one task."""
+    assert not asked(RULE, local(threads=1, **facts))
+
+
 def sorted_part(seed: int, _before: float = 0.0) -> float:
     return float(np.sort(np.random.default_rng(seed).normal(size=2_000_000))[0])
 
@@ -225,46 +249,30 @@ def counted_part(number: int) -> int:
     return number
 
 
-def asleep(seconds: float) -> None:
-    time.sleep(seconds)
-
-
 def synchronous(*tasks: Any) -> list[Finding]:
     with stageprof.profile(gil=False) as prof:
         dask.compute(*tasks, scheduler="synchronous")
     return asked(RULE, prof.recording)
 
 
+def chain(links: int) -> Any:
+    made: Any = 0.0
+    for seed in range(links):
+        made = delayed(sorted_part)(seed, made)
+    return made
+
+
+@pytest.mark.nightly
+@pytest.mark.alone
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is nothing to run side by side on")
-def test_a_scheduler_that_is_for_debugging_is_told_of() -> None:
-    """It was nothing to fix: no rule looked at it."""
+def test_real_runs_on_the_programs_own_thread() -> None:
+    """What could run at once gets threads, pure Python processes, and a chain nothing."""
     (found,) = synchronous(*[delayed(sorted_part)(seed) for seed in range(8)])
-    assert "8 tasks, most of `sorted_part`" in found.headline
-    assert "one after another on your program's own thread" in found.headline
-    assert found.evidence["at_once"] == pytest.approx(8, rel=0.5)
-    assert found.saving_s[0] == 0
-    assert 0.45 * found.cost_s < found.saving_s[1] < found.cost_s
-    with dask.config.set(scheduler=None):
-        run(found)
-        assert dask.config.get("scheduler") == "threads"
-
-
-@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is nothing to run side by side on")
-def test_pure_python_one_after_another_is_to_run_in_processes() -> None:
+    assert 'scheduler="threads"' in found.fix.code
     (found,) = synchronous(*[delayed(counted_part)(number) for number in range(8)])
     assert 'scheduler="processes"' in found.fix.code
-
-
-def test_rounds_of_one_task_each_are_no_more_at_once() -> None:
+    assert not synchronous(chain(8))
     with stageprof.profile(gil=False) as prof:
         for seed in range(8):
             delayed(sorted_part)(seed).compute(scheduler="synchronous")
     assert not asked(RULE, prof.recording)
-
-
-def test_what_needs_the_one_before_or_waits_gains_nothing_by_threads() -> None:
-    chain: Any = 0.0
-    for seed in range(8):
-        chain = delayed(sorted_part)(seed, chain)
-    assert not synchronous(chain)
-    assert not synchronous(*[delayed(asleep)(0.05) for _ in range(8)])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings.library_threads import library_s
+from stageprof_collectors.findings.waiters import busy
 from stageprof_collectors.profiles.looks import Looks
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.tables.fact import told
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _COMPUTE: Final = frozenset({STEP["compute"]})
-#: Of the tasks' time: those that compute less wait for something outside.
+#: Of the tasks' time: those that compute less, and do not wait for a processor, wait for others.
 _COMPUTES: Final = 0.5
 #: Of the other CPUs: tasks whose libraries use so many are wide themselves.
 _LIBRARY: Final = 0.5
@@ -42,7 +43,7 @@ def in_turn(recording: Recording, rows: Ints) -> InTurn | None:
     region, runs = recording.timeline.region, recording.timeline.runs
     mine = (runs["thread"][rows] == region.thread) & (runs["wplace"][rows] == region.place)
     took = runs["stop"][rows] - runs["start"][rows]
-    if not mine.all() or runs["cpu"][rows].sum() < _COMPUTES * took.sum():
+    if not mine.all() or float((busy(recording)[rows] * took).sum()) < _COMPUTES * took.sum():
         return None
     cpus = int(told(recording.store, "host.cpus").get(region.place, 0))
     if library_s(recording, rows) > _LIBRARY * (cpus - 1) * took.sum() / 1e9:
