@@ -23,10 +23,12 @@ FILE = __file__
 #: Bytes of a message at most.
 LONGEST = 1 << 20
 #: What may differ from when the template was made: pytest sets the first anew for each test, a
-#: process is told the second, and Dask sets the others where it has started a nanny.
+#: process is told the second, Dask sets others where it has started a nanny (the one without an
+#: underscore in its oldest version here), and threadpoolctl the last where SciPy imports it.
 VARYING = {
-    "PYTEST_CURRENT_TEST", "PYTHONPATH", "PYTHONHASHSEED", "__DASK_PARENT_PID",
+    "PYTEST_CURRENT_TEST", "PYTHONPATH", "PYTHONHASHSEED", "__DASK_PARENT_PID", "DASK_PARENT",
     "MALLOC_TRIM_THRESHOLD_", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+    "KMP_DUPLICATE_LIB_OK",
 }  # fmt: skip
 
 

@@ -55,3 +55,13 @@ def test_what_has_ended_may_be_told_to_end_again() -> None:
     forked.stderr.close()
     template.close()
     assert not psutil.pid_exists(template.pid)
+
+
+def test_what_libraries_set_when_they_are_imported_takes_no_new_interpreter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SciPy's readers of matrices import threadpoolctl, which does."""
+    monkeypatch.setenv("KMP_DUPLICATE_LIB_OK", "True")
+    with clusters.process(*SCHEDULER) as started:
+        clusters.address_of(started)
+        assert not isinstance(started, subprocess.Popen)
