@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable
 from typing import Any
@@ -42,13 +41,6 @@ def handed_over(*calls: Any) -> None:
     """Without waiting for what runs."""
     for half in (calls[: N // 2], calls[N // 2 :]):
         dask.persist(*half)
-
-
-@pytest.fixture(autouse=True)
-def only_what_it_makes() -> None:
-    """Is gone through by the collector: what hundreds of tests have left is none of its matter."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.mark.parametrize("use", [computed, handed_over])
