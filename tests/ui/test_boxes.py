@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.handmade import HandMade
+from stageprof_collectors.account.union import union
 from stageprof_collectors.recording import Recording
-from stageprof_ui.columns.boxes import SUBROWS, Pile, Row, levels, picture, union
+from stageprof_ui.columns.boxes import SUBROWS, Pile, Row, levels, picture
 from stageprof_ui.columns.lines import lines
 from stageprof_ui.columns.packing import ROUGH, rough, steps
 from stageprof_ui.columns.timeline import boxes

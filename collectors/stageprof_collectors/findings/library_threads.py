@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stageprof_collectors.account.timeline import Ints, present
+from stageprof_collectors.account.union import union
 from stageprof_collectors.findings.standing import series
 from stageprof_collectors.findings.waiters import computed_until
 
@@ -33,18 +34,11 @@ def library_s(recording: Recording, rows: Ints, within: Ints | None = None) -> f
         there = np.flatnonzero(runs["wplace"] >= 0)
         every = there[of[runs["wplace"][there]] == process]
         mine = np.intersect1d(rows, every)
-        edges = _covered(runs["start"][mine], runs["stop"][mine]) if within is None else within
+        whole = union(runs["start"][mine], runs["stop"][mine])
+        edges = np.stack(whole) if within is None else within
         start, stop, cpu = (runs[name][every] for name in ("start", "stop", "cpu"))
         t, seconds = taken[place]
         # Between two samples what the runs took is no better known than what their process did.
         beside = seconds - np.interp(t, *computed_until(start, stop, cpu)) / 1e9
         total += max(0.0, float(np.diff(np.interp(edges, t, beside), axis=0).sum()))
     return total
-
-
-def _covered(start: Ints, stop: Ints) -> Ints:
-    """From when to when (two rows) at least one of some intervals lasts."""
-    order = np.argsort(start, kind="stable")
-    begin, until = start[order], np.maximum.accumulate(stop[order])
-    apart = begin[1:] > until[:-1]
-    return np.stack([begin[np.append(True, apart)], until[np.append(apart, True)]])

@@ -63,13 +63,9 @@ def object_columns(node: Any) -> dict[str, str | None]:
     frame = _held(node)
     if frame is not None:
         chosen, objects = _chosen(node), held(frame.head(VALUES * 5))
-        found = {c.name: c.kind for c in objects if c.dtype == "object"}
-        found = {name: kind for name, kind in found.items() if chosen is None or name in chosen}
-        return {
-            n: k
-            for n, k in found.items()
-            if not (_makes_strings(node) and str(k).startswith("string"))
-        }
+        read = [c for c in objects if c.dtype == "object" and (chosen is None or c.name in chosen)]
+        found, texts = {c.name: c.kind for c in read}, _makes_strings(node)
+        return {n: k for n, k in found.items() if not (texts and str(k).startswith("string"))}
     meta = vars(node).get("_meta")
     meta = vars(node).get("meta") if meta is None else meta
     if meta is None and "meta" in type(node)._parameters:

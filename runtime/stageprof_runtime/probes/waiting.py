@@ -102,10 +102,10 @@ def _sync(emit: Emit, sync: Callable[..., Any], watch: Watch) -> Callable[..., A
         name, here = _name(func), sys._getframe(1)
         if asynchronous is None:
             asynchronous = self.asynchronous
-        if asynchronous or name in NOT_OURS or not _is_client(self):
+        mine = name not in NOT_OURS and _is_client(self)
+        if asynchronous or not mine:
             result = sync(self, func, *args, asynchronous=asynchronous, **kwargs)
-            apart = name in _TIMED or name in NOT_OURS or not _is_client(self)
-            if apart or not asynchronous or not lane_number():
+            if not mine or name in _TIMED or not lane_number():
                 return result
             others = waits_for(here)
             if others and lane_number() > 0:  # any coroutine of the thread: one may only listen

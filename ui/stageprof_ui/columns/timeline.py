@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from stageprof_collectors.account.intervals import innermost
 from stageprof_collectors.account.lane import Lane
 from stageprof_collectors.account.timeline import Ints, Timeline, present
+from stageprof_collectors.account.union import union
 from stageprof_collectors.findings.innocence import gil_seen
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import LIMIT, safe
 from stageprof_runtime.stage import STEP
-from stageprof_ui.columns.boxes import Boxes, Pile, Row, levels, union
+from stageprof_ui.columns.boxes import Boxes, Pile, Row, levels
 from stageprof_ui.columns.lines import THREAD
 from stageprof_ui.columns.series import numbered, worker_label
 
