@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeVar
 
-from stageprof_runtime.clock import now_ns
+from stageprof_runtime.clock import now_ns, thread_ns
 
 #: So many ns, or this share of the time that has passed. It is the thread's own time that counts,
 #: not that in which others had the processor.
 FLOOR_NS: Final = 50_000_000
 SHARE: Final = 0.01
+
+T = TypeVar("T")
 
 
 class Budget:
@@ -28,3 +31,14 @@ class Budget:
         """Looking took this long."""
         self.spent[0] += 1
         self.spent[1] += ns
+
+
+def in_time(values: Iterable[T], until: int, stride: int = 1) -> Iterator[T]:
+    """The values that come before this instant of the thread's own clock, looked at each stride."""
+    for i, value in enumerate(values):
+        if i % stride == 0 and thread_ns() > until:
+            return
+        yield value
+
+
+__all__ = ["FLOOR_NS", "SHARE", "Budget", "in_time"]

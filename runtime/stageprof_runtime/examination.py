@@ -6,10 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from stageprof_runtime.holding import LEAST, Held, Walk
+from stageprof_runtime.budget import in_time
+from stageprof_runtime.clock import thread_ns
+from stageprof_runtime.holder import Held
+from stageprof_runtime.holding import LEAST, Walk
 from stageprof_runtime.kinds import CONTAINER, CUSTOM, DATA, STRUCTURE, TEXT, attributes, kind_of
 from stageprof_runtime.kinship import is_numpy
-from stageprof_runtime.parts import OTHER, part_of
+from stageprof_runtime.parts import LAYER, NOTHING, OTHER, part_of
 from stageprof_runtime.pickling import Attempt, Dump
 from stageprof_runtime.weight import weigh
 
@@ -19,6 +22,14 @@ SLOW: Final = 10_000_000
 _FRAME: Final = 1 << 16
 #: Levels of a container looked into for the first object that its pickler tells of.
 _LEVELS: Final = 6
+#: Objects told of for one graph, the largest and slowest first.
+MOST: Final = 200
+#: So many notes are read between two looks at the clock: a quarter of a millisecond.
+_STRIDE: Final = 256
+#: So many notes before one its layer is looked for.
+_BACK: Final = 64
+#: An instant that does not come.
+_NEVER: Final = 2**63
 
 
 class Taken(NamedTuple):
@@ -33,71 +44,151 @@ class Taken(NamedTuple):
         """All bytes."""
         return self.written + self.buffers
 
+    @property
+    def matters(self) -> bool:
+        """Whether it is worth telling of."""
+        return self.nbytes >= LEAST or self.ns >= SLOW
+
 
 _NOTHING: Final = Taken(0, 0, 0)
 
 
-def total(dump: Dump) -> Taken:
+def _total(dump: Dump) -> Taken:
     """What a whole dump took."""
     ns = sum(a.notes[-1][0] - a.notes[0][0] for a in dump.attempts if a.notes)
     last = dump.attempts[-1] if dump.attempts else Attempt()
-    return Taken(ns, last.written, last.sizes()[-1])
+    return Taken(ns, last.written, last.sizes[-1])
 
 
-def suspicious(dump: Dump) -> bool:
-    """Whether any object in a dump can be large or slow."""
-    whole = total(dump)
-    if whole.ns < SLOW and whole.nbytes < LEAST:
-        return False
-    return any(_suspicious(attempt) for attempt in dump.attempts if attempt.notes)
+class Segment(NamedTuple):
+    """Notes from one part of the graph to the next, and what was taken between them."""
+
+    attempt: Attempt
+    start: int
+    end: int
+    took: Taken
+
+    def parts(self) -> Iterable[object]:
+        """The part that it begins with, and those before it up to its layer: they may hold it.
+
+        What a task holds beside another's result or a list comes after these in a dump.
+        """
+        first = max(0, self.start - _BACK)
+        for _, _, _, value in reversed(self.attempt.notes[first : self.start + 1]):
+            if kind_of(value) == STRUCTURE:
+                yield value
+                if part_of(value) == LAYER:
+                    return
 
 
-def _suspicious(attempt: Attempt) -> bool:
-    for part, took in _segments(attempt, attempt.sizes()):
+class Examination:
+    """A dump, and where in it something large or slow may be."""
+
+    def __init__(self, dump: Dump, until: int = _NEVER) -> None:
+        """As far as one comes until this instant of the thread's own clock."""
+        self.dump = dump
+        self.segments: list[Segment] = []
+        #: whether any object in it can be large or slow, or there was no time to know
+        self.suspicious = False
+        if _total(dump).matters:
+            self.segments = [s for attempt in dump.attempts for s in _segments(attempt, until)]
+            self.suspicious = self._suspicious(until) or thread_ns() > until
+
+    def _suspicious(self, until: int) -> bool:
+        innocent: set[int] = set()
         # What was written may be Dask's own (the keys of a large graph), or, up to one frame, what
         # went before this part.
-        if took.buffers >= LEAST or _holds(part, took.ns >= SLOW):
+        return any(
+            segment.took.buffers >= LEAST or _holds(segment, innocent, until)
+            for segment in in_time(self.segments, until)
+        )
+
+    def parts(self) -> set[int]:
+        """Ids of the parts of the graph that hold what is large or slow, and maybe of others."""
+        return {id(part) for segment in self._heaviest() for part in segment.parts()}
+
+    def _heaviest(self) -> list[Segment]:
+        heavy = (segment for segment in self.segments if segment.took.matters)
+        return sorted(heavy, key=lambda s: -s.took.nbytes - s.took.ns)[:MOST]
+
+    def shares(self, found: list[Held], until: int = _NEVER) -> dict[int, Taken]:
+        """What each value took, by id.
+
+        Where the time is too short to read all notes, only what is large or slow by itself has a
+        share.
+        """
+        starts = {mark: id(held.value) for held in found for mark in _marks(held.value)}
+        plain = (TEXT, CONTAINER)
+        parts = {held.within for held in found if kind_of(held.value) in plain}
+        wanted = parts | {*starts.values()}
+        whole = [Segment(a, 0, len(a.notes), _NOTHING) for a in reversed(self.dump.attempts)]
+        took = self._divided(whole, starts, wanted, until)
+        if thread_ns() > until:
+            took = self._divided(self._heaviest(), starts, wanted, _NEVER)
+        values = {id(held.value): held.value for held in found}
+        sure = {
+            i: _sure(values.get(i), one)
+            for i, one in took.items()
+            if one.matters or thread_ns() <= until
+        }
+        return _with_plain(sure, found)
+
+    def _divided(
+        self, segments: list[Segment], starts: dict[int, int], wanted: set[int], until: int
+    ) -> dict[int, Taken]:
+        took: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
+        for segment in segments:
+            last = segment.attempt is self.dump.attempts[-1]
+            for owner, ns, written, buffers in _owned(segment, starts, until):
+                if owner not in wanted:
+                    continue
+                sums = took[owner]
+                sums[0] += ns
+                if last:
+                    sums[1] += written
+                    sums[2] += buffers
+        return {i: Taken(*sums) for i, sums in took.items()}
+
+
+def _segments(attempt: Attempt, until: int) -> Iterable[Segment]:
+    """The parts of the graph that took long, or of which something was written."""
+    notes, sizes, start = attempt.notes, attempt.sizes, 0
+    t, w, b = notes[0][:3] if notes else (0, 0, 0)
+    for i, (now, written, buffers, value) in enumerate(in_time(notes, until, _STRIDE)):
+        if value is None or _begins(value):
+            if now - t >= SLOW or written != w or sizes[buffers] - sizes[b] >= LEAST:
+                took = Taken(now - t, written - w, sizes[buffers] - sizes[b])
+                yield Segment(attempt, start, i, took)
+            start, t, w, b = i, now, written, buffers
+
+
+def _begins(value: object) -> bool:
+    """Whether a part of the graph comes now that may hold something: not the name of a result."""
+    return kind_of(value) == STRUCTURE and part_of(value) != NOTHING
+
+
+def _holds(segment: Segment, innocent: set[int], until: int) -> bool:
+    own = segment.attempt.notes[segment.start][3]
+    for part in segment.parts():
+        if id(part) in innocent or (part is not own and _is_materialized(part)):
+            continue
+        innocent.add(id(part))
+        if _is_heavy(part, segment.took.ns >= SLOW, until):
             return True
     return False
 
 
-def _segments(attempt: Attempt, sizes: list[int]) -> Iterable[tuple[object, Taken]]:
-    """Each part of the graph, with what was taken from it to the next part."""
-    notes = attempt.notes
-    part, t, w, b = notes[0][3], *notes[0][:3]
-    for now, written, buffers, value in notes:
-        if value is None or kind_of(value) == STRUCTURE:
-            if now - t >= SLOW or written != w or sizes[buffers] - sizes[b] >= LEAST:
-                yield part, Taken(now - t, written - w, sizes[buffers] - sizes[b])
-            part, t, w, b = value, now, written, buffers
+def _is_materialized(part: object) -> bool:
+    """Whether it is a layer whose tasks are parts of their own."""
+    return part_of(part) == LAYER and type(getattr(part, "mapping", None)) is dict
 
 
-def _holds(part: object, slow: bool) -> bool:  # noqa: FBT001 (a fact, not a switch)
-    found = Walk(deep=False).graph(part)
-    if slow and any(kind_of(held.value) == CUSTOM for held in found):
+def _is_heavy(part: object, slow: bool, until: int) -> bool:  # noqa: FBT001 (a fact, not a switch)
+    walk = Walk(until, deep=False, clock=thread_ns)
+    found = walk.graph(part)
+    if walk.stopped or (slow and any(kind_of(held.value) == CUSTOM for held in found)):
         return True
     return sum(weigh(held.value) for held in found) >= LEAST
-
-
-def shares(dump: Dump, found: list[Held]) -> dict[int, Taken]:
-    """What each value took, by id."""
-    starts = {mark: id(held.value) for held in found for mark in _marks(held.value)}
-    plain = (TEXT, CONTAINER)
-    wanted = {held.within for held in found if kind_of(held.value) in plain} | {*starts.values()}
-    took: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
-    for attempt in dump.attempts:
-        last = attempt is dump.attempts[-1]
-        for owner, ns, written, buffers in _owned(attempt, starts):
-            if owner not in wanted:
-                continue
-            sums = took[owner]
-            sums[0] += ns
-            if last:
-                sums[1] += written
-                sums[2] += buffers
-    values = {id(held.value): held.value for held in found}
-    sure = {i: _sure(values.get(i), Taken(*sums)) for i, sums in took.items()}
-    return _with_plain(sure, found)
 
 
 def _sure(value: Any, took: Taken) -> Taken:
@@ -109,23 +200,27 @@ def _sure(value: Any, took: Taken) -> Taken:
         return took._replace(ns=0, written=0)
     if took.buffers >= LEAST and took.written < LEAST:
         return took._replace(written=0)
-    if took.written < 2 * _FRAME and value is not None and weigh(value) < LEAST // 2:
+    if 0 < took.written < 2 * _FRAME and value is not None and weigh(value) < LEAST // 2:
         return took._replace(written=0)
     return took
 
 
-def _owned(attempt: Attempt, starts: dict[int, int]) -> Iterable[tuple[int, int, int, int]]:
+def _owned(
+    segment: Segment, starts: dict[int, int], until: int
+) -> Iterable[tuple[int, int, int, int]]:
     """(id of value or part of the graph, ns, bytes in band, in buffers) from one to the next."""
-    sizes, owner, values = attempt.sizes(), 0, {*starts.values()}
-    t0, w0, b0, _ = attempt.notes[0] if attempt.notes else (0, 0, 0, None)
-    for t, w, b, value in attempt.notes:
+    sizes, owner, values = segment.attempt.sizes, 0, {*starts.values()}
+    notes = segment.attempt.notes[segment.start : segment.end + 1]
+    t0, w0, b0 = t, w, b = notes[0][:3] if notes else (0, 0, 0)
+    for t, w, b, value in in_time(notes, until, _STRIDE):
         mark = starts.get(id(value))
-        if mark is None and kind_of(value) == STRUCTURE:
+        if mark is None and _begins(value):
             # A value of the user's may hold what is Dask's itself: a class with delayed methods.
             mark = owner if owner in values and part_of(value) == OTHER else id(value)
         if value is None or (mark is not None and mark != owner):
             yield owner, t - t0, w - w0, sizes[b] - sizes[b0]
             owner, t0, w0, b0 = mark or 0, t, w, b
+    yield owner, t - t0, w - w0, sizes[b] - sizes[b0]
 
 
 def _marks(value: Any, levels: int = _LEVELS) -> list[int]:
@@ -158,4 +253,10 @@ def _with_plain(took: dict[int, Taken], found: list[Held]) -> dict[int, Taken]:
     return took
 
 
-__all__ = ["LEAST", "SLOW", "Taken", "attributes", "shares", "suspicious", "total"]
+def weights(found: list[Held], until: int) -> dict[int, Taken]:
+    """The bytes of values by their weight, where no dump tells them."""
+    values = {id(held.value): held.value for held in found}
+    return {i: Taken(0, weigh(values[i]), 0) for i in in_time(values, until)}
+
+
+__all__ = ["LEAST", "MOST", "SLOW", "Examination", "Taken", "attributes", "weights"]

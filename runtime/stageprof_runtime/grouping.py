@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from stageprof_runtime.event import OBJECT
 from stageprof_runtime.examination import SLOW, Taken
-from stageprof_runtime.holding import LEAST, Held
+from stageprof_runtime.holder import Held
 from stageprof_runtime.kinds import title
 from stageprof_runtime.kinship import address, is_numpy, parent
 from stageprof_runtime.names import Known
@@ -71,11 +71,6 @@ def _copies(value: Any, pieces: int, nbytes: int) -> int:
     if not is_numpy(value):
         return 1
     return max(1, round(nbytes / max(1, int(parent(value).nbytes))))
-
-
-def matters(took: Taken) -> bool:
-    """Whether what was taken is worth telling of."""
-    return took.nbytes >= LEAST or took.ns >= SLOW
 
 
 def _hashable(key: object) -> object:

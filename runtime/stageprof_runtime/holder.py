@@ -25,3 +25,21 @@ class Holder(NamedTuple):
         # value: all layers that need it have that one task.
         name = text_of(key[0] if type(key) is tuple and key else key)
         return self._replace(layer=(name if datum else "") or self.layer or name, key=key)
+
+
+class Held(NamedTuple):
+    """A value, and who holds it."""
+
+    value: object
+    #: layer or expression, "" if it is the graph's only one
+    layer: str
+    #: the way from there to it, in words
+    how: str
+    #: the name that it has there, if any
+    name: str
+    #: id of the part of the graph with which it is pickled
+    within: int
+    #: key of the task, None if all tasks of the layer hold it
+    key: object
+    #: the function that carries it, if one does
+    function: object = None

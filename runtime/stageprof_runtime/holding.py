@@ -7,12 +7,13 @@ without running any code of the user's. Bounded in time: what was not reached is
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, Final
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.functions import carried, name_of
-from stageprof_runtime.holder import Holder
+from stageprof_runtime.holder import Held, Holder
 from stageprof_runtime.kinds import (
     ATOM,
     CONTAINER,
@@ -44,24 +45,6 @@ DEPTH: Final = 24
 _STRIDE: Final = 256
 
 
-class Held(NamedTuple):
-    """A value, and who holds it."""
-
-    value: object
-    #: layer or expression, "" if it is the graph's only one
-    layer: str
-    #: the way from there to it, in words
-    how: str
-    #: the name that it has there, if any
-    name: str
-    #: id of the part of the graph with which it is pickled
-    within: int
-    #: key of the task, None if all tasks of the layer hold it
-    key: object
-    #: the function that carries it, if one does
-    function: object = None
-
-
 def _never(x: object) -> bool:
     return False
 
@@ -87,6 +70,7 @@ class Walk:
         whole: Callable[[Any], bool] | None = None,
         *,
         deep: bool = True,
+        first: AbstractSet[int] = frozenset(),
         clock: Callable[[], int] = now_ns,
     ) -> None:
         """A walk that has not begun.
@@ -95,6 +79,7 @@ class Walk:
             until: instant (ns) at which to stop.
             whole: says of a container whether it is one object, whatever is in it.
             deep: whether to follow expressions and layers inside the first one.
+            first: ids of the layers and tasks that are visited before others.
             clock: what `until` is an instant of.
         """
         self.found: list[Held] = []
@@ -102,6 +87,7 @@ class Walk:
         self._until = until
         self._whole = whole or _never
         self._deep = deep
+        self._first = first
         self._clock = clock
         self._seen: set[int] = set()
         self._functions: dict[int, list[tuple[object, str, str]]] = {}
@@ -202,8 +188,14 @@ class Walk:
             for value in inside.values():
                 self._value(value, at, how, name)
 
+    def _items(self, x: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+        items = list(x.items())
+        if self._first:
+            items.sort(key=lambda item: id(item[1]) not in self._first)
+        return items
+
     def _layers(self, layers: Any, at: Holder) -> None:
-        for name, layer in list(layers.items()):
+        for name, layer in self._items(layers):
             if id(layer) not in self._seen:
                 self._seen.add(id(layer))
                 self._layer(layer, Holder(str(name), id(layer), None, at.depth))
@@ -223,7 +215,7 @@ class Walk:
             self._value(inside[name], at, f"{name} of {title}", "")
 
     def _tasks(self, mapping: dict[Any, Any], at: Holder, *, fused: bool = False) -> None:
-        for key, task in list(mapping.items()):
+        for key, task in self._items(mapping):
             node = kind_of(task) == STRUCTURE and part_of(task) == NODE
             datum = not getattr(task, "func", None) if node else type(task) is not tuple
             here = at if fused else at.task(key, datum=datum)
@@ -270,7 +262,7 @@ class Walk:
 
     def _operand(self, x: Any, at: Holder, parameter: str, call: str, extra: int) -> None:
         if parameter == "dsk" and type(x) is dict:
-            for key, task in list(x.items()):
+            for key, task in self._items(x):
                 self._value(task, at._replace(layer=str(key), key=key), "", "")
         elif parameter == "kwargs":
             for name, value in pairs(x):

@@ -17,7 +17,8 @@ from typing import Any, Final, NamedTuple, Self
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.fetched import fetched
-from stageprof_runtime.holding import LEAST, Held, Walk
+from stageprof_runtime.holder import Held
+from stageprof_runtime.holding import LEAST, Walk
 from stageprof_runtime.identity import Identity
 from stageprof_runtime.kinds import CUSTOM, DATA, kind_of
 from stageprof_runtime.kinship import address, find_kin, find_whole, is_kin, is_numpy, parent

@@ -9,6 +9,7 @@ same as without us.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import io
 import pickle
@@ -44,8 +45,12 @@ class Attempt:
         self.written = file.tell()
         self.notes.append((now_ns(), self.written, len(self.buffers), None))
 
+    @functools.cached_property
     def sizes(self) -> list[int]:
-        """Bytes of all buffers before the first, the second, ... and in the end of all of them."""
+        """Bytes of all buffers before the first, the second, ... and in the end of all of them.
+
+        Asked for when the pickler is done.
+        """
         total, sums = 0, [0]
         for buffer in self.buffers:
             total += memoryview(buffer).nbytes

@@ -275,6 +275,20 @@ def delayed_object(client: Client, log: str) -> Any:
     return dask.compute(*[dask.delayed(first)(i, shared) for i in range(3)])
 
 
+@planted("words", "dict")
+def after_another_result(client: Client, log: str) -> Any:
+    words = {i: f"word {i}" for i in range(20_000)}  # <- here
+    other = dask.delayed(abs)(-1)
+    return dask.delayed(first)(other, words).compute()
+
+
+@planted("words", "dict")
+def after_a_list_of_results(client: Client, log: str) -> Any:
+    words = {i: f"word {i}" for i in range(20_000)}  # <- here
+    other = dask.delayed(abs)(-1)
+    return dask.delayed(first)([other, [1, other]], words).compute()
+
+
 @planted("index", "dict")
 def dict_of_objects(client: Client, log: str) -> Any:
     index = {f"key {i}": (i, float(i), str(i)) for i in range(8_000)}  # <- here

@@ -16,13 +16,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask._task_spec import Task, TaskRef
+from dask.highlevelgraph import HighLevelGraph
 from distributed import Client
 
 import planted
 import stageprof
 from objects import programs
-from stageprof_runtime import budget, examination, operations, parts, weight
+from stageprof_runtime import budget, operations, parts, weight
 from stageprof_runtime.compat import cloudpickle
+from stageprof_runtime.examination import Examination
 from stageprof_runtime.holding import LEAST, Walk
 from stageprof_runtime.kinds import kind_of
 from stageprof_runtime.names import Names
@@ -94,7 +96,7 @@ def test_a_failure_of_ours_changes_nothing(client: Client, monkeypatch: pytest.M
     def broken(*args: Any) -> Any:
         raise SystemExit("ours")
 
-    monkeypatch.setattr(objects, "suspicious", broken)
+    monkeypatch.setattr(objects, "Examination", broken)
     monkeypatch.setattr(Names, "see", broken)
     with stageprof.profile() as prof:
         assert dask.delayed(sum)([1, 2, 3]).compute() == 6
@@ -245,7 +247,46 @@ def test_small_dumps_are_not_suspicious() -> None:
     """A graph without anything large is not walked."""
     dump = Dump()
     dump.watching(dumping.dumps)(VALUES["number"], buffer_callback=[].append)
-    assert not examination.suspicious(dump)
+    assert not Examination(dump).suspicious
+    assert not Examination(dump, until=0).suspicious
+
+
+def test_without_time_for_all_notes_what_is_large_by_itself_has_its_share() -> None:
+    """The large one comes last; the many small ones before it are left out."""
+    config, large = [OfThisModule() for _ in range(1000)], np.ones(100_000)
+    tasks = {str(i): Task(str(i), programs.first, one) for i, one in enumerate([*config, large])}
+    dump = Dump()
+    dump.watching(dumping.dumps)(tasks, buffer_callback=[].append)
+    examination = Examination(dump)
+    found = Walk().graph(tasks)
+    assert set(examination.shares(found)) > {id(large)}
+    took = examination.shares(found, until=0)
+    assert {i for i, part in took.items() if part.nbytes} == {id(large)}
+    assert took[id(large)].nbytes == large.nbytes
+
+
+def test_without_time_for_a_whole_graph_its_largest_parts_are_seen() -> None:
+    """A walk is told of them by the dump, and goes there first."""
+    large = np.ones(100_000)
+    layers = {str(i): {str(i): Task(str(i), programs.first, i)} for i in range(5_000)}
+    layers["large"] = {"large": Task("large", programs.first, large)}
+    graph = HighLevelGraph(layers, {name: set() for name in layers})  # type: ignore[arg-type]
+    dump = Dump()
+    dump.watching(dumping.dumps)(graph, buffer_callback=[].append)
+    examination = Examination(dump)
+    assert examination.suspicious
+    walk = Walk(until=0, first=examination.parts())
+    assert [held.layer for held in walk.graph(graph)] == ["large"]
+    assert walk.stopped
+
+
+def test_without_time_to_read_a_large_dump_it_is_suspicious() -> None:
+    """It is said that it was not looked at."""
+    tasks = {str(i): Task(str(i), programs.first, i) for i in range(10_000)}
+    dump = Dump()
+    dump.watching(dumping.dumps)(tasks, buffer_callback=[].append)
+    assert not Examination(dump).suspicious
+    assert Examination(dump, until=0).suspicious
 
 
 def test_bytes_behind_a_part_of_dasks_in_the_users_class_are_the_objects() -> None:
@@ -258,7 +299,7 @@ def test_bytes_behind_a_part_of_dasks_in_the_users_class_are_the_objects() -> No
     task = Task("key", programs.first, model, TaskRef("other"))
     dump = Dump()
     dump.watching(dumping.dumps)(task, buffer_callback=[].append)
-    took = examination.shares(dump, Walk().graph(task))
+    took = Examination(dump).shares(Walk().graph(task))
     assert took[id(model)].nbytes >= model.data.nbytes
 
 

@@ -15,7 +15,8 @@ from stageprof_runtime.clock import now_ns
 from stageprof_runtime.event import FIELDS, OBJECT
 from stageprof_runtime.examination import Taken
 from stageprof_runtime.grouping import Group
-from stageprof_runtime.holding import LEAST, Held, Walk
+from stageprof_runtime.holder import Held
+from stageprof_runtime.holding import LEAST, Walk
 from stageprof_runtime.kinds import CUSTOM, kind_of
 from stageprof_runtime.names import Names, Sight
 from stageprof_runtime.weight import buffers, weigh

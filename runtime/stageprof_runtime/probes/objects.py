@@ -21,10 +21,11 @@ from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
 from stageprof_runtime.event import FETCHED, MARK
-from stageprof_runtime.examination import Taken, shares, suspicious
-from stageprof_runtime.grouping import Group, matters, quick_types
+from stageprof_runtime.examination import MOST, Examination, Taken, weights
+from stageprof_runtime.grouping import Group, quick_types
 from stageprof_runtime.guard import Watch, caught
-from stageprof_runtime.holding import Held, Walk
+from stageprof_runtime.holder import Held
+from stageprof_runtime.holding import Walk
 from stageprof_runtime.kinds import CUSTOM, STRUCTURE, kind_of
 from stageprof_runtime.kinship import is_empty
 from stageprof_runtime.names import Known, Names, Sight
@@ -33,11 +34,15 @@ from stageprof_runtime.patch import Emit, Undo, observe, replace, together
 from stageprof_runtime.pickling import Attempt, Dump, noting
 from stageprof_runtime.probes.waiting import handing
 from stageprof_runtime.shield import shield, theirs
-from stageprof_runtime.weight import weigh
 
 #: Of the budget of time, the part that naming may use: the rest is for looking at what was handed
-#: over.
+#: over. Of that a little is kept for the notes of the dumps that follow.
 NAMING: Final = 0.6
+LOOKING: Final = 0.9
+#: Of what is left for one graph, the parts after which walking over it ends, and dividing its dump
+#: among what was found: the rest is for finding names.
+WALKING: Final = 0.5
+DIVIDING: Final = 0.8
 #: Layers up to so many tasks are timed by the wall, and none of their tasks takes longer than this
 #: (finding a name on a deep stack does): if it was more, something else had the processor.
 SMALL, SEEING_NS = 16, 1_000_000
@@ -46,8 +51,6 @@ PAUSE: Final = 100
 #: Tasks of one new layer whose objects are named there; of what is cut into more, the rest is known
 #: by the first.
 TASKS: Final = 1000
-#: Objects told of for one graph, the largest and slowest first.
-MOST: Final = 200
 #: Graphs given to the process scheduler come without a number.
 LOCAL: Final = -1
 
@@ -197,23 +200,27 @@ class Objects:
         notes = sum(len(attempt.notes) for attempt in dump.attempts)
         self._budget.spend(notes * self._note_ns)
         start = thread_ns()
-        there = suspicious(dump)
+        examination = Examination(dump, start + self._budget.left(now_ns(), LOOKING))
         self._budget.spend(thread_ns() - start)
-        if there:
-            self._look(expr, dump, graph, t, frame)
+        if examination.suspicious:
+            self._look(expr, examination, graph, t, frame)
 
-    def _look(self, x: Any, dump: Dump | None, graph: int, t: int, frame: FrameType) -> None:
-        start, left = thread_ns(), self._budget.left(now_ns())
+    def _look(self, x: Any, of: Examination | None, graph: int, t: int, frame: FrameType) -> None:
+        start, left = thread_ns(), self._budget.left(now_ns(), LOOKING)
         if left <= 0:
             self._not_examined(f"graph {graph}: no time was left to look at it")
             return
         with Sight(self.names, frame, made=False) as sight:
-            walk = Walk(start + left, sight.whole, clock=thread_ns)
-            held = walk.graph(x if dump is not None else _tasks(dict(x)))
+            first, end = of.parts() if of else frozenset(), start + int(WALKING * left)
+            walk = Walk(end, sight.whole, first=first, clock=thread_ns)
+            held = walk.graph(x if of else _tasks(dict(x)))
             found = [one for one in held if not is_empty(one.value)]
-            took = shares(dump, found) if dump is not None else _weights(found)
-            self._tell(sight, found, took, graph, t)
-        if walk.stopped:
+            until = start + int(DIVIDING * left)
+            took = of.shares(found, until) if of else weights(found, until)
+            divided = thread_ns() <= until
+            groups = self._groups(sight, found, took, start + left)
+        self._tell(groups, graph, t)
+        if walk.stopped or not divided or thread_ns() > start + left:
             self._not_examined(f"graph {graph}: looking took too long, it was not seen whole")
         if self._unseen:
             self._not_examined(f"{self._unseen} layers had no time to be named")
@@ -223,9 +230,10 @@ class Objects:
     def _not_examined(self, why: str) -> None:
         self._emit.row("client", (MARK, now_ns(), "objects not examined", why))
 
-    def _tell(
-        self, sight: Sight, found: list[Held], took: dict[int, Taken], graph: int, t: int
-    ) -> None:
+    def _groups(
+        self, sight: Sight, found: list[Held], took: dict[int, Taken], until: int
+    ) -> list[Group]:
+        """What has a name; after that instant only what is large or slow by itself."""
         groups: defaultdict[int, list[Held]] = defaultdict(list)
         known: dict[int, Known] = {}
         quick = quick_types(found, took)
@@ -234,8 +242,8 @@ class Objects:
             if part is not None and type(held.value) in quick:
                 part = part._replace(ns=0)
                 took[id(held.value)] = part
-            worth = part is not None and matters(part)
-            if not worth and kind_of(held.value) == CUSTOM:
+            worth = part is not None and part.matters
+            if not worth and (kind_of(held.value) == CUSTOM or thread_ns() > until):
                 continue
             name = self.names.get(held.value)
             if name is None and (worth or self.names.piece(held)):
@@ -243,8 +251,10 @@ class Objects:
             if name is not None:
                 known[name.number] = name
                 groups[name.number].append(held)
-        told = [Group(known[number], helds, took) for number, helds in groups.items()]
-        heaviest = sorted((g for g in told if matters(g.took)), key=lambda g: -g.rank)
+        return [Group(known[number], helds, took) for number, helds in groups.items()]
+
+    def _tell(self, groups: list[Group], graph: int, t: int) -> None:
+        heaviest = sorted((g for g in groups if g.took.matters), key=lambda g: -g.rank)
         for group in heaviest[:MOST]:
             for row in group.rows(graph, t):
                 self._emit.row("client", row)
@@ -252,12 +262,6 @@ class Objects:
                 self._emit.row("client", (FETCHED, group.number, graph, group.key))
         if len(heaviest) > MOST:
             self._not_examined(f"graph {graph}: {len(heaviest) - MOST} smaller objects")
-
-
-def _weights(found: list[Held]) -> dict[int, Taken]:
-    """The bytes of values by their weight, where no dump tells them."""
-    values = {id(held.value): held.value for held in found}
-    return {i: Taken(0, weigh(value), 0) for i, value in values.items()}
 
 
 def _tasks(layer: Any, most: int | None = None) -> Any:
