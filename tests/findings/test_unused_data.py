@@ -114,7 +114,7 @@ def test_all_columns_are_printed_whatever_their_number_and_names() -> None:
         given["columns"] = columns
         return pd.DataFrame({name: [item] for name in columns or names})
 
-    run(one(RULE, busy.recording()), read=reading, inputs=[1])["frame"].compute()
+    run(one(RULE, busy.recording()), read=reading, inputs=[1])["frame"].compute(scheduler="sync")
     assert given["columns"] == names
 
 

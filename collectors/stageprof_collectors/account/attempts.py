@@ -129,7 +129,9 @@ def own_last(rows: Columns, places: Sequence[Place]) -> Columns:
 
 def with_ongoing(rows: Columns, told: Columns) -> Columns:
     """Rows of RUN, and of runs that never ended those that were told of them meanwhile."""
-    never = ~np.isin(told["run"], rows["run"])
+    # Each scheduler numbers its own.
+    _, ended = lookup(rows["run"], rows["worker"], told["run"], told["worker"])
+    never = ~ended
     if not never.any():
         return rows
     return {name: np.concatenate([told[name][never], rows[name]]) for name in rows}

@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stageprof_collectors.account.carried import ANY, Carried
 from stageprof_collectors.account.graph_parts import GraphParts, kind_of
@@ -33,6 +34,8 @@ from stageprof_runtime.stage import IMPORT, STEP, Stage, stage_of
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
+
+Floats = NDArray[np.float64]
 
 _WHOLE: Final = frozenset(STEP[s] for s in ("graph.dump", "graph.load", "graph.send"))
 #: Steps of which messages tell what each layer's part was.
@@ -68,6 +71,8 @@ class Tally:
     def __init__(self) -> None:
         self.rows: defaultdict[int, float] = defaultdict(float)
         self.graphs: defaultdict[tuple[str, int], float] = defaultdict(float)
+        #: the same by results wanted, from which to which
+        self.results: defaultdict[tuple[int, int], float] = defaultdict(float)
 
     def share(self, ns: float, parts: Parts) -> None:
         """Add time that belongs to rows in proportion."""
@@ -78,12 +83,39 @@ class Tally:
         for row, part in parts.items():
             self.rows[row] += ns * part / whole
 
-    def settled(self, graphs: GraphParts) -> dict[int, float]:
+    def settled(self, blame: Blame) -> dict[int, float]:
         """All of it by row."""
         for (kind, graph), ns in self.graphs.items():
-            self.share(ns, graphs.parts(kind, graph, ns))
+            self.share(ns, blame.graphs.parts(kind, graph, ns))
+        if self.results:
+            blame.wanted.share(self)
         self.graphs.clear()
+        self.results.clear()
         return dict(self.rows)
+
+
+class Wanted(NamedTuple):
+    """Results that clients had asked for, in the order in which runs produced them.
+
+    `until` has the bytes of all before the first, before the second, ... and of all of them.
+    """
+
+    times: Ints
+    rows: Ints
+    until: Floats
+
+    def share(self, tally: Tally) -> None:
+        """Add what belongs to some of them, one after another, to their rows by their bytes.
+
+        A program that fetches one by one has as many such times as results: all are added at once.
+        """
+        (first, last), ns = np.array([*tally.results]).T, np.array([*tally.results.values()])
+        each = ns / (self.until[last] - self.until[first])
+        steps = np.bincount(first, each, len(self.until)) - np.bincount(last, each, len(self.until))
+        shares = np.maximum(np.cumsum(steps)[:-1], 0) * np.diff(self.until)
+        sums = np.bincount(self.rows, shares)
+        for row in np.flatnonzero(sums).tolist():
+            tally.rows[row] += float(sums[row])
 
 
 class Blame:
@@ -199,13 +231,11 @@ class Blame:
 
     def _results(self, tally: Tally, piece: Piece) -> None:
         """Fetching results is for the layers whose results were wanted until then, by bytes."""
-        times, rows, nbytes = self._wanted
         graph = self.graphs.at(piece.place, piece.step, piece.start)
-        first, last = np.searchsorted(times, [self.graphs.taken(graph), piece.stop])
-        sizes = np.bincount(rows[first:last], weights=nbytes[first:last] + 1)
-        parts = {int(row): float(sizes[row]) for row in np.flatnonzero(sizes)}
-        if parts:
-            tally.share(piece.ns, parts)
+        ends = self.graphs.taken(graph), piece.stop
+        first, last = np.searchsorted(self.wanted.times, ends).tolist()
+        if first < last and self.wanted.until[last] > self.wanted.until[first]:
+            tally.results[first, last] += piece.ns
         else:
             self._graph(tally, piece)
 
@@ -225,15 +255,16 @@ class Blame:
         return self._lanes.sampled(region.place, region.thread)
 
     @cached_property
-    def _wanted(self) -> tuple[Ints, Ints, Ints]:
-        """When runs produced what a client had asked for, in order, their rows and bytes."""
+    def wanted(self) -> Wanted:
+        """What runs produced that a client had asked for."""
         table = self._t.read("want", "t")
         runs = self._t.runs_of(table["run"], table["place"])
         known = runs >= 0
         t, runs = table["t"][known], runs[known]
         order = np.argsort(t, kind="stable")
         rows = self.groups.of_run[runs][order]
-        return t[order], rows, self._t.runs["nbytes"][runs][order]
+        nbytes = np.maximum(self._t.runs["nbytes"][runs][order], -1) + 1.0
+        return Wanted(t[order], rows, np.concatenate([[0.0], np.cumsum(nbytes)]))
 
     @cached_property
     def _moves(self) -> tuple[Ints, Ints]:
@@ -260,4 +291,4 @@ def on_path(recording: Recording) -> dict[int, dict[int, float]]:
     tallies: defaultdict[int, Tally] = defaultdict(Tally)
     for start, stop, (step, place, label), run in recording.path_steps:
         blame.give(tallies[step], Piece(step, place, start, stop, label, run))
-    return {step: tally.settled(blame.graphs) for step, tally in tallies.items()}
+    return {step: tally.settled(blame) for step, tally in tallies.items()}

@@ -65,7 +65,7 @@ def busy(recording: Recording, blame: Blame) -> dict[int, dict[int, float]]:
     for (step, _), entry in recording.account.entries.items():
         totals[step] += entry.busy
     return {
-        step: _scaled(total, _rest(step, total, tallies[step].settled(blame.graphs), blame))
+        step: _scaled(total, _rest(step, total, tallies[step].settled(blame), blame))
         for step, total in totals.items()
         if total
     }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from stageprof_collectors.account.attempts import ran
 from stageprof_collectors.account.graph import Graph
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.storage.rows import Rows
@@ -42,7 +43,7 @@ def _row(recording: Recording, graph: Graph, mine: Ints) -> dict[str, Any]:
     """Of a graph, and the runs that a graph of its number led to at any scheduler."""
     timeline, strings = recording.timeline, recording.store.strings
     runs, origin = timeline.runs, timeline.region.start
-    mine = mine[runs["place"][mine] == graph.place]
+    mine = mine[(runs["place"][mine] == graph.place) & ran(runs)[mine]]
     submit, begin = graph.submit, graph.begun
     stop = max(int(runs["stop"][mine].max()) if len(mine) else 0, graph.taken)
     first = int(runs["start"][mine].min()) if len(mine) else 0

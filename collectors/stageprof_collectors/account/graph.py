@@ -109,7 +109,8 @@ class _Sent:
         self._queues: defaultdict[tuple[bool, int], deque[Submit]] = defaultdict(deque)
         places = set(joined.values())
         for submit in submits:
-            self._queues[submit.place in places, submit.wanted].append(submit)
+            if submit.graph < LOCAL:
+                self._queues[submit.place in places, submit.wanted].append(submit)
 
     def take(
         self, place: int, number: int, arrived: int, wanted: int, client: str, *, in_task: bool

@@ -15,7 +15,7 @@ import numpy as np
 from dask.utils import key_split
 from numpy.typing import NDArray
 
-from stageprof_collectors.account.attempts import ran
+from stageprof_collectors.account.attempts import ran, worked
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.account.within import lines_of_layers
 from stageprof_collectors.tables.lines import Line, Lines
@@ -86,8 +86,8 @@ class Groups:
     @cached_property
     def _took(self) -> NDArray[np.float64]:
         runs = self._recording.timeline.runs
-        took = np.bincount(self.of_run, runs["stop"] - runs["start"], len(self._tasks))
-        return took.astype(np.float64)
+        took = np.where(worked(runs), runs["stop"] - runs["start"], 0)
+        return np.bincount(self.of_run, took, len(self._tasks)).astype(np.float64)
 
     def tasks(self, row: int) -> int:
         """Runs of a row."""

@@ -178,21 +178,24 @@ class Lanes:
         """The spans of some steps at some places, of any thread; with `label`, those so named."""
         key = (tuple(places), f"steps {steps} {label}")
         if key not in self._selected:
-            mine = frozenset(places)
             found = sorted(
-                found for step in steps for found in self._by_step.get((step, label), ())
+                found
+                for place in dict.fromkeys(places)
+                for step in steps
+                for found in self._by_step.get((place, step, label), ())
             )
-            self._selected[key] = innermost(s for _, s in found if s[2].place in mine)
+            self._selected[key] = innermost(segment for _, segment in found)
         return self._selected[key]
 
     @cached_property
-    def _by_step(self) -> dict[tuple[int, int], list[tuple[int, Segment[What]]]]:
-        """Exact segments by (step, label) and by (step, -1), numbered lane by lane."""
-        found: defaultdict[tuple[int, int], list[tuple[int, Segment[What]]]] = defaultdict(list)
+    def _by_step(self) -> dict[tuple[int, int, int], list[tuple[int, Segment[What]]]]:
+        """Exact segments by (place, step, label) and (place, step, -1), numbered lane by lane."""
+        found: defaultdict[tuple[int, int, int], list[tuple[int, Segment[What]]]]
+        found = defaultdict(list)
         for numbered in enumerate(segment for lane in self._flat.values() for segment in lane):
             what = numbered[1][2]
-            found[what.step, what.label].append(numbered)
-            found[what.step, -1].append(numbered)
+            found[what.place, what.step, what.label].append(numbered)
+            found[what.place, what.step, -1].append(numbered)
         return found
 
     @cached_property

@@ -49,7 +49,7 @@ def threads(timeline: Timeline, order: Ints, occupying: NDArray[np.bool_]) -> Th
     pool = np.where(occupying, pool.reshape(-1), NO_POOL)
     known = _known(timeline)
     names = [timeline.store.strings[i] for i in words.tolist()]
-    names += [name for name in known if name not in names]  # workers that had nothing to do
+    names = [*dict.fromkeys([*names, *known])]  # also workers that had nothing to do
     facts = [known.get(name, (0, 0)) for name in names]
     heaps = [[-1] * count for count, _ in facts]
     free = _taken(order, pool, runs["start"], runs["stop"], heaps)

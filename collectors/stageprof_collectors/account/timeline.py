@@ -232,7 +232,8 @@ class Timeline:
         alone = "scheduler" in {p.role for p in self.store.places[reference : reference + 1]}
         first, last = [], []
         for p, origin in enumerate(self.store.origins):
-            if alone and p != reference:
+            hosts = {self.store.places[i].host for i in (p, reference)}
+            if (alone and p != reference) or (len(hosts) > 1 and not self.clocks[p].known):
                 continue
             ends = np.array([origin.first_t, origin.last_t], np.int64)
             a, b = self.clocks[p].read(ends)

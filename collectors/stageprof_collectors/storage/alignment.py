@@ -46,6 +46,11 @@ class Clock:
         return drifting
 
     @property
+    def known(self) -> bool:
+        """Whether anything tells what its offset is."""
+        return self.error >= 0 or self.shift != 0 or bool(self.offsets.any())
+
+    @property
     def offset(self) -> int:
         """The offset in the middle of what is known, ns."""
         return int(self.offsets[len(self.offsets) // 2]) + self.shift

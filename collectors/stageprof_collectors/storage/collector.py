@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.storage.file import Writer
+from stageprof_collectors.storage.file import MAX_MEMORY, Writer
 from stageprof_collectors.storage.merge import merge
 from stageprof_collectors.storage.origin import Origin
 from stageprof_collectors.storage.saved import save
@@ -241,6 +241,9 @@ class Collector:
                 taken = [batch for batch in batches if self._store.add(batch)]
                 if self._kept is not None:
                     self._kept += taken
+            if self._store.full:
+                self._failed = f"in memory {MAX_MEMORY:,} bytes are all; record to a file"
+                self._tell(self._failed)
         elif batches:
             self._writer.write(*merge(batches, self._origins, coarse=len(batches) >= CROWD))
             self._tell(self._writer.failed)

@@ -25,7 +25,7 @@ _SMALL: Final = 1 << 20
 
 #: The texts that a number, bytes, None, a tuple or a quoted string would have.
 _LITERAL: Final = re.compile(
-    r"""\(.*\)$|b?(['"]).*\1$|[+-]?(?:\d[\d_]*\.?\d*(?:e[+-]?\d+)?|inf|nan)$|(?:None|True|False)$""",
+    r"""\(.*\)$|b?(['"]).*\1$|[+-]?(?:\d[\d_]*+(?:\.\d*+)?(?:e[+-]?\d++)?|inf|nan)$|(?:None|True|False)$""",
     re.IGNORECASE | re.DOTALL,
 )
 _MAYBE_LITERAL: Final = frozenset("('\"bB+-0123456789iInNtTfF")

@@ -90,7 +90,7 @@ class Store:
             store = cls(max_memory=frames.max_memory)
             for found in frames:
                 store._take(found)
-                if store.skipped.get(_BEYOND):
+                if store.full:
                     break
         store._finish(frames)
         return store
@@ -109,6 +109,11 @@ class Store:
     def strings(self) -> list[str]:
         """What text columns index; grows, and keeps its order, as batches are added."""
         return self._words.texts
+
+    @property
+    def full(self) -> bool:
+        """Whether something was left out because it would have taken too much memory."""
+        return _BEYOND in self.skipped
 
     @property
     def clamped(self) -> int:
@@ -220,7 +225,7 @@ class Store:
         try:
             for batch in frame.split(raw):
                 self.add(batch)
-                if self.skipped.get(_BEYOND):
+                if self.full:
                     break
         except ValueError:
             self.skipped[DAMAGED] += 1

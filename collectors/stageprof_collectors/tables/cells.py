@@ -6,15 +6,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 #: A cell's number and file, as in the label of its mark.
 _LABEL: Final = re.compile(r"(\d{1,9}) (.{8,500})", re.DOTALL)
 #: Characters in which files of cells are alike: few texts have them.
 _BEGIN: Final = len("<ipython-input")
-#: Cells, and ways in which their files begin, of one recording: nobody has more.
+#: Cells of one recording, and ways in which their files begin and lengths of them: nobody has more,
+#: and a text of a forged recording takes no longer for them.
 _MOST: Final = 5_000
-_ALIKE: Final = 8
+_ALIKE: Final = 16
+
+T = TypeVar("T")
 
 
 def rename(texts: list[str], labels: Iterable[str]) -> None:
@@ -26,13 +29,27 @@ def rename(texts: list[str], labels: Iterable[str]) -> None:
     """
     found = islice(filter(None, map(_LABEL.fullmatch, labels)), _MOST)
     names = {label[2]: f"In [{label[1]}]" for label in found}
-    if not names:
-        return
-    files = re.compile("|".join(map(re.escape, names)))
-    begins = [begin for begin, _ in Counter(file[:_BEGIN] for file in names).most_common(_ALIKE)]
-    for i, text in enumerate(texts):
-        if any(begin in text for begin in begins):
-            texts[i] = files.sub(lambda file: names[file[0]], text)
+    begins = _usual(file[:_BEGIN] for file in names)
+    lengths = sorted(_usual(map(len, names)), reverse=True)
+    for begin in begins:
+        for i, text in enumerate(texts):
+            if begin in text:
+                texts[i] = _renamed(text, begin, lengths, names)
+
+
+def _renamed(text: str, begin: str, lengths: list[int], names: dict[str, str]) -> str:
+    parts, done, at = [], 0, text.find(begin)
+    while at >= 0:
+        file = next((f for n in lengths if (f := text[at : at + n]) in names), "")
+        if file:
+            parts += [text[done:at], names[file]]
+            done = at + len(file)
+        at = text.find(begin, at + len(file or begin))
+    return "".join([*parts, text[done:]])
+
+
+def _usual(values: Iterable[T]) -> list[T]:
+    return [value for value, _ in Counter(values).most_common(_ALIKE)]
 
 
 __all__ = ["rename"]

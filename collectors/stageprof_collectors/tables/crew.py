@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from stageprof_collectors.account.thread import MOST
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.tables.fact import told
+from stageprof_collectors.text import number
 from stageprof_runtime.event import STATUS
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ _DONE = STATUS.index("memory")
 
 
 class Member(NamedTuple):
-    """A worker: its address, host, threads, CPUs that it may use (0: unknown).
+    """A worker's stay: its address, host, threads, CPUs that it may use (0: unknown).
 
     `since` and `until`: when it came and went, aligned ns, cut to the region.
     """
@@ -45,28 +48,33 @@ class Crew:
 
     @cached_property
     def members(self) -> list[Member]:
-        """In the order in which they came."""
-        stop = self._t.region.stop
-        left = {label: t for t, _, label in self._t.marks("worker left")}
-        facts = self._facts
-        found: dict[str, Member] = {}
-        for t, _, label in self._t.marks("worker seen"):
+        """In the order in which they came; one that came back, to its old address, once more."""
+        start, stop, facts = self._t.region.start, self._t.region.stop, self._facts
+        left: defaultdict[str, list[int]] = defaultdict(list)
+        for t, _, label in sorted(self._t.marks("worker left")):
+            left[label].append(t)
+        found: list[Member] = []
+        until: dict[str, int] = {}
+        for t, _, label in sorted(self._t.marks("worker seen")):
             address, _, rest = label.partition(" ")
-            number = rest.partition(" ")[0]
-            if number.isdecimal() and 0 < int(number) < MOST and address not in found:
+            threads = number(rest.partition(" ")[0])
+            if 0 < threads < MOST and until.get(address, t) <= t:
                 host, cpus = facts.get(address, (host_of(address), 0))
-                until = min(stop, left.get(address, stop))
-                found[address] = Member(address, host, int(number), cpus, t, until)
-        return [m for m in found.values() if m.since < stop and m.until > self._t.region.start]
+                went = left[address]
+                next_ = bisect_right(went, t)
+                until[address] = went[next_] if next_ < len(went) else stop
+                found.append(Member(address, host, threads, cpus, t, min(stop, until[address])))
+        return [m for m in found if m.since < stop and m.until > start]
 
     @cached_property
     def fullest(self) -> list[Member]:
         """The workers that were there at the instant at which most were."""
-        best: list[Member] = []
-        for one in self.members:
-            there = [m for m in self.members if m.since <= one.since < m.until]
-            best = max(best, there, key=len)
-        return best
+        came = np.sort([member.since for member in self.members])
+        went = np.sort([member.until for member in self.members])
+        # At the instant at which each came: those who had come by then but those who had gone.
+        there = np.arange(1, len(came) + 1) - np.searchsorted(went, came, side="right")
+        at = int(came[np.argmax(there)]) if len(came) else 0
+        return [member for member in self.members if member.since <= at < member.until]
 
     @property
     def threads(self) -> int:

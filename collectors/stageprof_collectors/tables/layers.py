@@ -84,7 +84,7 @@ def _on_path(recording: Recording, blame: Blame) -> dict[str, defaultdict[int, f
             blame.give(before, piece._replace(stop=min(stop, first)))
     found: dict[str, defaultdict[int, float]] = {}
     for name, tally in (("wall_s", wall), ("before_first_task_s", before)):
-        found[name] = defaultdict(float, tally.settled(blame.graphs))
+        found[name] = defaultdict(float, tally.settled(blame))
     return found
 
 

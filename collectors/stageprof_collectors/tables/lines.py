@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from stageprof_collectors.storage.key import MAX_KEY
 from stageprof_collectors.storage.store import Store
 
 
@@ -51,6 +52,8 @@ class Lines:
         known = self._names.get(name) or self._prefixes.get(name)
         if known is not None:
             return known
+        if len(name) > MAX_KEY:  # nobody's: its ends would take the square of its length
+            return UNKNOWN
         stem = name.rpartition("-")[0]
         return self._prefixes.get(stem) or self._end(name) or self._beginning(stem) or UNKNOWN
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
+from stageprof_collectors.account.attempts import worked
 from stageprof_collectors.account.timeline import Timeline, present
 from stageprof_collectors.tables.fact import told
 from stageprof_collectors.text import number
@@ -46,7 +47,7 @@ def workers(recording: Recording) -> pd.DataFrame:
     for name in instrumented:
         known.setdefault(name, {"threads": 0, "memory_limit": 0, "name": ""})
     reasons = dict(label.partition(" ")[::2] for _, _, label in timeline.marks("not instrumented"))
-    left = {label for _, _, label in timeline.marks("worker left")}
+    left = _left(timeline)
     rows, work, cpus = [], _work(recording), told(store, "worker.cpus")
     for address, facts in known.items():
         reason = reasons.get(address) or ("" if address in instrumented else "sent nothing")
@@ -80,13 +81,23 @@ def _seen(timeline: Timeline) -> dict[str, dict[str, Any]]:
     return found
 
 
+def _left(timeline: Timeline) -> set[str]:
+    """Workers that went and did not come back, to the same address."""
+    changes = [(t, label, True) for t, _, label in timeline.marks("worker left")]
+    seen = timeline.marks("worker seen")
+    changes += [(t, label.partition(" ")[0], False) for t, _, label in seen]
+    last = {label: gone for _, label, gone in sorted(changes)}
+    return {label for label, gone in last.items() if gone}
+
+
 def _work(recording: Recording) -> dict[str, tuple[int, float]]:
     """How many tasks ran at each worker that was given some, and their seconds."""
     runs, words = recording.timeline.runs, recording.store.strings
     # What was taken back from a worker that has not told of it never ran there.
     ran = (runs["seen"] > 0) | (runs["status"] != _RELEASED)
     tasks = np.bincount(runs["worker"][ran], minlength=len(words))
-    busy = np.bincount(runs["worker"], runs["stop"] - runs["start"], len(words)) / 1e9
+    took = np.where(worked(runs), runs["stop"] - runs["start"], 0)
+    busy = np.bincount(runs["worker"], took, len(words)) / 1e9
     given = present(runs["worker"])
     return {words[i]: (int(tasks[i]), float(busy[i])) for i in given}
 
