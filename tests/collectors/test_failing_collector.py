@@ -140,3 +140,17 @@ def test_a_disk_that_takes_nothing_for_long_fills_no_memory(
     recording = made.close()
     assert not recording.complete
     assert recording.store.rows("mark") == 2
+
+
+def test_a_recording_in_memory_that_is_full_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was complete, although most batches had been left out."""
+    made = Collector(None, "test")
+    monkeypatch.setattr(made._store, "_max_memory", 3_000)
+    for seq in range(100):
+        made.take(batch(seq))
+    recording = made.close()
+    assert not recording.complete
+    assert "memory" in recording.store.incomplete_reason
+    assert "record to a file" in caplog.text

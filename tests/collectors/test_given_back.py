@@ -111,3 +111,15 @@ def test_behind_a_task_that_never_ended_it_waited_for_its_thread() -> None:
     made.wait(0, 1000, last, 1000)
     steps = made.recording(1000).steps().set_index("step")["wall_s"]
     assert steps["wait.thread"] == pytest.approx(0.7, abs=0.01)
+
+
+def test_a_computation_does_not_count_it() -> None:
+    """Nor is it its first task, which began when another worker ran it."""
+    made = HandMade(2)
+    graph = made.graph(0, 0, 0)
+    back = made.taken_back(0, 10, 500, cause=-1 - graph, key="sum-1")
+    last = made.run(1, 500, 900, cause=back, key="sum-1", lead=(500, 500), wanted=True)
+    made.wait(0, 900, last, 900)
+    (row,) = made.recording(1000).computations().to_dict("records")
+    assert row["tasks"] == 1
+    assert row["first_task_s"] == pytest.approx(0.5)

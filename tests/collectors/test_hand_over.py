@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stageprof_collectors.account.attempts import LOCAL
 from stageprof_collectors.account.graph import Submit, _Sent
 
 OWN, WORKER, SCHEDULER = 0, 2, 1
@@ -37,3 +38,14 @@ def test_a_recorded_clients_graph_takes_its_own() -> None:
     found = hand_overs.take(SCHEDULER, 0, 20, 1, "Client-own", in_task=False)
     assert found is not None
     assert found.line == 43
+
+
+def test_a_local_scheduler_keeps_its_hand_over_to_itself() -> None:
+    """It wants as many keys as the cluster's graphs after it, each of which took the one before."""
+    local = Submit(10, OWN, LOCAL, 1, 0, 7, 3, 42)
+    hand_overs = sent(local, submit(20, OWN, 43), submit(30, OWN, 44))
+    assert hand_overs.take(OWN, LOCAL, 10, 1, "", in_task=False) == local
+    for number, line in ((0, 43), (1, 44)):
+        found = hand_overs.take(SCHEDULER, number, 40, 1, "Client-own", in_task=False)
+        assert found is not None
+        assert found.line == line

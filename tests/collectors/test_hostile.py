@@ -26,13 +26,18 @@ import numpy as np
 import pytest
 
 from benchmarks.generate import generate
+from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage import frame
 from stageprof_collectors.storage.file import read_frames
 from stageprof_collectors.storage.inspection import dump
+from stageprof_collectors.storage.key import text_of_key
 from stageprof_collectors.storage.store import Store
+from stageprof_collectors.tables.cells import rename
+from stageprof_collectors.tables.crew import Crew
+from stageprof_collectors.tables.lines import UNKNOWN, Lines
 from stageprof_runtime.batch import pack
 from stageprof_runtime.errors import StageprofError
-from stageprof_runtime.event import TABLES, WANT, Place
+from stageprof_runtime.event import LINE, MARK, TABLES, WANT, Place
 
 DATA: Final = Path(__file__).parents[1] / "data"
 GOLDEN: Final = DATA / "golden-1.0.stageprof"
@@ -470,3 +475,39 @@ if __name__ == "__main__":
         defuse(Path(sys.argv[2]))
     else:
         child(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
+
+
+@pytest.mark.timeout(60)
+def test_a_long_number_as_key_takes_no_longer_than_another_key() -> None:
+    """Whether a text would read like a number was asked in the square of its length."""
+    assert text_of_key("1" * 500_000 + "x").startswith("111")
+    assert text_of_key("1" * 500_000).startswith("'111")
+
+
+@pytest.mark.timeout(60)
+def test_a_long_name_is_nobodys_line() -> None:
+    """All its ends took the square of its length in memory."""
+    store = Store()
+    made = [(LINE, "layer", "etl.py", 41, 0)]
+    store.add(pack(Place("client", "host", 1, "client", 1), 0, 1, made))
+    lines = Lines(store)
+    assert lines.of("layer").line == 41
+    assert lines.of("-layer" * 100_000) == UNKNOWN
+
+
+@pytest.mark.timeout(60)
+def test_forged_names_of_cells_take_no_time() -> None:
+    """Hundreds of them that begin alike were tried at every character of a text."""
+    labels = [f"{i} {'a' * (20 + i)}b" for i in range(479)]
+    texts = ["a" * 3_000_000]
+    rename(texts, labels)
+    assert len(texts[0]) == 3_000_000
+
+
+def test_a_worker_with_a_number_of_threads_that_no_int_is_read_from_has_none(
+    tmp_path: Path,
+) -> None:
+    store = Store()
+    rows = [(MARK, 1, "worker seen", f"tcp://x:1 {'9' * 5000} 0 n")]
+    store.add(pack(Place("scheduler", "host", 1, "tcp://host:1", 1), 0, 1, rows))
+    assert Crew(Recording(store)).members == []
