@@ -6,13 +6,16 @@ are this process, so the account is the same.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import sys
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from threading import get_ident
 from typing import Any, Final, cast
+
+from dask.local import MultiprocessingPoolExecutor
 
 from stageprof_runtime.batch import Row
 from stageprof_runtime.carried import share
@@ -40,6 +43,7 @@ counts = [0, 0, 0]
 #: What the hook around each task is called in the coverage.
 _SUBMIT: Final = "local.submit"
 
+_POOLS: Final = (ProcessPoolExecutor, MultiprocessingPoolExecutor)
 #: (start, stop, thread, cpu, pid, failed, [(step, start, stop), ...]) of one task; `failed` is
 #: "" or what it raised, as in `failure.label`
 Times = tuple[int, int, int, int, int, str, list[tuple[int, int, int]]]
@@ -71,6 +75,9 @@ class Computation:
         executor = getattr(submit, "__self__", None)
         #: whether what is submitted runs in this process for certain
         self._threads = isinstance(executor, (ThreadPoolExecutor, *INLINE))
+        #: whether it runs where stageprof is, and takes any function: a scheduler of somebody's
+        #: own, or processes of another host, may not
+        self._known = self._threads or isinstance(executor, _POOLS)
 
     def submit(self, batch: Any, tasks: list[Any]) -> Future[Any]:
         """Submit tasks as the scheduler asks, timed; their future holds only its own result."""
@@ -144,9 +151,23 @@ class Computation:
         runs = [next(_runs) for _ in tasks]
         self._note(self._assigned, runs, plain)
         out: Future[Any] = Future()
-        fut = self._submit(timed_batch, batch, plain, os.getpid())
-        fut.add_done_callback(lambda f: self._returned(f, out, runs, keys))
+        if self._known:
+            fut = self._submit(functools.partial(timed_batch, batch, os.getpid()), plain)
+            fut.add_done_callback(lambda f: self._returned(f, out, runs, keys, f.result))
+        else:
+            start = now_ns()
+            fut = self._submit(batch, plain)
+            fut.add_done_callback(
+                lambda f: self._returned(f, out, runs, keys, lambda: self._around(f, start))
+            )
         return out
+
+    def _around(self, fut: Future[Any], start: int) -> tuple[list[Any], list[Times]]:
+        """What tasks returned, and their times as they are seen from here."""
+        results, stop = fut.result(), now_ns()
+        said = [failure.UNKNOWN if result[2] else "" for result in results]
+        thread, pid = get_ident(), os.getpid()
+        return results, [(start, stop, thread, 0, pid, failed, []) for failed in said]
 
     def _assigned(self, runs: list[int], tasks: list[Any]) -> None:
         t = now_ns()
@@ -167,10 +188,15 @@ class Computation:
         self.emit.row("client", row)
 
     def _returned(
-        self, fut: Future[Any], out: Future[Any], runs: list[int], keys: list[Any]
+        self,
+        fut: Future[Any],
+        out: Future[Any],
+        runs: list[int],
+        keys: list[Any],
+        told: Callable[[], tuple[list[Any], list[Times]]],
     ) -> None:
         try:
-            results, times = fut.result()
+            results, times = told()
         except BaseException as error:  # handed on: it is the user's
             out.set_exception(error)
             return

@@ -22,7 +22,7 @@ from stageprof_runtime.stage import STEP, Stage
 _identity: Callable[..., Any] | None = getattr(dask.local, "identity", None)
 
 
-def timed_batch(batch: Callable[[list[Any]], list[Any]], tasks: list[Any], home: int) -> Any:
+def timed_batch(batch: Callable[[list[Any]], list[Any]], home: int, tasks: list[Any]) -> Any:
     """Run tasks one by one where the scheduler sent them; returns results and their times."""
     results, times = [], []
     # The main threads of forked processes share an ident: there the process is the thread.

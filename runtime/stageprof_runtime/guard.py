@@ -20,9 +20,10 @@ import asyncio
 import functools
 import logging
 import os
+import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from stageprof_runtime.clock import now_ns
@@ -197,6 +198,16 @@ def attempt(watch: Watch, doing: Callable[..., Any], *args: Any) -> None:
         caught(error, watch)
 
 
+def attempt_each(watch: Watch, steps: Sequence[Callable[[], None]]) -> None:
+    """The same, one after another; who interrupts one has the others taken all the same."""
+    for i, step in enumerate(steps):
+        try:
+            attempt(watch, step)
+        except BaseException:
+            attempt_each(watch, steps[i + 1 :])
+            raise
+
+
 def caught(error: BaseException, watch: Watch) -> None:
     """Count what our code in a wrapper without a shield raised; the user's Ctrl-C goes on."""
     if interrupted(error):
@@ -207,12 +218,16 @@ def caught(error: BaseException, watch: Watch) -> None:
 def interrupted(error: BaseException) -> bool:
     """Whether an error that came out of our code is the user's Ctrl-C.
 
-    Loops of asyncio catch the signal themselves: in a thread that runs one it is no Ctrl-C.
+    `asyncio.run` catches the signal itself: in a thread that runs its loop it is no Ctrl-C. A loop
+    that something else runs, such as a notebook's kernel, leaves it to Python.
     """
     return (
         isinstance(error, KeyboardInterrupt)
         and threading.current_thread() is threading.main_thread()
-        and asyncio._get_running_loop() is None
+        and (
+            asyncio._get_running_loop() is None
+            or signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        )
     )
 
 

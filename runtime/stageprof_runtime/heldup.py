@@ -19,6 +19,7 @@ from stageprof_runtime.lines import user_line
 from stageprof_runtime.probes.failure import part
 from stageprof_runtime.probes.stacks import running
 from stageprof_runtime.ring import Ring
+from stageprof_runtime.standstill import uncollected
 from stageprof_runtime.underway import calls
 
 #: The name of the mark.
@@ -46,8 +47,11 @@ class HeldUp:
                 self._say(thread, start, call.removeprefix(WAITS))
 
     def _say(self, thread: int, start: int, what: str) -> None:
-        frame, (_, key) = sys._current_frames().get(thread), running.get(thread, ("", None))
-        if frame is not None and key is not None:
-            label = "{}:{} {}".format(*user_line(frame), what)
+        _, key = running.get(thread, ("", None))
+        with uncollected():
+            frame = sys._current_frames().get(thread)
+            line = None if frame is None else user_line(frame)
+        if line is not None and key is not None:
+            label = "{}:{} {}".format(*line, what)
             said = "\t".join((str(thread), part(key_split(key)), label.replace("\t", " ")))
             self._ring.emit((MARK, start, NAME, said))

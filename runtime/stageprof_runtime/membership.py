@@ -131,6 +131,8 @@ class Membership:
             for batch in batches:
                 self._sink(batch)
             await self._wait_for(passed)
+            if self._got < passed:  # what comes yet finds nobody
+                client_handlers(self.client)[self._op] = _ignore
         except asyncio.CancelledError:
             self._mark("cluster lost", _HURRIED)
             client_handlers(self.client)[self._op] = _ignore
@@ -177,7 +179,7 @@ class Membership:
     async def _wait_for(self, passed: int) -> None:
         """Batches that the scheduler sent before its answer may be behind in the stream."""
         got, still = self._got, 0
-        while self._got < passed and self.client.status == "running" and still < _STILL_S * _LOOKS:
+        while self._got < passed and self.client.status != "closed" and still < _STILL_S * _LOOKS:
             await asyncio.sleep(1 / _LOOKS)
             still = still + 1 if self._got == got else 0
             got = self._got

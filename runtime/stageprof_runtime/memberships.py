@@ -24,6 +24,7 @@ from stageprof_runtime.event import MARK, SAMPLE
 from stageprof_runtime.guard import Watches, hook, quietly
 from stageprof_runtime.inbox import Sink
 from stageprof_runtime.membership import LEAVE_S, Membership
+from stageprof_runtime.probes.clients import PATIENCE_S
 from stageprof_runtime.ring import Ring
 
 logger = logging.getLogger("stageprof")
@@ -31,8 +32,6 @@ logger = logging.getLogger("stageprof")
 #: What a client is to do.
 Doing = Callable[[Any], Coroutine[Any, Any, None]]
 
-#: Seconds that joining a cluster may take before the run goes on without it.
-PATIENCE_S: Final = 15.0
 #: Seconds that a client which closes waits for another to go on with its cluster.
 HAND_OVER_S: Final = 2.0
 #: Why a cluster is lost whose scheduler was restarted, or could not be reached for a while.
@@ -100,7 +99,7 @@ class Memberships:
         """Have a client do something on its own loop, where its streams are: it may be another."""
         loop, doing = client_loop(client), function(client)
         if loop is asyncio.get_running_loop():
-            await doing
+            await asyncio.wait_for(doing, PATIENCE_S + LEAVE_S * self.over)
             return
         try:
             there = asyncio.run_coroutine_threadsafe(doing, loop)

@@ -9,6 +9,7 @@ through a frame's rows, a partition at a time), that was seen when it handed a g
 from __future__ import annotations
 
 import ast
+import contextlib
 import linecache
 import warnings
 from collections import Counter
@@ -17,6 +18,7 @@ from types import FrameType
 from typing import Final
 
 from stageprof_runtime.assignment import HEARD
+from stageprof_runtime.clock import thread_ns
 from stageprof_runtime.lines import called_by_user, user_line
 
 #: Fewer calls from one line are no loop that matters.
@@ -24,6 +26,8 @@ LEAST: Final = 3
 #: Lines that are looked up, at most; and no longer programs are parsed, bytes.
 LINES: Final = 100
 LONGEST: Final = 1_000_000
+#: So long the thread looks at programs, ns: of the lines that are left nothing is known then.
+PATIENCE_NS: Final = 500_000_000
 
 #: No round of the loop needs what an earlier one computed; one does; it cannot be told; the loop is
 #: Dask's, through the rows of a frame.
@@ -60,23 +64,41 @@ def forget() -> None:
 
 def told() -> Iterator[str]:
     """For each line that handed over several graphs "verdict file:line"."""
+    trees: dict[str, ast.AST] = {}
+    until = thread_ns() + PATIENCE_NS
     for (file, line), number in handed.most_common(LINES):
-        if number >= LEAST and file:
-            linecache.checkcache(file)  # a notebook's user edits modules between two recordings
-            rows = (file, line) in _through
-            says = ROWS if rows else verdict("".join(linecache.getlines(file)), line)
-            yield f"{says} {file}:{line}"
+        if number < LEAST or not file:
+            continue
+        if (file, line) in _through:
+            says = ROWS
+        elif thread_ns() > until:
+            says = UNKNOWN
+        else:
+            if file not in trees:
+                linecache.checkcache(file)  # a notebook's user edits modules between two recordings
+                trees[file] = _parsed("".join(linecache.getlines(file)))
+            says = _verdict(trees[file], line)
+        yield f"{says} {file}:{line}"
 
 
 def verdict(source: str, line: int) -> str:
     """Whether rounds of the loop around a line need each other's results."""
-    if not source or len(source) > LONGEST:
-        return UNKNOWN
+    return _verdict(_parsed(source), line)
+
+
+def _parsed(source: str) -> ast.AST:
+    """The program; an empty one if it is too long or none."""
+    if len(source) <= LONGEST:
+        unreadable = contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError)
+        with unreadable, warnings.catch_warnings(action="ignore", category=HEARD):
+            return ast.parse(source)
+    return ast.Module([], [])
+
+
+def _verdict(tree: ast.AST, line: int) -> str:
     try:
-        with warnings.catch_warnings(action="ignore", category=HEARD):
-            around = _around(ast.parse(source), line)
-        found = [_of(loop, line) for loop in around]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        found = [_of(loop, line) for loop in _around(tree, line)]
+    except (RecursionError, MemoryError):
         return UNKNOWN
     if not found:
         return UNKNOWN

@@ -19,7 +19,7 @@ from stageprof_runtime.context import lane, regions
 from stageprof_runtime.ending import RAISED, raised
 from stageprof_runtime.event import MARK, Place
 from stageprof_runtime.fetched import fetched
-from stageprof_runtime.guard import Watches, attempt, quietly
+from stageprof_runtime.guard import Watches, attempt, attempt_each, quietly
 from stageprof_runtime.heir import Heir
 from stageprof_runtime.inbox import Sink, sinks
 from stageprof_runtime.memberships import Memberships
@@ -209,13 +209,10 @@ class Session:
             clients.followers.remove(self._clusters)
         sinks.pop(self.name, None)
         attempt(self.watches["stop"], self._tell_loops)
-        try:
-            if self._watching["native"]:
-                attempt(self.watches["stop"], native.settle)
-        finally:  # that waits, and may be interrupted
-            stopping = (self._leave, self._shipper.stop, self._flush, self._end_monitor)
-            for step in (*stopping, self._take_tails, self._heir.end):
-                attempt(self.watches["stop"], step)
+        stopping = [self._leave, self._shipper.stop, self._flush, self._end_monitor]
+        if self._watching["native"]:
+            stopping.insert(0, native.settle)
+        attempt_each(self.watches["stop"], [*stopping, self._take_tails, self._heir.end])
 
     def _end_monitor(self) -> None:
         if self._monitor is not None:

@@ -145,9 +145,21 @@ def _frame(value: Any) -> int:
     dtypes = list(value.dtypes) if value.ndim == 2 else [value.dtype]
     if any(package_of(type(dtype)) not in _ASKED for dtype in dtypes):
         return len(value) * len(dtypes) * _SMALL  # what measures them is the user's
-    usage = value.memory_usage(deep=False)
-    total = int(usage if isinstance(usage, int) else usage.sum())
+    if not hasattr(value, "index"):  # it is an index itself
+        return int(value.memory_usage(deep=False)) + _objects(value)
+    usage = value.memory_usage(index=False, deep=False)
+    total = int(usage if isinstance(usage, int) else usage.sum()) + _index(value.index)
     return total + sum(_objects(column) for column in _columns(value))
+
+
+def _index(index: Any) -> int:
+    """Bytes of the index of a frame; of several levels without asking it.
+
+    Pandas before 3 would look for the place of each row, and keep what it found in the index.
+    """
+    if not is_a(index, "pandas", "MultiIndex"):
+        return int(index.memory_usage(deep=False))
+    return sum(int(codes.nbytes) for codes in index.codes) + sum(map(weigh, index.levels))
 
 
 def _columns_asked(value: Any) -> int:
@@ -184,8 +196,9 @@ _MEASURES: Final[dict[str, Any]] = {
     "numpy.memmap": _array,
     "pandas.core.frame.DataFrame": _frame,
 } | {f"numpy.{name}": _array for name in ("ma.MaskedArray", "MaskedArray", "recarray")}
-for _kind in ("DataFrame", "Series", "Index", "RangeIndex", "DatetimeIndex", "MultiIndex"):
+for _kind in ("DataFrame", "Series", "Index", "RangeIndex", "DatetimeIndex"):
     _MEASURES[f"pandas.{_kind}"] = _frame
+_MEASURES["pandas.MultiIndex"] = _index
 for _kind in ("Table", "RecordBatch", "ChunkedArray", "Buffer", "lib.Table"):
     _MEASURES[f"pyarrow.{_kind}"] = lambda value: (
         value.size if hasattr(value, "size") else value.get_total_buffer_size()

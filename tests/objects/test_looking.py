@@ -347,3 +347,12 @@ def test_classes_that_tasks_make_are_not_kept() -> None:
     del value
     gc.collect()
     assert gone() is None
+
+
+def test_weighing_leaves_nothing_in_an_index_of_several_levels() -> None:
+    """Pandas 2 looked for the place of each row, and kept that: eight bytes a row."""
+    index = pd.MultiIndex.from_product([range(1000), range(100)])
+    frame = pd.DataFrame({"x": np.ones(len(index))}, index=index)
+    for value in (frame, frame["x"], index):
+        assert weigh(value) >= 300_000
+        assert "_engine" not in vars(index)["_cache"]

@@ -20,6 +20,7 @@ from stageprof_runtime import process
 from stageprof_runtime.guard import Watches
 from stageprof_runtime.membership import Membership
 from stageprof_runtime.memberships import Memberships
+from stageprof_runtime.probes import clients
 from stageprof_runtime.ring import Ring
 
 pytestmark = pytest.mark.cluster
@@ -247,3 +248,18 @@ def test_a_cluster_that_was_not_joined_is_not_asked_for_the_time() -> None:
 
     asyncio.run(main())
     assert asked == []
+
+
+def test_a_client_starts_although_nobody_answers_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waited as long as a scheduler was busy."""
+
+    class Stuck:
+        async def started(self, _client: object) -> None:
+            await asyncio.Event().wait()
+
+    async def start(self: object) -> str:
+        return "started"
+
+    monkeypatch.setattr(clients, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(clients, "followers", [Stuck()])
+    assert asyncio.run(clients._started(start)(object())) == "started"

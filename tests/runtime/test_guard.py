@@ -17,9 +17,11 @@ from stageprof_runtime.guard import (
     Watch,
     Watches,
     attempt,
+    attempt_each,
     failures,
     guard,
     hook,
+    interrupted,
     quietly,
 )
 
@@ -244,3 +246,33 @@ def test_a_real_cancellation_gets_out_of_a_quiet_coroutine() -> None:
             await task
 
     asyncio.run(main())
+
+
+async def asked() -> bool:
+    return interrupted(KeyboardInterrupt())
+
+
+def test_ctrl_c_in_a_loop_that_leaves_it_to_python_is_the_users() -> None:
+    """A notebook's kernel runs cells within its loop: the interrupt was lost there."""
+    loop = asyncio.new_event_loop()
+    try:
+        assert loop.run_until_complete(asked())
+    finally:
+        loop.close()
+
+
+def test_ctrl_c_in_a_loop_that_catches_it_itself_is_none() -> None:
+    assert not asyncio.run(asked())
+
+
+def test_who_interrupts_one_step_has_the_others_taken() -> None:
+    """A thread and open files were left for good."""
+    taken: list[int] = []
+
+    def interrupt() -> None:
+        taken.append(1)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        attempt_each(Watch("stop"), [interrupt, lambda: taken.append(2), lambda: taken.append(3)])
+    assert taken == [1, 2, 3]

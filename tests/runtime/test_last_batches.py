@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from stageprof_runtime.guard import Watches
+from stageprof_runtime.membership import Membership
 from stageprof_runtime.outbox import Outbox
 from stageprof_runtime.relay import Relay
 from stageprof_runtime.ring import Ring
@@ -188,3 +189,23 @@ def test_the_scheduler_sends_what_was_posted_in_its_order() -> None:
     relay.send(b"2")
     relay.send_all()
     assert (stream.sent, relay.passed) == ([b"1", b"2"], 2)
+
+
+def member(status: str) -> Any:
+    made: Any = object.__new__(Membership)
+    made.client = SimpleNamespace(status=status)
+    made._got = 0
+    return made
+
+
+async def waits(member: Any) -> int:
+    """How many batches have come when the wait for two of them ends."""
+    asyncio.get_running_loop().call_later(0.02, setattr, member, "_got", 2)
+    await member._wait_for(2)
+    return int(member._got)
+
+
+def test_a_client_that_closes_waits_for_batches_that_are_behind_its_answer() -> None:
+    """It is "closing" before it says so: nothing was waited for."""
+    assert asyncio.run(waits(member("closing"))) == 2
+    assert asyncio.run(waits(member("closed"))) == 0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import dask
 import dask.dataframe as dd
@@ -10,6 +13,7 @@ import pandas as pd
 import pytest
 
 import stageprof
+from stageprof_runtime import rounds
 from stageprof_runtime.rounds import APART, CARRIED, LONGEST, ROWS, UNKNOWN, handed, verdict
 
 APART_LOOPS = [
@@ -108,3 +112,36 @@ def test_a_recording_has_the_verdict_of_each_line_that_handed_over_several_graph
     told = [label for _, _, label in prof.recording.timeline.marks("loop")]
     assert sorted(told) == [f"{APART} {script}:2", f"{CARRIED} {script}:5"]
     assert not handed
+
+
+def test_a_program_is_parsed_once_for_all_its_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred lines of a long one took seconds of the user's thread."""
+    program = tmp_path / "many.py"
+    program.write_text("for x in items:\n    f(x).compute()\n" * 50)
+    parsed: list[str] = []
+    plain = ast.parse
+
+    def parse(source: str) -> Any:
+        parsed.append(source)
+        return plain(source)
+
+    monkeypatch.setattr(ast, "parse", parse)
+    monkeypatch.setattr(
+        rounds, "handed", Counter({(str(program), 2 * i + 2): 5 for i in range(50)})
+    )
+    told = list(rounds.told())
+    assert len(told) == 50
+    assert {verdict.partition(" ")[0] for verdict in told} == {APART}
+    assert len(parsed) == 1
+
+
+def test_where_time_runs_out_nothing_is_known_of_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "many.py"
+    program.write_text("for x in items:\n    f(x).compute()\n")
+    monkeypatch.setattr(rounds, "PATIENCE_NS", -1)
+    monkeypatch.setattr(rounds, "handed", Counter({(str(program), 2): 5}))
+    assert list(rounds.told()) == [f"{UNKNOWN} {program}:2"]

@@ -23,6 +23,8 @@ class Follower(Protocol):
 
 followers: Final[list[Follower]] = []
 WATCH: Final = Watch("client.follow")
+#: Seconds that joining a cluster may take before the run goes on without it.
+PATIENCE_S: Final = 15.0
 
 
 def install(emit: Emit) -> Undo:
@@ -39,7 +41,7 @@ def _started(start: Callable[..., Any]) -> Callable[..., Any]:
     async def told(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = await start(self, *args, **kwargs)
         for follower in tuple(followers):
-            await quietly(follower.started(self), WATCH)
+            await quietly(asyncio.wait_for(follower.started(self), PATIENCE_S), WATCH)
         return result
 
     return told
