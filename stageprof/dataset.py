@@ -152,7 +152,9 @@ def _manifest(path: Path) -> list[dict[str, Any]]:
         form, recordings = str(said["schema"]), said["recordings"]
         if form == FORM:
             return [_entry(each) for each in recordings]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+    except (
+        OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError,
+    ) as error:  # fmt: skip
         why = getattr(error, "strerror", "") or str(error)
         raise NotADataset(
             f"{path} is no whole dataset ({why})",

@@ -56,7 +56,7 @@ def beginning(path: str | os.PathLike[str], size: int) -> bytes | None:
 
 @contextmanager
 def reading(path: str, allowed: int | None = None) -> Iterator[Recording]:
-    """The recording at `path`; what cannot be made sense of while it is used is damage.
+    """The recording at `path`; see `sensible`.
 
     Args:
         path: of the recording.
@@ -65,8 +65,19 @@ def reading(path: str, allowed: int | None = None) -> Iterator[Recording]:
     Raises:
         StageprofError: the file cannot be read, or its tables contradict each other.
     """
-    try:
+    with sensible(path):
         yield _opened(path, room() if allowed is None else allowed)
+
+
+@contextmanager
+def sensible(path: str) -> Iterator[None]:
+    """A block that uses a recording: what it cannot make sense of is damage.
+
+    Raises:
+        DamagedRecording: as soon as that is so.
+    """
+    try:
+        yield
     except (StageprofError, OSError):
         raise
     except Exception as error:  # a file may come from anybody and claim anything

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from stageprof.reading import reading
+from stageprof.reading import reading, sensible
 from stageprof.recording import Recording
 from stageprof.schema import COLUMNS, FORM, MANIFEST, schema
 from stageprof_collectors.storage.key import printable
@@ -91,9 +91,10 @@ def _file(file: Path, folder: Path, name: str) -> Entry:
     with reading(os.fspath(file)) as recording:
         if not _too_large(recording.store):
             return _recording(recording, folder, name)
-    large = Sliced(file)
-    rows = {"tasks": _table(folder, "tasks", name, large.tasks())}
-    return _entry(name, file, large, rows)
+    with sensible(os.fspath(file)):
+        large = Sliced(file)
+        rows = {"tasks": _table(folder, "tasks", name, large.tasks())}
+        return _entry(name, file, large, rows)
 
 
 def _too_large(store: Store) -> bool:

@@ -32,7 +32,7 @@ def text(found: Compared) -> str:
     suite.set("failures", str(sum(case.judged == Judged.WORSE for case in cases)))
     suite.set("skipped", str(sum(case.judged == Judged.UNKNOWN for case in cases)))
     suite.set("errors", "0")
-    program = ".".join(filter(None, ("stageprof", safe(found.program))))
+    program = ".".join(filter(None, ("stageprof", safe(found.program, limit=_MOST))))
     for case in cases:
         _case(suite, program, case)
     suites = Element("testsuites")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Final
 
 from stageprof_collectors.comparison import sentences
 from stageprof_collectors.comparison.comparison import Compared
@@ -13,6 +15,8 @@ from stageprof_collectors.text import safe
 from stageprof_runtime.stage import Stage
 from stageprof_ui.palette import STAGE_COLOURS
 
+#: Recordings left out that are named.
+_MOST: Final = 10
 _CELL = "text-align:left;padding:2px 12px 2px 0"
 _NUMBER = "text-align:right;padding:2px 12px 2px 0"
 
@@ -25,6 +29,11 @@ def html(found: Compared) -> str:
 def _parts(found: Compared) -> Iterator[str]:
     yield f"<b>stageprof compare</b> {_text(found.program)}"
     yield f"<div>{_text(sentences.sides(found))}</div>"
+    for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
+        for file, why in side.left_out[:_MOST]:
+            yield f"<div>Left out of the {name}: {_text(PurePath(file).name)}: {_text(why)}</div>"
+        if more := len(side.left_out[_MOST:]):
+            yield f"<div>and {more:,} more</div>"
     for each in found.differences:
         values = f"{'; '.join(each.before)} -> {'; '.join(each.after)}"
         yield f"<div><b>{each.kind} differs:</b> {_text(values)}</div>"
@@ -70,7 +79,8 @@ def _lists(found: Compared) -> Iterator[str]:
             said = f"{c.what.title}: {before} -> {after} ({change})"
             yield f"<div>{_text(said)}</div>"
     for f in found.findings:
-        how = "new finding" if f.came else "gone"
+        unsure = ", not judged" if f.judged == Judged.UNKNOWN else ""
+        how = f"new finding{unsure}" if f.came else "gone"
         yield f"<div>{how}, {f.severity}: {_text(f.headline)}</div>"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from typing import Final, TextIO
@@ -64,8 +65,10 @@ def _brief(found: Finding, room: int) -> str:
 
     Half a sentence says less than a name that can be looked up.
     """
-    place = f" at {_line(found)}"
-    whole = found.headline.replace(f" made{place}", "").replace(place, "").replace(" ,", ",")
+    whole = found.headline
+    if line := _line(found):
+        place = re.compile(rf"( made)? at {re.escape(line)}(?!\d)")
+        whole = place.sub("", whole).replace(" ,", ",")
     if cell_len(shown := safe(whole, limit=WIDTH)) <= room:
         return shown
     name = found.where.variable or found.where.prefix

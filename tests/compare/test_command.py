@@ -276,9 +276,10 @@ def test_recordings_of_several_programs_on_a_side_are_refused(run: Run, tmp_path
 def test_cases_of_two_programs_have_names_of_their_own(run: Run, tmp_path: Path) -> None:
     """Who reads both, as GitLab does, keeps the first of one name."""
     cases = []
-    for name in ("one.py", "two.py"):
-        record(tmp_path / f"{name}.stageprof", name)
-        _, out, _ = run(*[str(tmp_path / f"{name}.stageprof")] * 2, "--junit")
+    deep = "tests/" + "very_deep/" * 15
+    for i, name in enumerate(("one.py", "two.py", f"{deep}one.py", f"{deep}two.py")):
+        record(tmp_path / f"{i}.stageprof", name)
+        _, out, _ = run(*[str(tmp_path / f"{i}.stageprof")] * 2, "--junit")
         found = ET.fromstring(out).iter("testcase")
         cases += [(case.get("classname"), case.get("name")) for case in found]
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from compare.made import CONDITIONS, DUMP, against, runs
+from compare.made import CONDITIONS, COUNTS, DUMP, against, runs
+from replay.handmade import HandMade, ns
 from stageprof_collectors.comparison import circumstances
-from stageprof_collectors.comparison.measured import Group
+from stageprof_collectors.comparison.counts import Judged
+from stageprof_collectors.comparison.measured import Group, measure
+from stageprof_collectors.recording import Recording
+from stageprof_runtime.batch import pack
+from stageprof_runtime.event import Place
 
 TEST = "tests/test_etl.py::test_join"
 READ = Group("load", "etl.py", 12)
@@ -59,3 +64,36 @@ def test_counts_are_judged_wherever_they_were_counted() -> None:
 )
 def test_a_test_is_the_same_program_whoever_runs_it(header: dict[str, str], program: str) -> None:
     assert circumstances.program(header) == program
+
+
+LOST = "500,000 events lost"
+
+
+@pytest.mark.parametrize("which", ["baseline", "candidate"])
+@pytest.mark.parametrize("force", [False, True])
+def test_sides_of_which_one_lacks_events_are_not_compared(which: str, *, force: bool) -> None:
+    """Half the tasks were fewer, or twice as many, and nobody was told why."""
+    half = {name: number / 2 for name, number in COUNTS.items()}
+    short, whole = runs(seed=1, lost=LOST, counts=half), runs(seed=2)
+    sides = (short, whole) if which == "baseline" else (whole, short)
+    found = against(*sides, force=force)
+
+    (difference,) = found.differences
+    said = difference.before if which == "baseline" else difference.after
+    assert (difference.kind, said) == ("events", (LOST,))
+    assert {count.judged for count in found.counts} == {Judged.UNKNOWN}
+
+
+def test_sides_of_which_both_lack_events_are() -> None:
+    found = against(runs(seed=1, lost=LOST), runs(seed=2, lost=LOST))
+    assert not found.differences
+    assert {count.judged for count in found.counts} == {Judged.SAME}
+
+
+def test_what_a_full_buffer_dropped_is_lost() -> None:
+    """Only whole batches were."""
+    made = HandMade(1)
+    store = made.recording(1000).store
+    place = Place("worker", "host", 99, "tcp://host:99", 1)
+    store.add(pack(place, 0, ns(1), [], drops={"ring full": 500_000, "hook failed: x": 3}))
+    assert measure(Recording(store)).lost == LOST

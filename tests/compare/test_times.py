@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from compare.made import BUILD, DUMP, JOIN, LOAD, USUAL, against, judged, run, runs
@@ -192,3 +193,30 @@ def test_recordings_that_lost_events_count_only_if_all_did() -> None:
 def test_a_side_without_a_complete_recording_is_bad_input() -> None:
     with pytest.raises(UsageError, match="no complete recording of the candidate"):
         against(runs(seed=1), [run(incomplete="recording incomplete")])
+
+
+def test_the_change_of_a_stage_that_is_the_same_is_that_of_the_whole() -> None:
+    """One small part was seen to change, the rest went the other way: it was that part's alone."""
+    sure = Cell(Stage.EXECUTION, "compute", Group("sure", "etl.py", 50))
+    apart = 0
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        base, head = (
+            [
+                run(
+                    USUAL
+                    | {
+                        sure: took * random.lognormal(0, 0.001),
+                        LOAD: (0.8 + more) * random.lognormal(0, 0.1),
+                    }
+                )
+                for _ in range(8)
+            ]
+            for took, more in ((0.5, 0.0), (0.47, 0.1))
+        )
+        found = against(base, head)
+        for time in found.times:
+            if time.judged == Judged.SAME:
+                assert time.change_s == pytest.approx(time.after_s - time.before_s)
+                apart += time.name == "execution" and time.change_s > 0
+    assert apart

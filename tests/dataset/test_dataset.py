@@ -18,7 +18,7 @@ import stageprof
 from benchmarks.generate import generate
 from replay.handmade import SCHEDULER, HandMade, ns
 from stageprof.cli import main
-from stageprof.dataset import NotADataset
+from stageprof.dataset import _FACTS, NotADataset
 from stageprof.export import parquet
 from stageprof.schema import COLUMNS, MANIFEST, schema
 from stageprof_collectors.storage.collector import Collector
@@ -28,6 +28,21 @@ from stageprof_runtime.event import MARK, ONGOING, WANT, Place
 
 #: What the files are called: digits only, what a path or a query would be confused by.
 NAMES = ("001", "a=b;'<x>", "..b ")
+#: What the list of a dataset says, but for the numbers of rows.
+WHOLE = json.dumps(
+    {
+        "schema": "stageprof.dataset/1",
+        "recordings": [
+            {
+                **dict.fromkeys(_FACTS, "x"),
+                "complete": True,
+                "wall_s": 1.0,
+                "left_out": [],
+                "rows": "ROWS",
+            }
+        ],
+    }
+).replace('"ROWS"', "ROWS")
 #: What they are called in the dataset.
 CALLED = ("001", "a_b_x", "b")
 
@@ -148,6 +163,7 @@ def test_what_was_not_finished_is_no_dataset(folder: Path, tmp_path: Path) -> No
         '{"schema": "stageprof.dataset/1", "recordings": [1]}',
         '{"schema": "stageprof.dataset/1", "recordings": [{"name": "x"}]}',
         '{"schema": "stageprof.dataset/9", "recordings": []}',
+        WHOLE.replace("ROWS", "[]"), WHOLE.replace("ROWS", '{"tasks": 1e999}'),
     ],
 )  # fmt: skip
 def test_a_list_that_makes_no_sense_is_said_to_be_none(said: str, tmp_path: Path) -> None:

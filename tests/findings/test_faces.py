@@ -316,3 +316,18 @@ def test_notebook_shows_ten_cards_and_counts_the_rest(only: Only) -> None:
     assert details.count('<details class="stageprof-card"') == 7
     assert "(3 of 12)" in top
     assert "2 more: findings()" in html
+
+
+@pytest.mark.parametrize(
+    ("headline", "where", "shown"),
+    [
+        ("Reads one file at a time", Where(), "Reads one file at a time"),
+        ("`x` made at e.py:4, used at e.py:41", Where("e.py", 4), "`x`, used at e.py:41"),
+        ("`x` at e.py:4 is large", Where("e.py", 4), "`x` is large"),
+    ],
+)
+def test_only_the_place_of_a_finding_is_left_out_of_its_headline(
+    headline: str, where: Where, shown: str
+) -> None:
+    finding = found("embedded-object", 1.0, 2.0, headline=headline, where=where)
+    assert findings._brief(finding, 60) == shown

@@ -8,6 +8,8 @@ from findings.asking import asked, one, run
 from findings.crews import Crewed, side_by_side
 from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.recording import Recording
+from stageprof_collectors.replay import replay
+from stageprof_collectors.replay.change import Change
 from stageprof_collectors.rules.too_many_workers import RULE
 
 
@@ -60,3 +62,17 @@ def test_the_fix_scales_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     run(one(RULE, crew(8, [(0, 900), (1, 900)])))
 
     assert scaled == [2]
+
+
+@pytest.mark.parametrize("reason", ["too large", "far off"])
+def test_what_a_replay_cannot_tell_is_not_said(
+    reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That one worker would be enough, and take no longer "at most"."""
+    if reason == "too large":
+        monkeypatch.setattr(replay, "LARGEST", 1)
+    else:
+        monkeypatch.setattr(replay.Replay, "errors", (0.6, 0.6))
+    recording = crew(8, [(0, 900), (1, 900)])
+    assert recording.replay.wall(Change(workers=2))[1] == float("inf")
+    assert asked(RULE, recording) == []

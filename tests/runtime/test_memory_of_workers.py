@@ -90,10 +90,10 @@ def test_the_growth_around_a_large_result_is_its_size() -> None:
 def test_limit_and_thresholds_are_those_in_force_on_the_worker() -> None:
     """C13: four thresholds, read from the live configuration."""
     changed = {"distributed.worker.memory.target": 0.5, "distributed.worker.memory.pause": False}
-    with dask.config.set(changed), nannied(limit="700MB") as client:
+    with dask.config.set(changed), nannied(limit="2GB") as client:
         recording = recorded(client, 1)
     (limits,) = recording.memory.limits.values()
-    assert limits == (700e6, 0.5, 0.7, 0.0, 0.95)
+    assert limits == (2e9, 0.5, 0.7, 0.0, 0.95)
 
 
 @pytest.mark.cluster

@@ -135,7 +135,7 @@ def compared(
         differences=different,
         unjudged=unjudged,
         times=times,
-        counts=count_changes(base, head, _walls(base, head, times[0], unjudged)),
+        counts=_counts(base, head, _walls(base, head, times[0], unjudged), different),
         findings=finding_changes(base, head),
         blames=_blames(Sides(base, head, moved), times),
     )
@@ -200,6 +200,19 @@ def _walls(
     few = unjudged in ("one", "few")
     plain = few and plainly([each.wall_s for each in base], [each.wall_s for each in head])
     return Walls(wall.before_s, better=wall.judged == Judged.BETTER, plainly=plain)
+
+
+def _counts(
+    base: Sequence[Measured],
+    head: Sequence[Measured],
+    walls: Walls,
+    different: Sequence[Difference],
+) -> tuple[CountChange, ...]:
+    """Every count; what one side has not recorded whole is not judged, whoever asks for it."""
+    changes = count_changes(base, head, walls)
+    if any(each.kind == "events" for each in different):
+        changes = tuple(c._replace(judged=Judged.UNKNOWN) for c in changes)
+    return changes
 
 
 def _blames(sides: Sides, times: Sequence[TimeChange]) -> tuple[Blame, ...]:

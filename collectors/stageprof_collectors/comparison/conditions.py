@@ -17,7 +17,7 @@ from stageprof_collectors.findings.quantity import size
 from stageprof_collectors.others import MANY, Others
 
 #: What a condition can be about, in the order in which they are named.
-KINDS: Final = ("program", "machine", "versions", "cluster", "load", "data")
+KINDS: Final = ("program", "machine", "versions", "cluster", "load", "data", "events")
 #: Those that each recording says in words.
 _SAID: Final = KINDS[:4]
 #: Data differ if what a layer reads differs by more than this share, and is that much at all.
@@ -47,6 +47,9 @@ def _differences(base: Sequence[Measured], head: Sequence[Measured]) -> Iterator
     loads = [_load(side) for side in (base, head)]
     if _differ(*loads):
         yield Difference("load", *((load.said,) for load in loads if load))
+    lost = [_lost(side) for side in (base, head)]
+    if bool(lost[0]) != bool(lost[1]):
+        yield Difference("events", *(side or ("all",) for side in lost))
     read = [_read(side) for side in (base, head)]
     for group, was in read[0].items():
         now = read[1].get(group, 0.0)
@@ -58,6 +61,12 @@ def _differences(base: Sequence[Measured], head: Sequence[Measured]) -> Iterator
 
 def _of(each: Measured, kind: str) -> str:
     return each.program if kind == "program" else each.conditions.get(kind, "")
+
+
+def _lost(side: Sequence[Measured]) -> tuple[str, ...]:
+    """What each recording of a side lacks, if all lack some."""
+    lost = {each.lost for each in side}
+    return () if "" in lost else tuple(sorted(lost))
 
 
 def _load(side: Sequence[Measured]) -> Others | None:

@@ -160,8 +160,13 @@ def measure(recording: Recording, settings: Settings = DEFAULTS) -> Measured:
 
 
 def _lost(recording: Recording) -> str:
-    lost = sum(origin.lost for origin in recording.store.origins)
-    return f"{lost:,} {'batch' if lost == 1 else 'batches'} of events lost" if lost else ""
+    """What of the events is not there; hooks that fail are told of by themselves."""
+    covered = recording.coverage()
+    batches, dropped = covered["batches_lost"], covered["dropped"].items()
+    events = sum(number for why, number in dropped if not why.startswith("hook failed"))
+    if batches:
+        return f"{batches:,} {'batch' if batches == 1 else 'batches'} of events lost"
+    return f"{events:,} {'event' if events == 1 else 'events'} lost" if events else ""
 
 
 def grouped(row: Row) -> Group:

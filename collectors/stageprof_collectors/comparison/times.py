@@ -147,7 +147,7 @@ class _Looks:
         if judged == Judged.SAME and parts:
             net_s = _sum(parts)
             judged = _net(net_s, change_s, self._least * self._before[row])
-            change_s = net_s
+            change_s = change_s if judged == Judged.SAME else net_s
         return TimeChange(
             name,
             self._before[row],

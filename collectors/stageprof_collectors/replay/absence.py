@@ -10,9 +10,11 @@ from collections.abc import Container
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pandas as pd
 
 from stageprof_collectors.account.intervals import innermost, length
 from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.storage.rows import Rows
 from stageprof_collectors.tables.crew import Crew, Member
 
 if TYPE_CHECKING:
@@ -49,13 +51,14 @@ class Absence:
         """What the first runs on new workers took longer than others of their kind."""
         runs, member = self._recording.timeline.runs, self._crew.member_of
         took = (runs["stop"] - runs["start"]) / 1e9
-        kinds = self._recording.tasks()["prefix"].to_numpy(dtype=object)
+        kinds = pd.factorize(self._recording.tasks()["prefix"])[0]
+        alike = Rows(kinds)
         extra = 0.0
         for new in {self._crew.members.index(came) for _, came in self._away if came}:
             mine = np.flatnonzero((member == new) & (runs["seen"] == 1))
-            for kind in set(kinds[mine].tolist()):
-                first = mine[kinds[mine] == kind][0]
-                extra += max(0.0, float(took[first] - np.median(took[kinds == kind])))
+            for kind, first in zip(*np.unique(kinds[mine], return_index=True), strict=True):
+                usual = np.median(took[alike.of(int(kind))])
+                extra += max(0.0, float(took[mine[first]] - usual))
         return extra / self._threads
 
     @property

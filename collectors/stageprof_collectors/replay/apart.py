@@ -18,6 +18,7 @@ from stageprof_collectors.findings.standing import Standing, left_of, without
 from stageprof_collectors.replay.change import Change
 from stageprof_collectors.replay.relief import run_windows
 from stageprof_collectors.storage.rows import Rows
+from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:
@@ -73,7 +74,10 @@ def processes(recording: Recording, waited: Floats) -> Processes:
         waited: share of each run's time that is waiting for the GIL.
     """
     workers, runs = recording.workers(), recording.timeline.runs
-    threads = int(workers.groupby("host")["threads"].sum().max())
+    crew = Crew(recording)
+    hosts = {member.host for member in crew.fullest}
+    here = [sum(member.threads for member in crew.on_host(host)) for host in hosts]
+    threads = max(here, default=int(workers["threads"].max()))
     most = int(workers["threads"].max())
     number = max(1, min(threads, int(workers["cpus"].max()) or threads))
     length = np.maximum(runs["stop"] - runs["start"], 1)

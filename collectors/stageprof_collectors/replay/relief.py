@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stageprof_collectors.account.attempts import given_back
@@ -18,6 +19,7 @@ from stageprof_collectors.account.intervals import innermost
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import Columns, Ints
 from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.storage.rows import Rows
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -118,8 +120,10 @@ def _unslowed(recording: Recording, trouble: Mapping[int, Sequence[Interval]]) -
     slopes: list[Floats] = []
     kinds = recording.prefixes
     told = (runs["seen"] == 1) & (runs["stop"] - runs["start"] >= LONG_NS)
-    for kind in set(kinds[told & (met > 0)].tolist()):
-        mine = np.flatnonzero(told & (kinds == kind))[:ALIKE]
+    codes = pd.factorize(kinds)[0]
+    alike = Rows(np.where(told, codes, -1))
+    for kind in np.unique(codes[told & (met > 0)]).tolist():
+        mine = alike.of(kind)[:ALIKE]
         i, j = np.triu_indices(len(mine), k=1)
         more = met[mine[j]] - met[mine[i]]
         far = np.abs(more) >= APART

@@ -82,8 +82,10 @@ class Replay:
     def wall(self, change: Change) -> tuple[float, float]:
         """Seconds that the run would take under a change, at least and at most.
 
-        More than it took where a change makes it slower.
+        More than it took if a change makes it slower; infinitely many if that cannot be told.
         """
+        if change.resized and self.errors[0] > UNSURE:
+            return self._floor(change), float("inf")
         spans, wall = self._saved(change), self._recording.wall
         low, high = min(span[0] for span in spans), max(span[1] for span in spans)
         if self.errors[0] > UNSURE:
