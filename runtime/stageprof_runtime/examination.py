@@ -13,7 +13,7 @@ from stageprof_runtime.holding import LEAST, Walk
 from stageprof_runtime.kinds import CONTAINER, CUSTOM, DATA, STRUCTURE, TEXT, attributes, kind_of
 from stageprof_runtime.kinship import is_numpy
 from stageprof_runtime.parts import LAYER, NOTHING, OTHER, part_of
-from stageprof_runtime.pickling import Attempt, Dump
+from stageprof_runtime.pickling import Attempt, Dump, Note
 from stageprof_runtime.weight import weigh
 
 #: Pickling time from which an object is worth telling of, ns.
@@ -28,6 +28,7 @@ MOST: Final = 200
 _STRIDE: Final = 256
 #: So many notes before one its layer is looked for.
 _BACK: Final = 64
+_NO_NOTE: Final[Note] = (0, 0, 0, None)
 #: An instant that does not come.
 _NEVER: Final = 2**63
 
@@ -55,7 +56,7 @@ _NOTHING: Final = Taken(0, 0, 0)
 
 def _total(dump: Dump) -> Taken:
     """What a whole dump took."""
-    ns = sum(a.notes[-1][0] - a.notes[0][0] for a in dump.attempts if a.notes)
+    ns = sum(attempt.ns for attempt in dump.attempts)
     last = dump.attempts[-1] if dump.attempts else Attempt()
     return Taken(ns, last.written, last.sizes[-1])
 
@@ -74,7 +75,7 @@ class Segment(NamedTuple):
         What a task holds beside another's result or a list comes after these in a dump.
         """
         first = max(0, self.start - _BACK)
-        for _, _, _, value in reversed(self.attempt.notes[first : self.start + 1]):
+        for value in reversed(self.attempt.values[first : self.start + 1]):
             if kind_of(value) == STRUCTURE:
                 yield value
                 if part_of(value) == LAYER:
@@ -121,7 +122,7 @@ class Examination:
         plain = (TEXT, CONTAINER)
         parts = {held.within for held in found if kind_of(held.value) in plain}
         wanted = parts | {*starts.values()}
-        whole = [Segment(a, 0, len(a.notes), _NOTHING) for a in reversed(self.dump.attempts)]
+        whole = [Segment(a, 0, len(a.values), _NOTHING) for a in reversed(self.dump.attempts)]
         took = self._divided(whole, starts, wanted, until)
         if thread_ns() > until:
             took = self._divided(self._heaviest(), starts, wanted, _NEVER)
@@ -152,9 +153,9 @@ class Examination:
 
 def _segments(attempt: Attempt, until: int) -> Iterable[Segment]:
     """The parts of the graph that took long, or of which something was written."""
-    notes, sizes, start = attempt.notes, attempt.sizes, 0
-    t, w, b = notes[0][:3] if notes else (0, 0, 0)
-    for i, (now, written, buffers, value) in enumerate(in_time(notes, until, _STRIDE)):
+    sizes, start = attempt.sizes, 0
+    t, w, b, _ = next(attempt.notes(), _NO_NOTE)
+    for i, (now, written, buffers, value) in enumerate(in_time(attempt.notes(), until, _STRIDE)):
         if value is None or _begins(value):
             if now - t >= SLOW or written != w or sizes[buffers] - sizes[b] >= LEAST:
                 took = Taken(now - t, written - w, sizes[buffers] - sizes[b])
@@ -168,7 +169,7 @@ def _begins(value: object) -> bool:
 
 
 def _holds(segment: Segment, innocent: set[int], until: int) -> bool:
-    own = segment.attempt.notes[segment.start][3]
+    own = segment.attempt.values[segment.start]
     for part in segment.parts():
         if id(part) in innocent or (part is not own and _is_materialized(part)):
             continue
@@ -210,9 +211,10 @@ def _owned(
 ) -> Iterable[tuple[int, int, int, int]]:
     """(id of value or part of the graph, ns, bytes in band, in buffers) from one to the next."""
     sizes, owner, values = segment.attempt.sizes, 0, {*starts.values()}
-    notes = segment.attempt.notes[segment.start : segment.end + 1]
-    t0, w0, b0 = t, w, b = notes[0][:3] if notes else (0, 0, 0)
-    for t, w, b, value in in_time(notes, until, _STRIDE):
+    span = segment.start, segment.end + 1
+    t, w, b, value = next(segment.attempt.notes(*span), _NO_NOTE)
+    t0, w0, b0 = t, w, b
+    for t, w, b, value in in_time(segment.attempt.notes(*span), until, _STRIDE):
         mark = starts.get(id(value))
         if mark is None and _begins(value):
             # A value of the user's may hold what is Dask's itself: a class with delayed methods.

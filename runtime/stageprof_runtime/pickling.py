@@ -13,7 +13,8 @@ import functools
 import io
 import pickle
 import types
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from stageprof_runtime.clock import now_ns
@@ -22,6 +23,10 @@ from stageprof_runtime.kinds import DATA, STRUCTURE, kind_of
 
 #: So many values of one class, one after another, are noted one by one.
 ALIKE: Final = 256
+
+#: Notes of one attempt. There is no time to look at more, and each takes memory until the graph is
+#: on its way.
+MOST: Final = 300_000
 
 #: (ns, bytes written, buffers handed out, object that comes now)
 Note = tuple[int, int, int, object]
@@ -32,17 +37,49 @@ class _Plain(pickle.Pickler):
 
 
 class Attempt:
-    """One pickler's work: its notes, and the bytes of each buffer that it handed out."""
+    """One pickler's work: its notes, and the bytes of each buffer that it handed out.
+
+    The numbers of the notes are beside the objects: a tuple for each would have Python look for
+    garbage twice as often, which takes longer than all else here.
+    """
 
     def __init__(self) -> None:
-        self.notes: list[Note] = []
+        #: the objects that came, one after another, and None at the end
+        self.values: list[object] = []
+        self._numbers = array("q")
         self.buffers: list[Any] = []
         self.written = 0
+        #: whether there were more than are noted
+        self.cut = False
+
+    def note(self, written: int, value: object) -> None:
+        """An object comes; so much was written before."""
+        if self.cut:
+            return
+        self.cut = len(self.values) >= MOST
+        self.values.append(None if self.cut else value)
+        self._numbers.extend((now_ns(), written, len(self.buffers)))
 
     def end(self, file: io.BytesIO) -> None:
         """Note where it stopped."""
         self.written = file.tell()
-        self.notes.append((now_ns(), self.written, len(self.buffers), None))
+        self.note(self.written, None)
+
+    def forget(self) -> None:
+        """It came to nothing."""
+        self.values.clear()
+        del self._numbers[:]
+
+    def notes(self, start: int = 0, stop: int | None = None) -> Iterator[Note]:
+        """Its notes, or those from one on and before another."""
+        stop = len(self.values) if stop is None else min(stop, len(self.values))
+        each = iter(self._numbers[3 * start : 3 * stop])
+        return zip(each, each, each, self.values[start:stop], strict=False)
+
+    @property
+    def ns(self) -> int:
+        """How long it took, as far as it was noted."""
+        return self._numbers[-3] - self._numbers[0] if self.values else 0
 
     @functools.cached_property
     def sizes(self) -> list[int]:
@@ -102,7 +139,7 @@ class Dump:
                 if type(error) is pickle.PicklingError and not _too_deep(error):
                     raise
                 # Ours takes a little more of either than theirs, which may yet do it.
-                attempt.notes.clear()
+                attempt.forget()
                 return plain(x, **options)
             for buffer in buffers:  # now, for theirs would have handed on all of them again
                 options["buffer_callback"](buffer)
@@ -172,18 +209,18 @@ class _Watched:
 
 def noting(pickler: Any, attempt: Attempt, tell: Callable[[], int]) -> Callable[[object], Any]:
     """What a pickler calls before each object: it notes, and answers as the pickler itself."""
-    buffers, note = attempt.buffers, attempt.notes.append
+    note = attempt.note
     asks = getattr(pickler, "reducer_override", None)
     many = _Many()
 
     def noted(value: object) -> Any:
         if not many.alike(value):
-            note((now_ns(), tell(), len(buffers), value))
+            note(tell(), value)
         return NotImplemented
 
     def noted_first(value: object) -> Any:
         if not many.alike(value):
-            note((now_ns(), tell(), len(buffers), value))
+            note(tell(), value)
         return asks(value)  # type: ignore[misc]
 
     return noted if asks is None else noted_first

@@ -7,6 +7,7 @@ import gc
 import pickle
 import sys
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from distributed import Client
 import planted
 import stageprof
 from objects import programs
-from stageprof_runtime import budget, operations, parts, weight
+from stageprof_runtime import budget, operations, parts, pickling, weight
 from stageprof_runtime.compat import cloudpickle
 from stageprof_runtime.examination import Examination
 from stageprof_runtime.holding import LEAST, Walk
@@ -301,6 +302,32 @@ def test_bytes_behind_a_part_of_dasks_in_the_users_class_are_the_objects() -> No
     dump.watching(dumping.dumps)(task, buffer_callback=[].append)
     took = Examination(dump).shares(Walk().graph(task))
     assert took[id(model)].nbytes >= model.data.nbytes
+
+
+def collections(dumps: Callable[..., Any], value: object) -> int:
+    before = gc.get_stats()[0]["collections"]
+    dumps(value, buffer_callback=[].append)
+    return int(gc.get_stats()[0]["collections"] - before)
+
+
+def test_what_is_noted_is_no_garbage_to_look_for() -> None:
+    """A tuple for each task had Python look twice as often: a graph took half as long again."""
+    tasks = {str(i): Task(str(i), programs.first, i) for i in range(20_000)}
+    dump = Dump()
+    plain = collections(dumping.dumps, tasks)
+    assert collections(dump.watching(dumping.dumps), tasks) <= plain + 2
+    assert len(dump.attempts[-1].values) > 20_000
+
+
+def test_of_a_graph_of_too_many_parts_the_first_are_noted(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They take memory until it is on its way; that there are more is said."""
+    monkeypatch.setattr(pickling, "MOST", 50)
+    with stageprof.profile() as prof:
+        dask.compute(*[dask.delayed(planted.ignore)(i) for i in range(100)])
+    said = prof.recording.coverage()["objects_not_examined"]
+    assert any("too many parts" in why for why in said)
 
 
 class Failing(pickle.Pickler):

@@ -39,8 +39,7 @@ from stageprof_runtime.shield import shield, theirs
 #: over. Of that a little is kept for the notes of the dumps that follow.
 NAMING: Final = 0.6
 LOOKING: Final = 0.9
-#: Of what is left for one graph, the parts after which walking over it ends, and dividing its dump
-#: among what was found: the rest is for finding names.
+#: Of what is left for a graph: walking over it ends then, and dividing its dump among all that.
 WALKING: Final = 0.5
 DIVIDING: Final = 0.8
 #: Layers up to so many tasks are timed by the wall, and none of their tasks takes longer than this
@@ -197,11 +196,13 @@ class Objects:
         return got
 
     def _examine(self, expr: Any, dump: Dump, graph: int, t: int, frame: FrameType) -> None:
-        notes = sum(len(attempt.notes) for attempt in dump.attempts)
+        notes = sum(len(attempt.values) for attempt in dump.attempts)
         self._budget.spend(notes * self._note_ns)
         start = thread_ns()
         examination = Examination(dump, start + self._budget.left(now_ns(), LOOKING))
         self._budget.spend(thread_ns() - start)
+        if any(attempt.cut for attempt in dump.attempts):
+            self._not_examined(f"graph {graph}: it has too many parts, it was not seen whole")
         if examination.suspicious:
             self._look(expr, examination, graph, t, frame)
 
