@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from distributed import Client, LocalCluster, wait
 
 import stageprof
 from findings.asking import one
-from stageprof_collectors.replay.apart import apart, freed
+from replay.handmade import SCHEDULER, HandMade, ns
+from stageprof_collectors.replay.apart import apart, freed, processes
 from stageprof_collectors.rules.gil_contention import RULE
+from stageprof_runtime.event import MARK
 
 
 def parsed(number: int) -> int:
@@ -29,6 +32,18 @@ def run(workers: int, threads: int) -> stageprof.Recording:
         with stageprof.profile() as prof:
             client.gather(client.map(parsed, range(60)))
     return prof.recording
+
+
+def test_workers_that_went_are_no_threads_to_make_processes_of() -> None:
+    """A nanny's new worker has another port: of two with four threads there were sixteen."""
+    made = HandMade(2, threads=4)
+    rows = made.rows_of(SCHEDULER)
+    for worker in (10, 11):
+        rows.append((MARK, ns(500), "worker left", f"tcp://host:{worker}"))
+        rows.append((MARK, ns(510), "worker seen", f"tcp://host:{worker + 10} 4 0 again"))
+    recording = made.recording(1000)
+    assert len(recording.workers()) == 4
+    assert processes(recording, np.zeros(0)).number == 8
 
 
 @pytest.mark.nightly
