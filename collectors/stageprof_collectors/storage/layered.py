@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Final
+from operator import itemgetter
+from typing import Any, Final
 
 import numpy as np
 from dask.utils import key_split
@@ -79,16 +80,27 @@ class Layered:
         numbers[order] = np.arange(len(order))
         return numbers[of]
 
-    def _stems(self, keys: list[object]) -> list[int]:
+    def _stems(self, keys: list[object]) -> Ints:
         """Of each key twice the index of its layer, plus one if it is chunked."""
-        first, stem = self._first, self._stem
-        found = [
-            first[key[0]] if type(key) is list and key and type(key[0]) is str else stem(key)
-            for key in keys
-        ]
-        if first.odd:
-            found = [i if i >= 0 else stem(key) for i, key in zip(found, keys, strict=True)]
+        try:
+            found = self._of_lists(keys)
+        except (TypeError, IndexError, AttributeError):  # not all are lists that begin with a text
+            found = np.array([self._stem_of(key) for key in keys], np.int64)
+        for i in np.flatnonzero(found < 0).tolist():
+            found[i] = self._stem(keys[i])
         return found
+
+    def _of_lists(self, keys: list[Any]) -> Ints:
+        """The same without a step of Python's for each; -1: by its text."""
+        if set(map(type, keys)) != {list}:
+            raise TypeError
+        firsts = map(itemgetter(0), keys)
+        return np.fromiter(map(self._first.__getitem__, firsts), np.int64, len(keys))
+
+    def _stem_of(self, key: object) -> int:
+        if type(key) is list and key and type(key[0]) is str:
+            return self._first[key[0]]
+        return -1
 
     def _stem(self, key: object) -> int:
         """The same by the key's text."""
@@ -110,12 +122,10 @@ class _First(dict[str, int]):
 
     def __init__(self, layered: Layered) -> None:
         self._layered = layered
-        self.odd = False
 
     def __missing__(self, name: str) -> int:
         whole = len(name) <= _WHOLE and name.isprintable() and not _ODD.intersection(name)
         stem = 2 * self._layered._number(name) + 1 if whole else -1
-        self.odd |= not whole
         self[name] = stem
         return stem
 
