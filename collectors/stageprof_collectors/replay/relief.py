@@ -176,11 +176,13 @@ def run_windows(recording: Recording, runs: Columns) -> dict[str, tuple[Ints, In
 def thread_free(runs: Columns) -> Ints:
     """When the run before on the same thread had stopped, ns; 0 where there is none."""
     found = np.zeros(len(runs["run"]), np.int64)
-    order = np.lexsort((runs["start"], runs["thread"], runs["wplace"]))
-    a, b = order[:-1], order[1:]
-    same = (runs["wplace"][a] == runs["wplace"][b]) & (runs["thread"][a] == runs["thread"][b])
-    same &= (runs["wplace"][a] >= 0) & (runs["stop"][a] <= runs["start"][b])
-    found[b[same]] = runs["stop"][a[same]]
+    places = Rows(runs["wplace"])
+    for place in places.numbers:  # few enough at a time to be near
+        rows = places.of(place)
+        rows = rows[np.lexsort((runs["start"][rows], runs["thread"][rows]))]
+        thread, start, stop = (runs[name][rows] for name in ("thread", "start", "stop"))
+        after = (thread[:-1] == thread[1:]) & (stop[:-1] <= start[1:])
+        found[rows[1:][after]] = stop[:-1][after]
     return found
 
 
