@@ -244,7 +244,9 @@ def _growth(mine: Sequence[Run], kind: str) -> Iterator[float]:
         after = [run[kind]["rss_after"] for run in runs[full:]]
         half = len(after) // 2
         apart = (len(after) - half) * runs[0]["tasks"]
-        yield from ((b - a) / apart for a, b in zip(after[:half], after[-half:], strict=True))
+        yield from (
+            (b - a) / apart for a, b in zip(after[:half], after[len(after) - half :], strict=True)
+        )
 
 
 def started(given: argparse.Namespace) -> contextlib.AbstractContextManager[Any]:
