@@ -154,7 +154,7 @@ class Examination:
 def _segments(attempt: Attempt, until: int) -> Iterable[Segment]:
     """The parts of the graph that took long, or of which something was written."""
     sizes, start = attempt.sizes, 0
-    t, w, b, _ = next(attempt.notes(), _NO_NOTE)
+    t, w, b, _ = next(attempt.notes(0, 1), _NO_NOTE)
     for i, (now, written, buffers, value) in enumerate(in_time(attempt.notes(), until, _STRIDE)):
         if value is None or _begins(value):
             if now - t >= SLOW or written != w or sizes[buffers] - sizes[b] >= LEAST:
@@ -211,10 +211,10 @@ def _owned(
 ) -> Iterable[tuple[int, int, int, int]]:
     """(id of value or part of the graph, ns, bytes in band, in buffers) from one to the next."""
     sizes, owner, values = segment.attempt.sizes, 0, {*starts.values()}
-    span = segment.start, segment.end + 1
-    t, w, b, value = next(segment.attempt.notes(*span), _NO_NOTE)
+    first, stop = segment.start, segment.end + 1
+    t, w, b, value = next(segment.attempt.notes(first, min(first + 1, stop)), _NO_NOTE)
     t0, w0, b0 = t, w, b
-    for t, w, b, value in in_time(segment.attempt.notes(*span), until, _STRIDE):
+    for t, w, b, value in in_time(segment.attempt.notes(first, stop), until, _STRIDE):
         mark = starts.get(id(value))
         if mark is None and _begins(value):
             # A value of the user's may hold what is Dask's itself: a class with delayed methods.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePath
 from typing import Final
 
 from stageprof_collectors.comparison import sentences
@@ -31,7 +30,7 @@ def _parts(found: Compared) -> Iterator[str]:
     yield f"<div>{_text(sentences.sides(found))}</div>"
     for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
         for file, why in side.left_out[:_MOST]:
-            yield f"<div>Left out of the {name}: {_text(PurePath(file).name)}: {_text(why)}</div>"
+            yield f"<div>{_text(sentences.left_out(name, file, why))}</div>"
         if more := len(side.left_out[_MOST:]):
             yield f"<div>and {more:,} more</div>"
     for each in found.differences:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import PurePath
 from typing import Final, TextIO
 
 from rich.text import Text
@@ -67,7 +66,7 @@ def _block(head: str, said: str, indent: int, style: str = "") -> Iterator[Text]
 
 def _left_out(name: str, side: Side) -> Iterator[Text]:
     for file, why in side.left_out[:_MOST]:
-        yield from _block("", f"Left out of the {name}: {PurePath(file).name}: {why}", 0, "yellow")
+        yield from _block("", sentences.left_out(name, file, why), 0, "yellow")
     if side.left_out[_MOST:]:
         yield Text(f"and {len(side.left_out) - _MOST:,} more")
 

@@ -6,6 +6,7 @@ Names of the user's are between backticks.
 from __future__ import annotations
 
 import math
+from pathlib import PurePath
 from typing import Final
 
 from stageprof_collectors.comparison.blame import Blame, Moved, Part, explained
@@ -69,6 +70,11 @@ def sides(found: Compared) -> str:
     one, other = found.baseline.number, found.candidate.number
     paired = ", in pairs" if found.options.paired else ""
     return f"{count(other, 'recording')} against {one:,} of the baseline{paired}"
+
+
+def left_out(name: str, file: str, why: str) -> str:
+    """That a recording of a side does not count, and why."""
+    return f"Left out of the {name}: {PurePath(file).name}: {why}"
 
 
 def by(change: TimeChange) -> str:
