@@ -6,6 +6,10 @@ function, and CPython goes on with a frame that is gone (python/cpython#97002). 
 frames itself, or ends, and waits for a lock that is held here, and does so with the GIL: the
 process stands still for ever (python/cpython#106883). Later versions collect only where neither
 can happen.
+
+Collections are put off by their threshold and not by `gc.disable`: a program that turns them off
+meanwhile has them off, and one that asks whether they are on, to turn them on again later, is told
+the truth.
 """
 
 from __future__ import annotations
@@ -22,8 +26,8 @@ NEEDED: Final = sys.version_info < (3, 12)
 #: A finalizer may look at frames, too, so that a thread may come here twice.
 _lock = threading.RLock()
 _inside = 0
-#: whether the program had collections on when the first came
-_was = False
+#: the program's threshold of the youngest when the first came; 0 where it never collects them
+_was = 0
 
 
 class uncollected:  # noqa: N801 (used like a function)
@@ -35,25 +39,32 @@ class uncollected:  # noqa: N801 (used like a function)
         global _inside, _was  # noqa: PLW0603 (there is one collector, too)
         if NEEDED:
             with _lock:
-                _was = _was if _inside else gc.isenabled()
+                now = gc.get_threshold()[0]
+                _was = now if now or not _inside else _was
                 _inside += 1
-                gc.disable()
+                gc.set_threshold(0)
 
     def __exit__(self, *error: object) -> None:
         global _inside  # noqa: PLW0603
         if NEEDED:
             with _lock:
                 _inside -= 1
-                if _was and not _inside:
-                    gc.enable()
+                if not _inside:
+                    _give_back()
+
+
+def _give_back() -> None:
+    """The program's threshold, unless it has set another one meanwhile."""
+    if not gc.get_threshold()[0]:
+        gc.set_threshold(_was)
 
 
 def _after_fork() -> None:
     """Whoever was in such a block is in the parent."""
     global _lock, _inside  # noqa: PLW0603
     _lock = threading.RLock()
-    if _inside and _was:
-        gc.enable()
+    if _inside:
+        _give_back()
     _inside = 0
 
 

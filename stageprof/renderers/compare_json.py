@@ -116,7 +116,8 @@ def _blame(blame: Blame) -> dict[str, Any]:
 
 
 def _part(part: Part) -> dict[str, Any]:
-    return part._asdict()
+    # what is new was at no line: there it stands for who it is
+    return part._asdict() | ({"was": 0} if not part.before_s else {})
 
 
 def _held(held: Held | None) -> dict[str, Any] | None:

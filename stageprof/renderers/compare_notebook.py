@@ -16,8 +16,12 @@ from stageprof_ui.palette import STAGE_COLOURS
 
 #: Recordings left out that are named.
 _MOST: Final = 10
-_CELL = "text-align:left;padding:2px 12px 2px 0"
-_NUMBER = "text-align:right;padding:2px 12px 2px 0"
+_CELL: Final = "text-align:left;padding:2px 8px 2px 0"
+_NUMBER: Final = "text-align:right;white-space:nowrap;padding:2px 8px 2px 0"
+#: The bars take what the numbers leave: a notebook's cell may be as narrow as a telephone.
+_TABLE: Final = "margin:8px 0;width:100%;max-width:720px;border-collapse:collapse"
+_BARS: Final = f"{_CELL};width:50%;min-width:36px"
+_SMALL: Final = "font-size:85%;opacity:.75;white-space:nowrap"
 
 
 def html(found: Compared) -> str:
@@ -42,31 +46,40 @@ def _parts(found: Compared) -> Iterator[str]:
     yield from (f"<div>{_text(sentences.blamed(blame))}</div>" for blame in found.blames)
     longest = max((max(t.before_s, t.after_s) for t in found.times[1:]), default=0.0) or 1.0
     rows = [_row(t, longest) for t in found.times[1:] if t.before_s or t.after_s]
-    yield f'<table style="margin:8px 0">{"".join(rows)}{_row(found.wall, 0.0)}</table>'
+    yield f'<table style="{_TABLE}">{_head()}{"".join(rows)}{_row(found.wall, 0.0)}</table>'
     yield from _lists(found)
+
+
+def _head() -> str:
+    names = ("baseline", "candidate", "change")
+    cells = "".join(f'<th style="{_NUMBER};{_SMALL}">{name}</th>' for name in names)
+    return f"<tr><th></th><th></th>{cells}</tr>"
 
 
 def _row(change: TimeChange, longest: float) -> str:
     """Two bars, one above the other, and the numbers."""
-    bars = ""
-    if longest:
-        colour = STAGE_COLOURS[Stage(change.name)]
-        for value, part in ((change.before_s, 0.5), (change.after_s, 1.0)):
-            width = round(value / longest * 220)
-            bars += (
-                f'<div style="background:{colour};opacity:{part};width:{width}px;'
-                'height:7px;margin:1px 0"></div>'
-            )
     word = sentences.word(change)
-    said = f"<b>{word}</b>" if word == "slower" else word
+    said = f"{word} {sentences.by(change)}".strip()
+    said = f"<b>{said}</b>" if word == "slower" else said
+    interval = f'<div style="{_SMALL}">{sentences.interval(change)}</div>'
     return (
         f'<tr><td style="{_CELL}">{change.name}</td>'
-        f'<td style="{_CELL};min-width:220px">{bars}</td>'
+        f'<td style="{_BARS}">{_bars(change, longest)}</td>'
         f'<td style="{_NUMBER}">{seconds(change.before_s)}</td>'
         f'<td style="{_NUMBER}">{seconds(change.after_s)}</td>'
-        f'<td style="{_NUMBER}">{sentences.by(change)}</td>'
-        f'<td style="{_CELL}">{sentences.interval(change)}</td>'
-        f'<td style="{_CELL}">{said}</td></tr>'
+        f'<td style="{_NUMBER}">{said}{interval}</td></tr>'
+    )
+
+
+def _bars(change: TimeChange, longest: float) -> str:
+    """The baseline's, pale, above the candidate's; none of the whole."""
+    if not longest:
+        return ""
+    colour = STAGE_COLOURS[Stage(change.name)]
+    style = f"background:{colour};height:7px;margin:1px 0"
+    shares = [(change.before_s / longest, 0.5), (change.after_s / longest, 1.0)]
+    return "".join(
+        f'<div style="{style};opacity:{pale};width:{share:.1%}"></div>' for share, pale in shares
     )
 
 

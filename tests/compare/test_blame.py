@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compare.made import DUMP, JOIN, against, run, runs
-from stageprof.renderers import compare_markdown, compare_terminal
+from stageprof.renderers import compare_json, compare_markdown, compare_terminal
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.comparison.circumstances import program
 from stageprof_collectors.comparison.matching import matched, now_at
@@ -163,6 +163,8 @@ def test_a_new_call_in_the_place_of_another_is_blamed_at_its_own_line() -> None:
     (found,) = against(at(_9=0.8), at(_9=0.4, _10=0.8)).blames
     assert "e.py:9" in blamed(found)
     assert "was" not in line(found.layers[0])
+    parts = compare_json.document(against(at(_9=0.8), at(_9=0.4, _10=0.8)))["blame"][0]["layers"]
+    assert [(part["line"], part["was"]) for part in parts if not part["before_s"]] == [(9, 0)]
 
 
 def test_blocks_of_a_test_with_numbers_for_names_are_programs_of_their_own() -> None:

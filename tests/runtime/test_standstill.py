@@ -87,14 +87,20 @@ def test_what_python_has_is_put_back() -> None:
     assert sys._current_frames is before
 
 
+def collects() -> bool:
+    return gc.isenabled() and gc.get_threshold()[0] > 0
+
+
 @early
 def test_collecting_goes_on_when_the_last_has_looked() -> None:
+    before = gc.get_threshold()
     first, second = uncollected(), uncollected()
     with first:
         with second:
-            assert not gc.isenabled()
-        assert not gc.isenabled()
-    assert gc.isenabled()
+            assert not collects()
+        assert not collects()
+    assert collects()
+    assert gc.get_threshold() == before
 
 
 @early
@@ -103,9 +109,34 @@ def test_a_program_that_collects_nothing_itself_is_left_so() -> None:
     try:
         with uncollected():
             pass
-        assert not gc.isenabled()
+        assert not collects()
     finally:
         gc.enable()
+
+
+@early
+def test_a_program_that_turns_collections_off_meanwhile_has_them_off() -> None:
+    """And one that asks whether they are on, to turn them on again later, is told so."""
+    try:
+        with uncollected():
+            assert gc.isenabled()
+            gc.disable()
+        assert not collects()
+    finally:
+        gc.enable()
+
+
+@early
+def test_a_threshold_that_a_program_sets_meanwhile_is_left() -> None:
+    before = gc.get_threshold()
+    try:
+        with uncollected():
+            gc.set_threshold(1234)
+            with uncollected():
+                assert not collects()
+        assert gc.get_threshold()[0] == 1234
+    finally:
+        gc.set_threshold(*before)
 
 
 @early
@@ -114,6 +145,6 @@ def test_a_child_that_is_forked_meanwhile_collects() -> None:
     with uncollected():
         pid = os.fork()
         if pid == 0:
-            os._exit(0 if gc.isenabled() else 1)
+            os._exit(0 if collects() else 1)
         assert os.waitpid(pid, 0)[1] == 0
-    assert gc.isenabled()
+    assert collects()
