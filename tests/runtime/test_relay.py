@@ -281,19 +281,20 @@ def test_a_recording_says_whose_end_is_missing_as_its_loop_stood_still(
 
 
 @pytest.mark.cluster
+@pytest.mark.parametrize(("waits", "told"), [("1s", {}), ("60s", {"timeout": 2})])
 def test_a_client_closes_in_its_own_time_whatever_a_worker_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: str, told: dict[str, float]
 ) -> None:
     """It raised TimeoutError, and was not closed: the worker was waited for."""
     monkeypatch.setattr(relay, "DRAIN_S", 30)
     with clusters.local(1) as other:
-        client = Client(clusters.scheduler_of(other), timeout="1s", set_as_default=False)
+        client = Client(clusters.scheduler_of(other), timeout=waits, set_as_default=False)
         (worker,) = client.scheduler_info()["workers"]
         with stageprof.profile(client=client) as prof:
             client.gather(client.map(abs, range(50), pure=False))
             clusters.soon(lambda: _has_told(prof, worker))
             client.run(_stands_still, until=str(tmp_path / "over"))
-            client.close()
+            client.close(**told)
         (tmp_path / "over").touch()
         clusters.soon(lambda: remains.everywhere(other) == [], 15)
     assert client.status == "closed"

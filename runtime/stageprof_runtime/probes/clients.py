@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import Any, Final, Protocol
+from weakref import WeakKeyDictionary
+
+from distributed import Client
 
 from stageprof_runtime.compat import patience_s, place
 from stageprof_runtime.guard import Watch, quietly
@@ -25,6 +28,8 @@ followers: Final[list[Follower]] = []
 WATCH: Final = Watch("client.follow")
 #: Seconds that joining a cluster may take before the run goes on without it.
 PATIENCE_S: Final = 15.0
+#: client that is about to close -> seconds after which its `close` raises, as it was told
+_told: Final[WeakKeyDictionary[Any, float]] = WeakKeyDictionary()
 
 
 def install(emit: Emit) -> Undo:
@@ -33,6 +38,7 @@ def install(emit: Emit) -> Undo:
         [
             replace(*place("client.start"), _started, limited=False),
             replace(*place("client.close"), _closing, limited=False),
+            replace(Client, "close", _asked_to_close),
         ]
     )
 
@@ -47,9 +53,20 @@ def _started(start: Callable[..., Any]) -> Callable[..., Any]:
     return told
 
 
+def _asked_to_close(close: Callable[..., Any]) -> Callable[..., Any]:
+    def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        timeout = args[0] if args else kwargs.get("timeout")
+        if isinstance(timeout, int | float) and timeout > 0:
+            _told[self] = timeout
+        return close(self, *args, **kwargs)
+
+    return noted
+
+
 async def _in_time(follower: Follower, client: Any) -> None:
     """As long as leaves the client as much again: then its `close` raises."""
-    await asyncio.wait_for(follower.closing(client), patience_s(client))
+    patience = patience_s(client)
+    await asyncio.wait_for(follower.closing(client), min(patience, _told.get(client, 60) / 2))
 
 
 def _closing(close: Callable[..., Any]) -> Callable[..., Any]:
