@@ -55,6 +55,28 @@ def test_objects_that_are_scattered_in_turn_are_two_findings() -> None:
     assert sorted(costs) == pytest.approx([0.1, 0.2], rel=0.01)
 
 
+def test_what_goes_twice_in_one_call_goes_no_second_time_in_another() -> None:
+    made = Program()
+    for _ in range(3):
+        what = "numpy.ndarray", "table", FILE, 10
+        made.rows[CLIENT].append((SCATTER, ns(made.now), 1, *what, FILE, 12, 30 * MB))
+    begun, made.now = ns(made.now + 0.01), made.now + 100
+    made.rows[CLIENT].append((BLOCK, begun, ns(made.now), LANE, "_scatter", 0, 0, 0, ""))
+    made.tasks(calls(4), work=100.0)
+    assert not asked(RULE, made.recording(), share=0.0)
+
+
+@pytest.mark.cluster
+def test_pieces_of_an_array_that_are_scattered_each_once_are_nothing_to_change(
+    client: Client,
+) -> None:
+    table = np.arange(500_000.0)
+    with stageprof.profile() as region:
+        there = client.scatter(np.array_split(table, 4))
+        assert sum(client.gather(client.map(np.sum, there))) == table.sum()
+    assert not asked(RULE, region.recording, share=0.0)
+
+
 def entry(table: np.ndarray, i: int) -> float:
     return float(table[i])
 

@@ -11,7 +11,7 @@ from stageprof_collectors.findings.phrase import introduced, made_at, of_wall, w
 from stageprof_collectors.findings.quantity import size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.findings.scatter import Scattered, scattered
-from stageprof_collectors.replay.relief import Covered
+from stageprof_collectors.replay.relief import Covered, Interval
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.replay.toll import toll
 from stageprof_runtime.stage import Stage
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _TEXT: Final = (
-    "Scatter it once, before the loop, and give the same future to all tasks: each worker that "
-    "needs it fetches it once. What the workers can read or make themselves is better made in a "
-    "task: then it does not go through your program at all."
+    "If it is not changed in between, scatter it once, before the loop, and give the same future "
+    "to all tasks: each worker that needs it fetches it once. What the workers can read or make "
+    "themselves is better made in a task: then it does not go through your program at all."
 )
 _CODE: Final = """\
 from dask.distributed import get_client
@@ -32,10 +32,10 @@ from dask.distributed import get_client
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for each object whose later ways take a share of the run."""
-    times: defaultdict[tuple[int, int], list[Scattered]] = defaultdict(list)
+    times: defaultdict[tuple[int, int], dict[Interval, Scattered]] = defaultdict(dict)
     for each in scattered(recording):
-        times[each.who].append(each)
-    for same in times.values():
+        times[each.who].setdefault(each.call, each)
+    for same in (list(calls.values()) for calls in times.values()):
         change = _without(same[1:])
         cost = toll(recording, change) if len(same) > 1 else 0.0
         if cost and cost >= limits["share"] * recording.wall:
