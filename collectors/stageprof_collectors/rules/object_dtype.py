@@ -35,17 +35,27 @@ _MISSING: Final = (
     " Missing values become `<NA>`, which is neither equal to anything nor different from it: "
     "where a filter uses `!=` or `~`, say with `.fillna` or `.isna()` whether those rows are kept."
 )
-#: What values are -> how to print a dtype that holds them, with missing ones too.
+_DATES: Final = " Of dates Dask has no `min` and no `max` then."
+_DECIMALS: Final = (
+    " Decimals get 18 digits, so that there is room for products of two; Dask's own `sum`, `mean`, "
+    "`min` and `max` of such a column raise an error, those of pandas within a task do not."
+)
+#: What values are -> how to print a dtype that holds them, with missing ones too. None is there for
+#: bytes: pandas has no `.str` for what Arrow holds.
 _DTYPES: Final = {
     "string": '"string[pyarrow]"',
     "integer": '"Int64"',
     "boolean": '"boolean"',
     "float": '"float64"',
-    "bytes": "pd.ArrowDtype(pa.binary())",
-    "date": '"datetime64[s]"',
+    # compared with dates it is right; time stamps are equal to none of them
+    "date": "pd.ArrowDtype(pa.date32())",
     "datetime": '"datetime64[us]"',
 }
-_DECIMAL: Final = "pd.ArrowDtype(pa.decimal128(38, {places}))"
+_DECIMAL: Final = "pd.ArrowDtype(pa.decimal128({digits}, {places}))"
+#: Digits of a product are those of both: Arrow has room for 38.
+_DIGITS, _MOST_DIGITS = 18, 38
+#: Those whose missing values are `NaN` or `NaT`, as before.
+_NUMPYS: Final = ("float", "datetime")
 
 
 @dataclass
@@ -108,7 +118,9 @@ def dtype_of(kind: str) -> str:
     """The code of a dtype for what values are; "" if there is none."""
     what, _, _ = kind.partition(" or missing")
     if what.startswith("decimal "):
-        return _DECIMAL.format(places=what.removeprefix("decimal "))
+        places = int(what.removeprefix("decimal "))
+        digits = min(_MOST_DIGITS, max(_DIGITS, places + _DIGITS // 2))
+        return _DECIMAL.format(digits=digits, places=places)
     return _DTYPES.get(what, "")
 
 
@@ -147,26 +159,44 @@ def _finding(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=fix({c.name: c.kind for c in largest}),
+        fix=fix({c.name: c.kind for c in largest}, several=len({*map(_frame, largest)}) > 1),
         where=Where(main.file, main.line, "", "", main.prefix),
         cause="object-columns",
     )
 
 
-def fix(kinds: dict[str, str]) -> Fix:
-    """What to do with columns, by their names and what their values are."""
+def _frame(column: Column) -> frozenset[str]:
+    """Which tasks' frames have it: what they have in common is what tells frames apart."""
+    return frozenset(column.prefixes)
+
+
+def fix(kinds: dict[str, str], *, several: bool = False) -> Fix:
+    """What to do with columns, by their names and what their values are.
+
+    Args:
+        kinds: what its values are by the name of each.
+        several: whether not each frame has all of them.
+    """
     told = ", ".join(f"`{name}`: {kind}" for name, kind in kinds.items())
-    missing = _MISSING if any(kind.endswith(" or missing") for kind in kinds.values()) else ""
-    return Fix(_TEXT.format(columns=told) + missing, _code(kinds))
+    text = _TEXT.format(columns=told)
+    here = [kind.split()[0] for kind in kinds.values()]
+    gaps = [kind.split()[0] for kind in kinds.values() if kind.endswith(" or missing")]
+    text += _MISSING if set(gaps) - {*_NUMPYS} else ""
+    text += (_DATES if "date" in here else "") + (_DECIMALS if "decimal" in here else "")
+    return Fix(text, _code(kinds, several=several))
 
 
-def _code(kinds: dict[str, str]) -> str:
+def _code(kinds: dict[str, str], *, several: bool) -> str:
     dtypes = [(name, dtype_of(kind)) for name, kind in kinds.items()]
     lines = [f"    {name!r}: {dtype}," for name, dtype in dtypes]
     imports = []
     if any("pd." in dtype for _, dtype in dtypes):
         imports = ["import pandas as pd", "import pyarrow as pa", ""]
-    return "\n".join([*imports, "frame = frame.astype({", *lines, "})"])
+    if not several:
+        return "\n".join([*imports, "frame = frame.astype({", *lines, "})"])
+    mine = "{name: dtypes[name] for name in dtypes if frame.dtypes.get(name) == object}"
+    convert = f"frame = frame.astype({mine})  # of each frame its own"
+    return "\n".join([*imports, "dtypes = {", *lines, "}", convert])
 
 
 RULE = Rule(
