@@ -153,6 +153,16 @@ def test_results_that_the_program_holds_are_told_from_a_leak() -> None:
     assert "results that your program holds" in found.headline
 
 
+@pytest.mark.parametrize("held", [20.0, 60.0])
+def test_a_leak_is_told_however_fast_results_grow_that_the_program_holds(held: float) -> None:
+    """Of the two only the larger was told, and that as a note."""
+    found = ask(repeated(lambda i: leaking(i) + held * i, lambda i: held * i))
+    assert [(f.evidence["kind"], f.severity) for f in found] == [
+        ("unmanaged", Severity.MODERATE),
+        ("managed", Severity.NOTE),
+    ]
+
+
 def test_a_leak_that_takes_long_to_matter_is_a_note() -> None:
     (found,) = ask(repeated(leaking, made=Workers(1, 200_000)))
     assert found.severity == Severity.NOTE

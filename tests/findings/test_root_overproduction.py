@@ -16,7 +16,12 @@ from stageprof_runtime.event import FINISH, SAMPLE
 
 
 def loading(
-    *, saturation: float | None = 0.0, at_once: int = 10, nbytes: int = 50, spill: float = 300
+    *,
+    saturation: float | None = 0.0,
+    at_once: int = 10,
+    nbytes: int = 50,
+    spill: float = 300,
+    held: bool = False,
 ) -> Recording:
     """Ten results of 50 MB in a worker of 1000 MB: so many are made before the first is used."""
     made = Workers(1, 1000)
@@ -29,7 +34,8 @@ def loading(
         for i in range(batch, min(batch + at_once, 10)):
             cause = -1 - graph if last < 0 else last
             needs = None if last < 0 else [-1]
-            last = made.run(0, now, now + 500, cause=cause, needs=needs, key=f"loaded-{i:032x}")
+            key = f"loaded-{i:032x}"
+            last = made.run(0, now, now + 500, cause=cause, needs=needs, key=key, wanted=held)
             mine.append(last)
             now += 500
         loaded += mine
@@ -74,6 +80,11 @@ def test_results_that_are_used_soon_are_no_finding() -> None:
 @pytest.mark.parametrize(("nbytes", "fires"), [(31, True), (29, False)])
 def test_it_fires_from_three_tenths_of_the_memory(nbytes: int, fires: bool) -> None:
     assert bool(asked(RULE, loading(nbytes=nbytes))) == fires
+
+
+def test_what_the_program_holds_would_be_there_with_queuing_too() -> None:
+    """`persist`: the spilling was blamed on what helps nothing there."""
+    assert not asked(RULE, loading(held=True))
 
 
 def test_without_trouble_it_is_a_note() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import dask.distributed
 import dask.sizeof
 import numpy as np
+import pandas as pd
 import pytest
+from dask.utils import typename
 from distributed import Client, wait
 
 import clusters
@@ -179,12 +183,48 @@ def test_what_says_how_large_it_is_is_believed(
     told: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a tensor of torch's, whose `vars` are empty, a hundred bytes were registered."""
-    (found,) = ask(of(made(0.00005, 80, kind="torch.Tensor")))
+    monkeypatch.setattr(Tensor, "nbytes", told)
+    registered(Tensor, monkeypatch)
+    assert dask.sizeof.sizeof(Tensor()) == 3_000_000
+
+
+def registered(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code is run that is printed for results of a class."""
+    (found,) = ask(of(made(0.00005, 80, kind=f"{__name__}.{kind.__name__}")))
     here = SimpleNamespace(run=lambda register: register())
     monkeypatch.setattr(dask.distributed, "get_client", lambda: here)
-    monkeypatch.setattr(Tensor, "nbytes", told)
-    exec(found.fix.code, {"Tensor": Tensor})
-    assert dask.sizeof.sizeof(Tensor()) == 3_000_000
+    exec(found.fix.code, {})
+
+
+class Pieces(dict[str, Any]):
+    """A dict of somebody's own."""
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+@pytest.mark.parametrize("kind", [Pieces, Pair])
+def test_a_container_of_ones_own_is_as_large_as_what_is_in_it(
+    kind: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred bytes were registered for it, and Dask's own weighing was gone."""
+    arrays = np.ones(100_000), np.zeros(100_000)
+    value = kind(*arrays) if kind is Pair else kind(a=arrays[0], b=arrays[1])
+    registered(kind, monkeypatch)
+    assert dask.sizeof.sizeof(value) == pytest.approx(1_600_000, rel=0.01)
+
+
+def test_of_a_container_of_pythons_nothing_is_registered() -> None:
+    (found,) = ask(of(made(0.001, 80, kind="collections.defaultdict")))
+    assert found.fix.code == ""
+
+
+@pytest.mark.parametrize("value", [np.float64(1), np.bool(1), pd.Timestamp(0), Decimal(1)])
+def test_a_leak_behind_a_scalar_is_not_its_size(value: object) -> None:
+    """`load(path).mean()` of a cached array was told to return a copy."""
+    assert ask(of(made(0.00003, 80, kind=typename(type(value))))) == []
 
 
 def test_a_list_is_no_piece_of_an_array() -> None:

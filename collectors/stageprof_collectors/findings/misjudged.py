@@ -32,6 +32,13 @@ AGREE: Final = 0.75
 INSTANTS: Final = 2
 #: Results of these types hold no memory of their own: what grew is something else.
 _SMALL: Final = frozenset({"int", "float", "bool", "complex", "NoneType", "str", "", "tuple"})
+#: The same of packages, by the last part of their names: where they are differs between versions.
+_SCALARS: Final = {
+    "numpy": frozenset(kind.__name__ for kind in np.sctypeDict.values()),
+    "pandas": frozenset({"Timestamp", "Timedelta", "Period", "NaTType", "NAType"}),
+    "datetime": frozenset({"date", "datetime", "time", "timedelta"}),
+    "decimal": frozenset({"Decimal"}),
+}
 _MEMORY: Final = STATUS.index("memory")
 _IMPORTS: Final = frozenset(IMPORT.values())
 
@@ -86,8 +93,14 @@ def _off(claimed: Ints, real: Ints, kind: str, factor: float) -> bool:
     over = (claimed >= LARGE) & (real * factor < claimed)
     under = (real >= LARGE) & (claimed * factor < real)
     if under.mean() >= AGREE:
-        return kind not in _SMALL
+        return not _small(kind)
     return bool(over.mean() >= AGREE)
+
+
+def _small(kind: str) -> bool:
+    """Whether a type is one of single values."""
+    parts = kind.split(".")
+    return kind in _SMALL or parts[-1] in _SCALARS.get(parts[0], ())
 
 
 def undisturbed(recording: Recording, rows: Ints) -> Bools:

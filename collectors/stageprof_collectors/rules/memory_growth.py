@@ -48,14 +48,16 @@ _MANAGED: Final = (
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
-    """One finding for all workers: they run the same code."""
+    """One finding of each kind for all workers: they run the same code."""
     if len(recording.timeline.graphs) < LEAST + WARM:
         return
     grown = leaks(recording, limits["chance"], limits["grown_bytes"])
-    if not grown:
-        return
-    kind = max(("unmanaged", "managed"), key=lambda k: sum(x.grown for x in grown if x.kind == k))
-    mine = [leak for leak in grown if leak.kind == kind]
+    for kind in ("unmanaged", "managed"):
+        if mine := [leak for leak in grown if leak.kind == kind]:
+            yield _finding(recording, limits, kind, mine)
+
+
+def _finding(recording: Recording, limits: Limits, kind: str, mine: list[Leak]) -> Finding:
     # To hold results is what Dask is there for: of those it is a note, and spilling says the rest.
     leaked = kind == "unmanaged"
     trouble, wall = shortage.both(recording) if leaked else {}, recording.wall
@@ -66,7 +68,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     thing = carried(recording, mine, who) if leaked and not trouble else None
     # Whoever restarts the workers already has what we would tell them.
     soon = limits["soon_s"] if leaked and not _restarted(recording) else 0.0
-    yield Finding(
+    return Finding(
         rule=RULE.id,
         severity=_severity(severity(saving, wall), left, soon),
         headline=_headline(mine, _whose(kind, where, thing), left, cost, wall),

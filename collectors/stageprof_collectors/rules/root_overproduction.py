@@ -16,6 +16,7 @@ from stageprof_collectors.findings.quantity import share, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.findings.standing import series
 from stageprof_collectors.tables.crew import Crew
+from stageprof_collectors.tables.wanted import wanted
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def _built(recording: Recording) -> Built | None:
     used = np.zeros(len(runs["run"]), np.int64)
     np.maximum.at(used, needs.on, runs["stop"][user])
     first = (np.diff(needs.first) == 0) & (used > 0) & (runs["run"] < LOCAL)
+    first[wanted(recording)] = False  # what a client holds would be there with queuing, too
     rows = np.flatnonzero(first)
     if not len(rows):
         return None

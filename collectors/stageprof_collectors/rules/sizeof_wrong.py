@@ -26,7 +26,7 @@ def register_size():
     import sys
 
     from dask.sizeof import sizeof
-
+{imported}
     @sizeof.register({type})
     def size_of_{lower}(value):
         """What it says itself, or of what it holds; what is cut out of an array counts once."""
@@ -38,6 +38,8 @@ def register_size():
             names = getattr(kind, "__slots__", ())
             names = [names] if isinstance(names, str) else names
             left.extend(getattr(value, name) for name in names if hasattr(value, name))
+        if isinstance(value, (dict, list, tuple, set)):
+            left.extend(value.values() if isinstance(value, dict) else value)
         while left:
             part = left.pop()
             if isinstance(part, dict):
@@ -140,11 +142,18 @@ def _fits(recording: Recording, wrong: Misjudged) -> bool:
 def _fix(wrong: Misjudged) -> Fix:
     if wrong.type.startswith(_KNOWN):
         return Fix(_ARRAY)
-    name = wrong.type.rpartition(".")[2]
-    if name in _SAMPLED:
+    module, _, name = wrong.type.rpartition(".")
+    if name in _SAMPLED or module == "collections":
         return Fix(_LISTED.format(type=name))
     name = name if name.isidentifier() else "YourClass"
-    return Fix(_OWN.format(type=name), _CODE.format(type=name, lower=name.lower()))
+    code = _CODE.format(type=name, lower=name.lower(), imported=_imported(module, name))
+    return Fix(_OWN.format(type=name), code)
+
+
+def _imported(module: str, name: str) -> str:
+    """How the class comes there, if it is of a module."""
+    named = module != "__main__" and all(part.isidentifier() for part in module.split("."))
+    return f"    from {module} import {name}\n" if named else ""
 
 
 RULE = Rule(
