@@ -36,9 +36,9 @@ COLUMNS: Final = {
     "samples": "t_s role place name value:f",
     "workers": "worker name host pid:i threads:i cpus:i memory_limit:i instrumented:b reason left:b"
     " tasks:i busy_s batches_lost:i offset_s offset_error_s",
-    "objects": "number:i type nbytes:i copies:i tasks:i variable file line:i how layer used_file"
-    " used_line:i graph_bytes:i sent_bytes:i dump_s load_s task_dump_s task_load_s total_s"
-    " computation:i layers:l",
+    "objects": "number:i type nbytes:i copies:i pieces:i tasks:i variable file line:i how layer"
+    " used_file used_line:i graph_bytes:i sent_bytes:i dump_s load_s task_dump_s task_load_s"
+    " total_s computation:i layers:l",
     "recomputed": "key layer runs:i seconds:f reason",
     "gil": "place thread prefix function file line:i hold_s wait_s caused_s source",
     "findings": "rule severity headline cost_s saving_low_s saving_high_s file line:i variable"

@@ -179,12 +179,12 @@ class Recording(Evidence):
         One row per object and graph: those of 100 kB or more, or of 10 ms or more of pickling.
 
         Columns: number (the same object in several graphs has one), type, nbytes (of one copy),
-        copies (in the graph), tasks (that held it), variable, file, line (where it was made; ""
-        and 0 if unknown), how (the way from the layer to it), layer, used_file, used_line (where
-        that layer was made), graph_bytes, sent_bytes (to workers, inside tasks), dump_s (client),
-        load_s (scheduler), task_dump_s (scheduler), task_load_s (workers), total_s, computation
-        (row of `computations()`, -1 if unknown), layers (all that hold it). The last three hops
-        are shared out; see `objects.py`.
+        copies (in the graph), pieces (into which it was cut), tasks (that held it), variable,
+        file, line (where it was made; "" and 0 if unknown), how (the way from the layer to it),
+        layer, used_file, used_line (where that layer was made), graph_bytes, sent_bytes (to
+        workers, inside tasks), dump_s (client), load_s (scheduler), task_dump_s (scheduler),
+        task_load_s (workers), total_s, computation (row of `computations()`, -1 if unknown),
+        layers (all that hold it). The last three hops are shared out; see `objects.py`.
         """
         return objects(self)
 

@@ -11,7 +11,7 @@ import itertools
 import re
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, Final, NamedTuple, Self
 
@@ -56,6 +56,8 @@ class Names:
         self._parents: dict[int, tuple[Any, int]] = {}
         self._numbered: dict[int, Known] = {}
         self._numbers = itertools.count(1)
+        #: an array, and where in it a piece is -> the piece's number
+        self._alone: dict[tuple[object, ...], int] = {}
         #: layer -> what the first of its parts is a piece of
         self._pieces: dict[str, Known] = {}
         #: by the class's id: a class that lives no longer may be taken for another
@@ -87,6 +89,7 @@ class Names:
         self._known.clear()
         self._parents.clear()
         self._numbered.clear()
+        self._alone.clear()
         self._pieces.clear()
         self._alike.clear()
 
@@ -124,6 +127,20 @@ class Names:
         known = Known(Identity(value), origin, number, key)
         self._known[id(value)] = self._numbered[number] = known
         return known
+
+    def alone(self, known: Known, helds: Sequence[Held]) -> Known:
+        """What a graph holds of an object: of an array's one piece a number of its own.
+
+        The next graph may hold another piece; of the same one the number is the same.
+        """
+        value: Any = helds[0].value
+        pieces = is_numpy(value) and parent(value) is not value
+        if not pieces or any(held.value is not value for held in helds):
+            return known
+        where = known.number, value.__array_interface__["data"][0], value.shape, value.strides
+        number = self._alone.get(where) or next(self._numbers)
+        self._alone[where] = number
+        return known._replace(number=number)
 
     def piece(self, held: Held) -> Known | None:
         """What a part of a list is a piece of: if the first of a layer is, all are."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import dask
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 from dask._task_spec import DataNode, Task
 from dask.highlevelgraph import MaterializedLayer
+from distributed import Client
 
+import stageprof
 from findings.asking import asked, one, run
 from findings.crowded import Program, calls
 from stageprof_collectors.comparison.measured import measure
@@ -141,3 +145,48 @@ def test_data_is_told_of_the_task_that_it_is() -> None:
 
 def _given(i: int, table: Any) -> int:
     return i
+
+
+@pytest.mark.cluster
+def test_pieces_of_an_array_each_for_one_task_are_sent_once(client: Client) -> None:
+    """Its whole was to be wrapped, "then it travels once and not with each of 8 tasks"."""
+    table = np.arange(1_000_000.0)
+    with stageprof.profile() as region:
+        sums = client.gather(client.map(np.sum, np.array_split(table, 8)))
+    assert sum(sums) == table.sum()
+    assert not asked(RULE, region.recording)
+    found = one(RULE, region.recording, nbytes=1e6, once=0, once_s=0)
+    assert "is sent once with the graph" in found.headline
+    assert "in 8 pieces" in found.headline
+    assert "wrap" not in found.fix.text
+    assert region.recording.objects()["pieces"].tolist() == [8]
+
+
+@pytest.mark.cluster
+def test_pieces_that_are_submitted_one_by_one_are_values_of_their_own(client: Client) -> None:
+    table = np.arange(1_000_000.0)
+    with stageprof.profile() as region:
+        parts = [
+            client.submit(np.sum, table[i : i + 250_000]) for i in range(0, 1_000_000, 250_000)
+        ]
+        assert sum(client.gather(parts)) == table.sum()
+        again = [client.submit(np.sum, table[:500_000], pure=False) for _ in range(3)]
+        assert len({*client.gather(again)}) == 1
+    told = {f.evidence["tasks"]: f for f in asked(RULE, region.recording, nbytes=1e6)}
+    assert told[4].headline.startswith("4 values of `table`, each an ndarray of 2.0 MB")
+    assert "wrap" not in told[4].fix.text
+    assert told[3].headline.startswith("`table`, an ndarray of 4.0 MB")
+    assert "travels once and not with each of 3 tasks" in told[3].fix.text
+
+
+@pytest.mark.cluster
+def test_a_frame_that_is_merged_with_is_sent_once(client: Client) -> None:
+    """`delayed` was printed for it, which has no `_meta`."""
+    right = pd.DataFrame({"a": np.arange(200_000), "b": 1.0})
+    left = dd.from_pandas(pd.DataFrame({"a": np.arange(1_000)}), npartitions=2)
+    with stageprof.profile() as region:
+        assert left.merge(right, on="a").b.sum().compute() == 1_000
+    [found] = asked(RULE, region.recording, nbytes=1e6, once=0, once_s=0)
+    assert "sent once" in found.headline
+    assert "wrap" not in found.fix.text
+    assert "from_map" in found.fix.code

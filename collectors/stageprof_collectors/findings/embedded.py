@@ -54,6 +54,8 @@ class Embedded:
     dump_s: float
     load_s: float
     total_s: float
+    #: into how many it was cut in a graph
+    pieces: int = 1
     #: graphs that it was in
     graphs: int = 1
     #: how many there are of them, if they are values that one variable had one after another; then
@@ -64,11 +66,11 @@ class Embedded:
 
     @property
     def apart(self) -> bool:
-        """Whether it is no call's argument: it, or each piece of it, is a task of its own.
+        """Whether it is no call's argument, or each call has a piece of its own.
 
         Then it travels once with each graph.
         """
-        own = self.how == DATUM or (is_cut(self.how) and self.tasks > self.graphs)
+        own = self.how == DATUM or is_cut(self.how) or self.pieces > 1
         once = self.sent_bytes <= _PIECES * self.nbytes * self.graphs
         return own and once and self.copies <= self.graphs
 

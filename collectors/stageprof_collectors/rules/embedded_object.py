@@ -23,6 +23,7 @@ from stageprof_collectors.findings.without import Without
 from stageprof_collectors.replay.change import Change
 from stageprof_collectors.replay.toll import tolls
 from stageprof_collectors.tables.site import Collection, Site
+from stageprof_collectors.tables.thing import is_cut
 from stageprof_runtime.holding import DATUM
 from stageprof_runtime.stage import Stage
 
@@ -269,7 +270,7 @@ def _made_there(thing: Embedded, name: str, *, futures: bool) -> Fix:
     text = _PIECES.format(each=each) if pieces > 1 else _TEXT
     again = "" if thing.graphs == 1 else _PERSIST.format(graphs=count(thing.graphs, "graph"))
     code = _HELD if again else _MADE
-    if pieces > 1:
+    if pieces > 1 or is_cut(thing.how):
         code = _SUBMITTED if futures else _READ
     return Fix(text + again, code.format(name=name, tasks=pieces))
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 #: Data in layers whose messages had room for less than this share of them were not in those.
 _ROOM: Final = 0.5
 COLUMNS: Final = [
-    "number", "type", "nbytes", "copies", "tasks", "variable", "file", "line", "how", "layer",
-    "used_file", "used_line", "graph_bytes", "sent_bytes", "dump_s", "load_s", "task_dump_s",
-    "task_load_s", "total_s", "computation", "layers",
+    "number", "type", "nbytes", "copies", "pieces", "tasks", "variable", "file", "line", "how",
+    "layer", "used_file", "used_line", "graph_bytes", "sent_bytes", "dump_s", "load_s",
+    "task_dump_s", "task_load_s", "total_s", "computation", "layers",
 ]  # fmt: skip
 
 

@@ -103,7 +103,8 @@ class Thing:
         dump, load = (sum(h.seconds.get(s, 0.0) for h in self.held) for s in HOPS)
         return {
             "number": self.number, "type": self.type, "nbytes": self.nbytes,
-            "copies": self.copies, "tasks": sum(h.tasks for h in self.held),
+            "copies": self.copies, "pieces": self.pieces,
+            "tasks": sum(h.tasks for h in self.held),
             "variable": self.variable, "file": self.made.file, "line": self.made.line,
             "how": main.how, "layer": main.layer, "used_file": used.file, "used_line": used.line,
             "graph_bytes": self.in_graph, "sent_bytes": sum(h.sent for h in self.held),

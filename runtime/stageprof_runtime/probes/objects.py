@@ -47,8 +47,7 @@ DIVIDING: Final = 0.8
 SMALL, SEEING_NS = 16, 1_000_000
 #: With no time left, so many new layers pass unseen: asking for the time takes some too.
 PAUSE: Final = 100
-#: Tasks of one new layer whose objects are named there; of what is cut into more, the rest is known
-#: by the first.
+#: Tasks of one new layer whose objects are named there; the rest of what is cut is known by these.
 TASKS: Final = 1000
 #: Graphs given to the process scheduler come without a number.
 LOCAL: Final = -1
@@ -252,7 +251,8 @@ class Objects:
             if name is not None:
                 known[name.number] = name
                 groups[name.number].append(held)
-        return [Group(known[number], helds, took) for number, helds in groups.items()]
+        alone = self.names.alone
+        return [Group(alone(known[n], helds), helds, took) for n, helds in groups.items()]
 
     def _tell(self, groups: list[Group], graph: int, t: int) -> None:
         heaviest = sorted((g for g in groups if g.took.matters), key=lambda g: -g.rank)
