@@ -172,6 +172,7 @@ CLUSTER = [
     (awaited, "keys"),
     (Fetched, "note"),
     (Fetched, "call"),
+    (scatters.Scatters, "_seen"),
     (scatters.Scatters, "_tell"),
     (waiting, "_is_client"),
     (spill, "within"),
@@ -314,7 +315,7 @@ def futures(client: Client) -> list[Any]:
     mapped = client.map(inc, range(10), pure=False)
     counter: Any = client.submit(Counter, actor=True).result()
     completed = sorted(future.result() for future in as_completed(mapped))
-    scattered = client.submit(inc, client.scatter(5)).result()
+    scattered = client.submit(len, client.scatter(bytes(200_000))).result()
     return [client.gather(mapped), completed, counter.add().result(), scattered]
 
 
