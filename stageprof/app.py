@@ -15,6 +15,7 @@ import click
 from stageprof.attach import Attachment
 from stageprof.configuration import Given, settings_of, settings_to_show
 from stageprof.progress import Progress
+from stageprof.reading import room, sensible
 from stageprof_collectors.findings.settings import Settings
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
@@ -173,12 +174,13 @@ def listed(folder: str, *, port: int = 0) -> Iterator[App]:
         if not (name := asked()):
             return recordings(shelf)
         try:
-            found = shelf.made(name, _made)
+            with sensible(str(shelf.folder / name)):
+                found = shelf.made(name, _made)
             return opening(name) if found is None else page(found, back=True)
         except Exception as error:  # the file may come from anybody
             return refusal(str(error) or type(error).__name__)
 
-    with Shelf(folder, settings) as shelf:
+    with Shelf(folder, settings, max_memory=room()) as shelf:
         yield App(made, port)
 
 

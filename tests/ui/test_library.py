@@ -10,19 +10,24 @@ from pathlib import Path
 
 import pytest
 
+from clusters import soon
 from serving import running
 from stageprof.app import listed
 from stageprof.cli import main
-from stageprof_collectors.findings.settings import DEFAULTS
+from stageprof_collectors.storage import frames
 from stageprof_collectors.storage.file import Writer
-from stageprof_runtime.errors import StageprofError, UsageError
+from stageprof_runtime.errors import (
+    StageprofError,
+    UsageError,
+)
+from stageprof_ui import opening
 from stageprof_ui import shelf as shelves
-from stageprof_ui import words
 from stageprof_ui.columns import library
-from stageprof_ui.columns.library import Content, Entry, Head, Line
+from stageprof_ui.columns.library import Content, Entry
 from stageprof_ui.shelf import Shelf
 from stageprof_ui.store import Store
 from ui.conftest import Watched, overhang
+from ui.opened import opened
 
 Generated = Callable[[int], Path]
 
@@ -75,7 +80,7 @@ def test_every_file_is_read_or_said_to_be_damaged(shelf: Shelf) -> None:
     assert whole.trouble == ""
     assert "incomplete" in cut.trouble
     assert cut.wall_s is not None
-    assert found["none.stageprof"].trouble.startswith("damaged")
+    assert "expected a *.stageprof recording" in found["none.stageprof"].trouble
     assert found["empty.stageprof"].trouble.startswith("holds no event")
 
 
@@ -97,17 +102,59 @@ def test_a_file_that_is_being_written_is_not_read_again_and_again() -> None:
     assert shelves.settled(entry, 8.0)
 
 
+def test_a_row_has_nothing_of_the_run_that_its_file_held_before(
+    shelf: Shelf, folder: Path, generated: Generated
+) -> None:
+    """While a new run is written over it, which is read once it has settled."""
+    path = folder / "whole.stageprof"
+    assert read(shelf)[path.name].tasks == 1_000
+    path.write_bytes(generated(10_000).read_bytes())
+    soon(lambda: {e.name: e.size for e in shelf.entries}[path.name] == path.stat().st_size)
+    [line] = [line for line in shelf.lines if line.entry.name == path.name]
+    assert line.content is None
+    assert library.facts(folder, shelf.lines)["unread"] == 1
+    os.utime(path, (1e9, 1e9))
+    soon(lambda: read(shelf)[path.name].tasks == 10_000)
+
+
+def test_a_recording_may_take_what_is_allowed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--max-memory`, in the list and on its pages."""
+    monkeypatch.setattr(frames, "MAX_READ", 20_000)
+    for allowed in (None, 10**9):
+        with Shelf(folder, max_memory=allowed) as shelf:
+            trouble = read(shelf)["whole.stageprof"].trouble
+            assert ("allow more with --max-memory" in trouble) == (allowed is None)
+            assert opened(shelf, "whole.stageprof").recording.complete == (allowed is not None)
+
+
+def test_the_option_for_that_reaches_the_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed: list[int | None] = []
+
+    def content(*_: object) -> Content:
+        allowed.append(_[-1])  # type: ignore[arg-type]
+        return Content()
+
+    monkeypatch.setattr(shelves, "content", content)
+    monkeypatch.setattr("stageprof.app.show", lambda *_, **__: soon(lambda: len(allowed) == 4))
+    assert main(["app", str(folder), "--max-memory", "1 GB"]) == 0
+    assert set(allowed) == {10**9}
+
+
 def test_a_recording_is_opened_by_its_name_and_kept(shelf: Shelf) -> None:
-    store = shelf.store("whole.stageprof")
+    store = opened(shelf, "whole.stageprof")
     assert store.recording.wall > 0
-    assert shelf.store("whole.stageprof") is store
+    assert opened(shelf, "whole.stageprof") is store
 
 
 def test_pages_are_made_by_a_thread_once_and_nobody_waits_for_them_long(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The loop that asks is that of everybody who looks."""
-    monkeypatch.setattr(shelves, "SOON_S", 0.01)
+    monkeypatch.setattr(opening, "SOON_S", 0.01)
     go, made = threading.Event(), []
 
     def make(store: Store) -> None:
@@ -117,12 +164,8 @@ def test_pages_are_made_by_a_thread_once_and_nobody_waits_for_them_long(
     assert shelf.made("whole.stageprof", make) is None
     assert shelf.made("whole.stageprof", make) is None
     go.set()
-    for thread in threading.enumerate():
-        if thread.name == "stageprof-open":
-            thread.join(30)
-    monkeypatch.setattr(shelves, "SOON_S", 30)
-    store = shelf.made("whole.stageprof", make)
-    assert store is shelf.made("whole.stageprof", make) is shelf.store("whole.stageprof")
+    store = opened(shelf, "whole.stageprof")
+    assert store is shelf.made("whole.stageprof", make)
     assert made == ["stageprof-open"]
     for _ in range(2):
         with pytest.raises(UsageError):
@@ -147,7 +190,7 @@ def test_a_name_that_is_not_in_the_list_never_reaches_the_file_system(
 
     monkeypatch.setattr(shelves.Shelf, "_opened", never)
     with pytest.raises(UsageError):
-        shelf.store(name)
+        shelf.made(name, lambda _: None)
 
 
 def test_a_file_that_became_a_link_is_not_followed(shelf: Shelf, folder: Path) -> None:
@@ -156,7 +199,7 @@ def test_a_file_that_became_a_link_is_not_followed(shelf: Shelf, folder: Path) -
     path.unlink()
     path.symlink_to(folder / "whole.stageprof")
     with pytest.raises(StageprofError):
-        shelf.store("cut.stageprof")
+        opened(shelf, "cut.stageprof")
 
 
 def test_a_folder_that_cannot_be_read_is_said(tmp_path: Path) -> None:
@@ -164,47 +207,25 @@ def test_a_folder_that_cannot_be_read_is_said(tmp_path: Path) -> None:
         Shelf(tmp_path / "nowhere")
 
 
-def test_newest_first_by_the_start_of_the_run() -> None:
-    lines = [
-        Line(Entry("old", 1, 9 * 10**18), Head("", 100.0, "1970")),
-        Line(Entry("new", 1, 1), Head("", 200.0, "1970")),
-    ]
-    rows = library.facts(Path("x"), lines)["rows"]
-    assert [row["name"] for row in rows] == ["new", "old"]
+def test_what_makes_no_sense_on_opening_is_said_as_for_a_single_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the bare text of some exception."""
+    from stageprof_ui import app as pages
 
+    def fails(*_: object, **__: object) -> None:
+        raise IndexError(7)
 
-def test_what_was_not_read_yet_says_so() -> None:
-    page = words.html("library", **library.facts(Path("x"), [Line(Entry("a", 1, 1))]))
-    assert "not read yet" in page
-    assert "1 still being read" in page
-
-
-def test_an_empty_folder_says_so(tmp_path: Path) -> None:
-    page = words.html("library", **library.facts(tmp_path, []))
-    assert "There is no recording" in page
-
-
-def test_hostile_names_are_escaped_and_their_links_lead_nowhere_else() -> None:
-    name = 'x"><img src=x>\u202e&recording=\udcff?#/../y.stageprof'
-    line = Line(Entry(name, 1, 1), Head("<b>label", 1.0, "d"), Content(1.0, 1, None, "<i>bad"))
-    page = words.html("library", **library.facts(Path("<u>"), [line]))
-    for bad in ("<img", "<b>label", "<i>bad", "<u>", "\u202e"):
-        assert bad not in page
-    link = library.facts(Path("x"), [line])["rows"][0]["link"]
-    assert link.startswith("/?recording=")
-    assert not set(link[len("/?recording=") :]) & set("&?#/\"'<> ")
-
-
-def test_old_recordings_beyond_what_is_listed_are_counted() -> None:
-    lines = [Line(Entry(str(i), 1, i)) for i in range(10)]
-    facts = library.facts(Path("x"), lines, most=4)
-    assert len(facts["rows"]) == 4
-    assert facts["left_out"] == 6
-
-
-def test_content_never_raises(tmp_path: Path) -> None:
-    assert library.content(tmp_path / "nothing", DEFAULTS).trouble.startswith("damaged")
-    assert library.head(tmp_path / "nothing") == Head("", 0.0, "")
+    refused: list[str] = []
+    monkeypatch.setattr("stageprof.app._made", fails)
+    monkeypatch.setattr(pages, "asked", lambda: "whole.stageprof")
+    monkeypatch.setattr(pages, "refusal", refused.append)
+    monkeypatch.setattr("stageprof_ui.server.App", lambda made, _port: made)
+    with listed(str(folder)) as made:
+        soon(lambda: made() or refused)  # type: ignore[operator]
+    [why] = refused
+    assert "whole.stageprof cannot be made sense of (IndexError: 7)" in why
+    assert "stageprof inspect" in why
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from stageprof_ui.columns.source import LARGEST, quoted
 from stageprof_ui.shelf import Shelf
 from stageprof_ui.store import Store
 from stageprof_ui.views.layers import view
+from ui import opened as opening
 from ui.conftest import Watched
 
 #: Bokeh 3.9 makes tables in a way that pandas 3.1 advises against.
@@ -251,7 +252,7 @@ def test_the_app_of_a_folder_may_show_lines(
 ) -> None:
     (tmp_path / "a.stageprof").write_bytes(generated(1_000).read_bytes())
     with Shelf(tmp_path) as shelf:
-        assert shelf.store("a.stageprof").sources
+        assert opening.opened(shelf, "a.stageprof").sources
 
 
 @pytest.mark.parametrize("several", [False, True])

@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Final, Self
-from weakref import WeakSet
 
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.errors import DamagedRecording, NotARecording, UsageError
 from stageprof_ui.columns.library import Content, Entry, Head, Line, content, head, listing
+from stageprof_ui.opening import Opening
 from stageprof_ui.store import Store
 
 #: Seconds between two looks at the folder.
@@ -24,10 +22,6 @@ PERIOD_S: Final = 1.0
 PATIENCE_S: Final = 2.0
 #: A file that was written to in the last seconds is read later.
 SETTLED_S: Final = 2.0
-#: Recordings that are kept open because a page may be asked for again.
-OPEN: Final = 3
-#: Seconds that a page is waited for before it says that the recording is being opened.
-SOON_S: Final = 0.5
 
 
 class Shelf:
@@ -36,22 +30,25 @@ class Shelf:
     Args:
         folder: where they are.
         settings: of their diagnoses.
+        max_memory: how much each may take, bytes; None: what suits its size.
 
     Raises:
         UsageError: the folder cannot be read.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], settings: Settings = DEFAULTS) -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        settings: Settings = DEFAULTS,
+        *,
+        max_memory: int | None = None,
+    ) -> None:
         self.folder = Path(folder)
-        self._settings = settings
+        self._settings, self._max_memory = settings, max_memory
         #: by name; of an earlier state of the file until the present one was read
         self._heads: dict[str, tuple[Entry, Head]] = {}
         self._contents: dict[str, tuple[Entry, Content]] = {}
-        self._open: OrderedDict[Entry, Store] = OrderedDict()
-        #: those that a thread works on, by name, and those whose pages are made
-        self._making: dict[str, Future[Store]] = {}
-        self._finished: WeakSet[Store] = WeakSet()
-        self._lock = threading.Lock()
+        self._opening = Opening()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="stageprof-shelf", daemon=True)
         try:
@@ -74,17 +71,23 @@ class Shelf:
     @property
     def lines(self) -> list[Line]:
         """What is known of every recording so far."""
-        none = (None, None)
-        return [
-            Line(e, self._heads.get(e.name, none)[1], self._contents.get(e.name, none)[1])
-            for e in self.entries
-        ]
+        return [self._line(entry) for entry in self.entries]
 
-    def store(self, name: str) -> Store:
-        """The recording of a name.
+    def _line(self, entry: Entry) -> Line:
+        """Nothing of the run before in the same file: its seconds are not those of this one."""
+        none = (None, None)
+        read, found = self._contents.get(entry.name, none)
+        return Line(entry, self._heads.get(entry.name, none)[1], found if read == entry else None)
+
+    def made(self, name: str, make: Callable[[Store], object]) -> Store | None:
+        """The recording of a name, once a thread has opened it and made its pages; None until then.
 
         The name is only looked for among those of the listing: whatever else it may be, the file
         system is not asked for it.
+
+        Args:
+            name: of the file.
+            make: makes what pages need.
 
         Raises:
             UsageError: there is none of that name.
@@ -93,51 +96,18 @@ class Shelf:
         entry = next((entry for entry in self.entries if entry.name == name), None)
         if entry is None:
             raise UsageError("there is no such recording in the folder", do="go back to the list")
-        with self._lock:
-            if entry not in self._open:
-                self._open[entry] = Store(self._opened(entry), self._settings, sources=True)
-            self._open.move_to_end(entry)
-            while len(self._open) > OPEN:
-                self._open.popitem(last=False)
-            return self._open[entry]
+        return self._opening.made(entry, lambda: self._make(entry, make))
 
-    def made(self, name: str, make: Callable[[Store], object]) -> Store | None:
-        """The recording of a name, once a thread has made its pages; None until then.
-
-        Args:
-            name: as for `store`.
-            make: makes what pages need.
-
-        Raises:
-            UsageError, NotARecording, NewerRecording, DamagedRecording: as `store`.
-        """
-        making = self._making.get(name)
-        if making is None:
-            making = self._making[name] = Future()
-            job = threading.Thread(target=self._make, args=(name, make, making), daemon=True)
-            job.name = "stageprof-open"
-            job.start()
-            wait([making], SOON_S)  # who asks again does not: the loop is that of all who look
-        if not making.done():
-            return None
-        del self._making[name]
-        return making.result()
-
-    def _make(self, name: str, make: Callable[[Store], object], making: Future[Store]) -> None:
-        try:
-            store = self.store(name)
-            if store not in self._finished:
-                make(store)
-                self._finished.add(store)
-            making.set_result(store)
-        except BaseException as error:  # whoever asked for it is told
-            making.set_exception(error)
+    def _make(self, entry: Entry, make: Callable[[Store], object]) -> Store:
+        store = Store(self._opened(entry), self._settings, sources=True)
+        make(store)
+        return store
 
     def _opened(self, entry: Entry) -> Recording:
         path = self.folder / entry.name
         if path.is_symlink():  # it was replaced since it was listed
             raise NotARecording(f"{path} is a link", expected="a file")
-        recording = Recording.open(path)
+        recording = Recording.open(path, max_memory=self._max_memory)
         if not recording.store.places:
             raise DamagedRecording(f"{path} holds no event", do="record again")
         recording.store.spill()
@@ -161,7 +131,7 @@ class Shelf:
             if self._stop.is_set():
                 return
             if settled(entry, time.time()):
-                found = content(self.folder / entry.name, self._settings)
+                found = content(self.folder / entry.name, self._settings, self._max_memory)
                 self._contents[entry.name] = entry, found
 
     def _changed(self, read: Mapping[str, tuple[Entry, object]]) -> Iterator[Entry]:

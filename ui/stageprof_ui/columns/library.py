@@ -20,6 +20,7 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage import frame
 from stageprof_collectors.storage.file import read_frames
 from stageprof_collectors.summary import Summary, summarize
+from stageprof_runtime.errors import DamagedRecording, StageprofError
 from stageprof_ui.words import text
 
 SUFFIX: Final = ".stageprof"
@@ -106,15 +107,24 @@ def when(started: str) -> tuple[float, str]:
         return 0.0, ""
 
 
-def content(path: Path, settings: Settings) -> Content:
+def _refused(error: Exception) -> str:
+    """Why a file cannot be used: not all that cannot be is damaged."""
+    if isinstance(error, DamagedRecording):
+        return f"damaged: {error}"
+    if isinstance(error, (StageprofError, OSError)):
+        return str(error) or type(error).__name__
+    return f"damaged: it cannot be made sense of ({type(error).__name__}: {error})"
+
+
+def content(path: Path, settings: Settings, max_memory: int | None = None) -> Content:
     """The facts of a file; takes as long as to open it and to ask every rule."""
     try:
-        recording = Recording.open(path)
+        recording = Recording.open(path, max_memory=max_memory)
         if not recording.store.places:
             return Content(trouble=f"holds no event ({recording.store.incomplete_reason})")
         return _content(recording, summarize(recording, settings))
     except Exception as error:  # the same
-        return Content(trouble=f"damaged: {error or type(error).__name__}")
+        return Content(trouble=_refused(error))
 
 
 def _content(recording: Recording, summary: Summary) -> Content:

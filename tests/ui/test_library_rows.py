@@ -1,0 +1,78 @@
+"""What the list of recordings says of each: newest first, escaped, and of none more than is so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stageprof_collectors.findings.settings import DEFAULTS
+from stageprof_collectors.recording import Recording
+from stageprof_runtime.errors import DamagedRecording, NewerRecording, NotARecording
+from stageprof_ui import words
+from stageprof_ui.columns import library
+from stageprof_ui.columns.library import Content, Entry, Head, Line
+
+
+def test_newest_first_by_the_start_of_the_run() -> None:
+    lines = [
+        Line(Entry("old", 1, 9 * 10**18), Head("", 100.0, "1970")),
+        Line(Entry("new", 1, 1), Head("", 200.0, "1970")),
+    ]
+    rows = library.facts(Path("x"), lines)["rows"]
+    assert [row["name"] for row in rows] == ["new", "old"]
+
+
+def test_what_was_not_read_yet_says_so() -> None:
+    page = words.html("library", **library.facts(Path("x"), [Line(Entry("a", 1, 1))]))
+    assert "not read yet" in page
+    assert "1 still being read" in page
+
+
+def test_an_empty_folder_says_so(tmp_path: Path) -> None:
+    page = words.html("library", **library.facts(tmp_path, []))
+    assert "There is no recording" in page
+
+
+def test_hostile_names_are_escaped_and_their_links_lead_nowhere_else() -> None:
+    name = 'x"><img src=x>\u202e&recording=\udcff?#/../y.stageprof'
+    line = Line(Entry(name, 1, 1), Head("<b>label", 1.0, "d"), Content(1.0, 1, None, "<i>bad"))
+    page = words.html("library", **library.facts(Path("<u>"), [line]))
+    for bad in ("<img", "<b>label", "<i>bad", "<u>", "\u202e"):
+        assert bad not in page
+    link = library.facts(Path("x"), [line])["rows"][0]["link"]
+    assert link.startswith("/?recording=")
+    assert not set(link[len("/?recording=") :]) & set("&?#/\"'<> ")
+
+
+def test_old_recordings_beyond_what_is_listed_are_counted() -> None:
+    lines = [Line(Entry(str(i), 1, i)) for i in range(10)]
+    facts = library.facts(Path("x"), lines, most=4)
+    assert len(facts["rows"]) == 4
+    assert facts["left_out"] == 6
+
+
+def test_content_never_raises(tmp_path: Path) -> None:
+    assert library.content(tmp_path / "nothing", DEFAULTS).trouble.startswith("cannot read")
+    assert library.head(tmp_path / "nothing") == Head("", 0.0, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (NotARecording("it is empty"), "it is empty"),
+        (NewerRecording("it has format version 9.3"), "it has format version 9.3"),
+        (PermissionError(13, "Permission denied"), "[Errno 13] Permission denied"),
+        (MemoryError(), "damaged: it cannot be made sense of (MemoryError: )"),
+        (KeyError("x"), "damaged: it cannot be made sense of (KeyError: 'x')"),
+        (DamagedRecording("nothing can be read"), "damaged: nothing can be read"),
+    ],
+)
+def test_only_what_is_damaged_is_called_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Recording, "open", fails)
+    assert library.content(tmp_path / "x", DEFAULTS).trouble == said
