@@ -201,6 +201,7 @@ def following(address: str, *, port: int = 0) -> Iterator[App]:
         run = Run(
             attachment.collector,
             alive=lambda: attachment.alive,
+            lost=lambda: attachment.lost,
             end=attachment.end,
             settings=settings,
         )

@@ -148,9 +148,11 @@ def test_a_recording_in_memory_that_is_full_says_so(
     """It was complete, although most batches had been left out."""
     made = Collector(None, "test")
     monkeypatch.setattr(made._store, "_max_memory", 3_000)
+    assert made.failed == ""
     for seq in range(100):
         made.take(batch(seq))
     recording = made.close()
     assert not recording.complete
+    assert made.failed == recording.store.incomplete_reason
     assert "memory" in recording.store.incomplete_reason
     assert "record to a file" in caplog.text

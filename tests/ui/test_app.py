@@ -64,6 +64,19 @@ def test_a_finding_leads_to_its_tasks_in_a_notebook(
     assert shown == ["Overview", "Timeline"]
 
 
+def test_in_a_notebook_what_is_incomplete_says_so_above_its_pages(
+    tmp_path: Path, generated: Callable[[int], Path]
+) -> None:
+    whole = generated(1_000)
+    cut = tmp_path / "cut.stageprof"
+    cut.write_bytes(whole.read_bytes()[: whole.stat().st_size * 2 // 3])
+    for path, number in ((whole, 0), (cut, 1)):
+        panes: list[Any] = embedded(Recording.open(path)).select(pn.pane.HTML)
+        said = ["recording incomplete" in str(pane.object) for pane in panes]
+        assert sum(said) == number
+    assert said[0]
+
+
 def test_a_stage_is_selected_and_let_go_by_its_button(watched: Watched, running: App) -> None:
     page = watched.open(running.url)
     button = page.locator(".sp-legend [data-sp-stage=execution]")

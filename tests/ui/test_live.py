@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from clusters import scheduler_of, separate, soon
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.collector import Collector
 from stageprof_runtime.errors import RecordingNotWritable, UsageError
+from stageprof_ui import browser
+from stageprof_ui.app import PAGES
 from stageprof_ui.live import Run
 from stageprof_ui.views.live import MOST, Viewer
 from ui.conftest import Watched
@@ -97,10 +100,75 @@ def test_a_cluster_that_goes_away_is_said_and_its_recording_kept(
         for batch in batches(generated(1_000)):
             collector.take(batch)
         there.set()
-        soon(lambda: run.state == "lost")
+        soon(lambda: run.state == "gone")
         assert not run.running
         run.save("x.stageprof")
     assert Recording.open(tmp_path / "x.stageprof").complete
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_connection_that_is_lost_is_not_the_end_of_the_cluster(tmp_path: Path) -> None:
+    """Asked before it is closed, which nobody can tell from an end afterwards."""
+    collector = Collector(None, savable=True)
+    status = ["running"]
+
+    def end() -> None:
+        collector.close()
+        status[:] = ["closed"]
+
+    alive, lost = (lambda: status == ["running"]), (lambda: status == ["connecting"])
+    with Run(collector, alive=alive, lost=lost, end=end, folder=tmp_path) as run:
+        status[:] = ["connecting"]
+        soon(lambda: not run.running)
+        assert run.state == "lost"
+
+
+def test_every_state_has_its_words() -> None:
+    """None says that it is kept, for it is in memory until somebody saves it."""
+    script = browser.script()
+    words = script[script.index("const STATES") :].partition("};")[0]
+    for state in ("recording", "stopping", "stopped", "failed", "gone", "lost"):
+        assert f"{state}: " in words
+    assert words.count("until the app ends: save it") == 2
+    assert "kept" not in words
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_recording_that_has_stopped_by_itself_says_so_everywhere(
+    tmp_path: Path, generated: Generated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the live page, on those of its snapshots, where it is saved, and after the end."""
+    collector = Collector(None, "a cluster", savable=True)
+    all_ = batches(generated(10_000))
+    with a_run(collector, tmp_path) as run:
+        viewer = Viewer(run, PAGES)
+        for batch in all_[: len(all_) // 2]:
+            collector.take(batch)
+        soon(lambda: run.latest)
+        assert (run.status()["state"], run.trouble) == ("recording", "")
+        monkeypatch.setattr(collector.growing, "_max_memory", 1)
+        for batch in all_[len(all_) // 2 :]:
+            collector.take(batch)
+        soon(lambda: run.failed)
+        assert run.status()["state"] == "failed"
+        assert "nothing more is kept: in memory" in run.status()["trouble"]
+        assert "nothing more is kept: in memory" in head(viewer, run)
+        viewer._save("part")
+        assert viewer._said == "saved as part.stageprof, as it is now; it is incomplete"
+        run.stop()
+        soon(lambda: run.latest and run.latest.final)
+        assert "nothing more is kept" in run.trouble
+        assert "recording incomplete" in head(viewer, run)
+    assert not Recording.open(tmp_path / "part.stageprof").complete
+
+
+def head(viewer: Viewer, run: Run) -> str:
+    """What a page that is made from the latest snapshot says first."""
+    assert run.latest is not None
+    column = viewer.columns["workers"]
+    viewer._make("workers", column, run.latest)
+    first: Any = column[0]
+    return str(first.object)
 
 
 @pytest.mark.usefixtures("quick")

@@ -9,6 +9,7 @@ from typing import Any, Final
 import panel as pn
 
 from stageprof_collectors.comparison.comparison import Compared
+from stageprof_collectors.summary import incomplete
 from stageprof_collectors.text import safe
 from stageprof_ui import browser
 from stageprof_ui.links import unlink_at_end
@@ -76,14 +77,18 @@ def prepare(store: Store) -> None:
         shown(view, store, stock)
 
 
-def embedded(store: Store) -> pn.Tabs:
-    """All pages of a recording for a notebook, one behind the other."""
+def embedded(store: Store) -> pn.Tabs | pn.Column:
+    """All pages of a recording for a notebook, one behind the other, under what it lacks."""
     pn.extension("tabulator", notifications=False, inline=True)
     stock = store.stock()
     made = [(title, shown(view, store, stock)) for _, title, view in PAGES]
     # Colours are handed down to the views in it.
     style = [browser.notebook_style()]
-    return pn.Tabs(*made, sizing_mode="stretch_width", dynamic=False, stylesheets=style)
+    tabs = pn.Tabs(*made, sizing_mode="stretch_width", dynamic=False, stylesheets=style)
+    if not (lacks := incomplete(store.recording)):
+        return tabs
+    said = html("incomplete", {"text": safe(lacks, limit=500)})
+    return pn.Column(said, tabs, sizing_mode="stretch_width", stylesheets=style)
 
 
 def comparison(

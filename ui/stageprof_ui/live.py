@@ -42,6 +42,8 @@ class Snapshot:
     at: float
     #: which one of its run, from 1: who only compares need not keep a recording for it
     number: int
+    #: whether it is the last one, made when the run had ended
+    final: bool = False
 
 
 #: What is said of a time line that goes no further.
@@ -54,6 +56,7 @@ class Run:
     Args:
         collector: records it, in memory and savable.
         alive: whether the cluster is still there.
+        lost: whether, if not, it is only that it cannot be reached.
         end: stops recording; everything is in the collector when it returns.
         folder: where recordings are saved.
         settings: of the diagnosis.
@@ -64,12 +67,13 @@ class Run:
         collector: Collector,
         *,
         alive: Callable[[], bool],
+        lost: Callable[[], bool] = lambda: False,
         end: Callable[[], object],
         folder: str | os.PathLike[str] = ".",
         settings: Settings = DEFAULTS,
     ) -> None:
         self.growth = Growth()
-        #: "recording", "stopping", "stopped", "lost" (the cluster has gone)
+        #: "recording", "stopping", "stopped", "gone" (the cluster), "lost" (the connection to it)
         self.state = "recording"
         #: the name under which it was saved last
         self.saved = ""
@@ -78,7 +82,7 @@ class Run:
         self.latest: Snapshot | None = None
         #: what is wrong: with the end, with the time line, with the latest try of a snapshot
         self._unended = self._gap = self._unmade = ""
-        self._collector, self._alive, self._end = collector, alive, end
+        self._collector, self._alive, self._lost, self._end = collector, alive, lost, end
         self._folder, self._settings = Path(folder).absolute(), settings
         self._began, self._ended = time.monotonic(), 0.0
         self._asked, self._leaving = threading.Event(), threading.Event()
@@ -109,9 +113,16 @@ class Run:
         return self.state in ("recording", "stopping")
 
     @property
+    def failed(self) -> str:
+        """That what comes is not kept any more, and why; "" if it is."""
+        why = self._collector.failed
+        return f"nothing more is kept: {why}" if why else ""
+
+    @property
     def trouble(self) -> str:
         """What is wrong, "" if nothing is; what was lost is said until the end."""
-        all_ = filter(None, (self._unended, self._gap, self._unmade, _FULL * self.growth.full))
+        full = _FULL * self.growth.full
+        all_ = filter(None, (self.failed, self._unended, self._gap, self._unmade, full))
         # each is cut by itself, so that a long one does not hide the others
         return "; ".join(safe(one, limit=300) for one in all_)
 
@@ -157,7 +168,7 @@ class Run:
         live = self._collector.live
         known, assigned, done = live.tasks
         return {
-            "state": self.state,
+            "state": "failed" if self.failed and self.state == "recording" else self.state,
             "stage": str(live.stage) if self.running else "",
             "steps": _steps(dict(live.now)) if self.running else [],
             "known": known,
@@ -175,7 +186,7 @@ class Run:
             self._look()
             if not self._alive():
                 break
-        lost = not self._alive()
+        state = self._ending()
         try:
             self._end()
         except Exception as error:  # the cluster may be in any state
@@ -183,7 +194,13 @@ class Run:
             self._unended = f"recording did not end in good order ({said})"
         self._look()
         self._ended = time.monotonic()
-        self.state = "lost" if lost else "stopped"
+        self.state = state
+
+    def _ending(self) -> str:
+        """The state that this ends in; asked before the connection is closed."""
+        if self._alive():
+            return "stopped"
+        return "lost" if self._lost() else "gone"
 
     def _look(self) -> None:
         try:
@@ -193,10 +210,10 @@ class Run:
             self._gap = f"the time line has a gap ({type(error).__name__}: {error})"
 
     def _snapshots(self) -> None:
-        seen, pause = (-1, True), PERIOD_S
+        seen, pause = (-1, True, ""), PERIOD_S
         while not self._leaving.wait(pause):
             running = self.running
-            now = self._collector.growing.batches, running
+            now = self._collector.growing.batches, running, self.failed
             if now == seen:
                 pause = PERIOD_S
                 continue
@@ -206,13 +223,13 @@ class Run:
 
     def _snapshot(self) -> float:
         """Make the latest; the CPU seconds that it took."""
-        began, at = time.thread_time(), time.time()
+        began, at, final = time.thread_time(), time.time(), not self.running
         try:
             store = Store(self._collector.snapshot(), self._settings, sources=True)
             if len(store.boxes):
                 store.prepare()
                 number = self.latest.number + 1 if self.latest else 1
-                self.latest = Snapshot(store, at, number)
+                self.latest = Snapshot(store, at, number, final)
             self._unmade = ""
         except Exception as error:  # half of a run may make no sense yet; the next may
             self._unmade = f"pages cannot be made now ({type(error).__name__}: {error})"

@@ -146,6 +146,11 @@ class Collector:
         return self._live
 
     @property
+    def failed(self) -> str:
+        """Why nothing more is kept; "" while all is well."""
+        return self._failed or (self._writer.failed if self._writer else "")
+
+    @property
     def growing(self) -> Store:
         """The recording itself where there is no file; look at it with `lock` held."""
         return self._store

@@ -148,7 +148,9 @@ const STAGES = { "": "ended", outside: "idle" };
 
 const STATES = {
   recording: "recording", stopping: "stopping …", stopped: "recording stopped",
-  lost: "the cluster has gone; what was recorded until then is kept",
+  failed: "nothing more is recorded; save what was until then",
+  gone: "the cluster has gone; what was recorded until then is here until the app ends: save it",
+  lost: "the connection to the cluster was lost; what was recorded until then is here until the app ends: save it",
 };
 
 // The entries of a list that begins at `from` which come after the first `have`.

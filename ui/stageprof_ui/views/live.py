@@ -119,7 +119,8 @@ class Viewer:
     def _save(self, name: str) -> None:
         try:
             so_far = ", as it is now" if self._run.running else ""
-            self._said = f"saved as {self._run.save(name)}{so_far}"
+            lacks = "; it is incomplete" if self._run.failed else ""
+            self._said = f"saved as {self._run.save(name)}{so_far}{lacks}"
         except StageprofError as error:
             self._said = text(error)
 
@@ -195,13 +196,18 @@ class Viewer:
             if self._stock is not None:
                 stock = as_before(*self._stock, stock)
             self._stock, sent = (latest, stock), _bytes(stock)
-        head = html("live_age", {"at": latest.at, "running": self._run.running})
+        head = html("live_age", self._age(latest))
         # What pages share is in the document already: what is hung on it goes in one message with
         # the page, or it would refer to what the browser does not know yet.
         unlink(column)
         with hold():
             column[:] = [head, shown(self._makers[name], latest.store, self._stock[1])]
         return sent
+
+    def _age(self, latest: Snapshot) -> dict[str, Any]:
+        """How old a page is, and what it lacks: while all goes well, only what is yet to come."""
+        lacks = latest.store.summary.incomplete if latest.final else self._run.failed
+        return {"at": latest.at, "running": not latest.final, "incomplete": text(lacks)}
 
 
 def as_before(before: Snapshot, old: Stock, stock: Stock) -> Stock:
