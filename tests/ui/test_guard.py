@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import http.client
+import json
+import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from bokeh.util.token import get_token_payload
 
 from serving import running
 from stageprof.app import served
@@ -46,6 +50,16 @@ def test_only_the_right_name_page_and_token_are_let_in(
     """B7, T19, T20: the rule itself; tests/reliability/test_web_access.py asks the server."""
     why = refusal(host=host, origin=origin, sent=sent, token=TOKEN, port=PORT)
     assert (why == "") == let_in
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
+def test_at_port_80_the_name_comes_without_it(name: str) -> None:
+    """Browsers leave out the port that is HTTP's own, and others may name it."""
+    for host in (name, f"{name}:80"):
+        for origin in (None, f"http://{name}", f"http://{name}:80"):
+            assert not refusal(host=host, origin=origin, sent=TOKEN, token=TOKEN, port=80)
+    assert refusal(host="evil.example", origin=None, sent=TOKEN, token=TOKEN, port=80)
+    assert refusal(host=name, origin="http://evil.example", sent=TOKEN, token=TOKEN, port=80)
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +102,36 @@ def test_the_token_goes_from_the_address_into_a_cookie(app: App) -> None:
     page = ask(app, "/", Cookie=kept.partition(";")[0])
     assert page.status == 200
     assert b"stageprof" in page.body  # type: ignore[attr-defined]
+
+
+def test_no_page_holds_the_token(app: App) -> None:
+    """T20: nor any other cookie of this machine, which Bokeh keeps in what its scripts read."""
+    token = app.url.partition("=")[2]
+    page = ask(app, "/", Cookie=f"{cookie(app.port)}={token}; other=secret-of-another-app")
+    text = page.body.decode()  # type: ignore[attr-defined]
+    [kept] = re.findall(r'"token":\s*"([^"]+)"', text)
+    session = json.dumps(get_token_payload(kept))
+    assert "headers" in session
+    for held in (text, session):
+        assert token not in held
+        assert "secret-of-another-app" not in held
+
+
+@pytest.mark.parametrize("path", ["//[", "http://[x/", "/?token=%ff", "/?token=a;b&&=", "*"])
+def test_what_makes_no_sense_is_refused_without_a_word_on_the_terminal(
+    app: App, path: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_connection(("127.0.0.1", app.port), timeout=20) as line:
+        host = f"Host: 127.0.0.1:{app.port}"
+        line.sendall(f"GET {path} HTTP/1.1\r\n{host}\r\n\r\n".encode())
+        assert line.recv(100).startswith(b"HTTP/1.1 403 ")
+    assert "Traceback" not in caplog.text + "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize("path", ["//evil.example", "////evil.example", "/nothing"])
+def test_the_token_leads_to_no_other_site(app: App, path: str) -> None:
+    answer = ask(app, f"{path}?{app.url.partition('?')[2]}")
+    assert answer.headers["Location"] == "/"
 
 
 def test_every_answer_says_what_the_page_may_do(app: App) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Mapping
 from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, parse_cookie
 from tornado.web import OutputTransform, RequestHandler
@@ -24,6 +24,9 @@ HEADERS: Final[Mapping[str, str]] = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+
+#: The port that browsers leave out of the name under which they ask.
+_HTTP: Final = 80
 
 
 def cookie(port: int) -> str:
@@ -42,6 +45,8 @@ def refusal(*, host: str, origin: str | None, sent: str | None, token: str, port
         port: where we listen.
     """
     names = {f"127.0.0.1:{port}", f"localhost:{port}"}
+    if port == _HTTP:
+        names |= {"127.0.0.1", "localhost"}
     if host not in names:
         return f"this is not {host[:80]}; open the address that stageprof printed"
     if origin is not None and origin not in {f"http://{name}" for name in names}:
@@ -64,7 +69,7 @@ def guard(application: Any, token: str, port: int, once: set[str]) -> None:
 
     def find_handler(request: HTTPServerRequest, **more: Any) -> Any:
         headers = request.headers
-        asked = parse_qs(urlsplit(request.uri or "").query).get("token", [None])[0]
+        asked = parse_qs(request.query).get("token", [None])[0]
         kept = parse_cookie(headers.get("Cookie", "")).get(cookie(port))
         if asked in once:
             once.discard(asked)
@@ -132,4 +137,4 @@ class Welcome(RequestHandler):
     def get(self) -> None:
         """Come again without the token in the address."""
         self.set_cookie(self.name, self.token, httponly=True, samesite="Strict")
-        self.redirect(urlsplit(self.request.uri or "/").path or "/")
+        self.redirect("/")  # not to the path that was asked for, which may begin as a site's name

@@ -95,6 +95,9 @@ def _made(page: Callable[[], Any], port: int) -> Any:
         start=False,
         show=False,
         title="stageprof",
+        # A page holds what Bokeh keeps of the request for it, where its scripts may read it.
+        include_cookies=[],
+        exclude_headers=["Cookie"],
     )
 
 
