@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import panel as pn
 import pytest
+from panel.links import Callback
 
 from stageprof_collectors.recording import Recording
-from stageprof_ui.app import PAGES
+from stageprof_ui.app import PAGES, prepare
 from stageprof_ui.links import unlink
 from stageprof_ui.shown import shown
 from stageprof_ui.store import Store
@@ -53,6 +54,16 @@ def test_a_second_session_reads_nothing_anew(store: Store, monkeypatch: pytest.M
     for _, _, view in PAGES:
         shown(view, store, store.stock(served=True))
     assert asked == []
+
+
+def test_pages_that_are_only_prepared_leave_no_link(store: Store) -> None:
+    """Once for each recording of a folder that is opened."""
+    before = len(Callback.registry)
+    for _ in range(2):
+        prepare(store)
+    for _ in range(3):
+        gc.collect()
+    assert len(Callback.registry) <= before
 
 
 def test_what_a_page_links_goes_with_the_page(store: Store) -> None:

@@ -12,7 +12,7 @@ from stageprof_collectors.comparison.comparison import Compared
 from stageprof_collectors.summary import incomplete
 from stageprof_collectors.text import safe
 from stageprof_ui import browser
-from stageprof_ui.links import unlink_at_end
+from stageprof_ui.links import unlink, unlink_at_end
 from stageprof_ui.live import Run
 from stageprof_ui.shelf import Shelf
 from stageprof_ui.shown import View, shown
@@ -74,7 +74,7 @@ def prepare(store: Store) -> None:
     """Make what the views take of a recording, so that the first who looks need not wait."""
     stock = store.stock(served=True)
     for _, _, view in PAGES:
-        shown(view, store, stock)
+        unlink([shown(view, store, stock)])
 
 
 def embedded(store: Store) -> pn.Tabs | pn.Column:
