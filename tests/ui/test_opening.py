@@ -38,6 +38,13 @@ class Hand:
     def making(self, name: str) -> Callable[[], Store]:
         return lambda: self._make(name)
 
+    def refusing(self, name: str) -> Callable[[], Store]:
+        def fails() -> Store:
+            held = self._make(name)
+            raise ValueError(f"no sense in {held.name}")
+
+        return fails
+
     def _make(self, name: str) -> Store:
         self.at_once += 1
         self.most = max(self.most, self.at_once)
@@ -96,36 +103,34 @@ def test_nobody_is_shown_the_run_that_a_file_held_before(hand: Hand) -> None:
     assert hand.made == ["old", "new"]
 
 
-def refused() -> Store:
-    raise DamagedRecording("no sense in it")
-
-
-def test_a_refusal_is_told_once_and_not_to_who_comes_much_later(
-    hand: Hand, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refusal_is_told_once(hand: Hand) -> None:
     shelf = Opening()
     hand.go.set()
     with pytest.raises(DamagedRecording):
         asked(lambda: shelf.made(entry("x"), refused))
     assert asked(lambda: shelf.made(entry("x"), hand.making("x")))
-    monkeypatch.setattr(opening, "SOON_S", 0)
-    assert shelf.made(entry("y"), refused) is None
-    idle()
-    monkeypatch.setattr(opening, "ASKED_S", 0)
-    assert shelf.made(entry("y"), hand.making("y")) is None
 
 
-def test_a_refusal_keeps_nothing_of_what_was_read(
+def refused() -> Store:
+    raise DamagedRecording("no sense in it")
+
+
+def test_a_refusal_is_not_told_to_who_comes_much_later(
     hand: Hand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """By then it may be mended: who asked for it went away."""
     shelf = Opening()
+    assert shelf.made(entry("x"), hand.refusing("x")) is None
     hand.go.set()
-
-    def fails() -> Store:
-        held = hand.making("x")()
-        raise ValueError(f"no sense in {held.name}")
-
-    monkeypatch.setattr(opening, "SOON_S", 0)
-    assert shelf.made(entry("x"), fails) is None
     idle()
+    monkeypatch.setattr(opening, "ASKED_S", 0)
+    assert asked(lambda: shelf.made(entry("x"), hand.making("x")))
+
+
+def test_a_refusal_keeps_nothing_of_what_was_read(hand: Hand) -> None:
+    shelf = Opening()
+    assert shelf.made(entry("x"), hand.refusing("x")) is None
+    hand.go.set()
+    idle()
+    assert len(hand.stores) == 1
     soon(lambda: hand.alive() == 0)
