@@ -212,10 +212,11 @@ def depart(session: str) -> None:
         os.rmdir(folder)
 
 
-def _unlink_orphan(path: str) -> None:
+def _unlink_orphan(path: str, folder: int | None = None) -> None:
+    """Remove a file whose owner is gone; of that folder if it is open, whatever the path is now."""
     with locked.orphan(path) as file:
         if file >= 0:
-            os.unlink(path)
+            os.unlink(path if folder is None else os.path.basename(path), dir_fd=folder)
 
 
 def folder_of(session: str, *, make: bool = False) -> str:
@@ -229,10 +230,13 @@ def folder_of(session: str, *, make: bool = False) -> str:
     if make:
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700)
-    there = os.lstat(path)
+    _check(path, os.lstat(path))
+    return path
+
+
+def _check(path: str, there: os.stat_result) -> None:
     if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.getuid() or there.st_mode & 0o077:
         raise PermissionError(f"{path} is not a folder of this user alone")
-    return path
 
 
 def _prefix() -> str:
@@ -248,15 +252,25 @@ def sweep(base: str) -> None:
 
 
 def _clear(folder: str) -> None:
-    stale = _is_stale(os.lstat(folder))  # before: to remove what is in it makes it new
-    files = list(os.scandir(folder))
-    if any(locked.is_owned(file.path) for file in files):  # who will take the others
-        return
-    for file in files:
-        if _is_stale(file.stat(follow_symlinks=False)):
-            _unlink_orphan(file.path)
-    if stale:
+    """The same of one; what bears its name may be a link that somebody else has put there."""
+    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        there = os.fstat(here)  # before: to remove what is in it makes it new
+        _check(folder, there)
+        _clear_files(folder, here)
+    finally:
+        os.close(here)
+    if _is_stale(there):
         os.rmdir(folder)
+
+
+def _clear_files(folder: str, here: int) -> None:
+    names = os.listdir(here)
+    if any(locked.is_owned(os.path.join(folder, name)) for name in names):
+        raise BlockingIOError(f"{folder} has an owner, who will take what others have left")
+    for name in names:
+        if _is_stale(os.stat(name, dir_fd=here, follow_symlinks=False)):
+            _unlink_orphan(os.path.join(folder, name), here)
 
 
 def _is_stale(there: os.stat_result) -> bool:

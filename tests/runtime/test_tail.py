@@ -294,6 +294,54 @@ def test_what_nobody_came_for_is_removed_when_it_is_old(folder: Path) -> None:
     mine.close()
 
 
+def old(file: Path) -> Path:
+    """A file, made as if nobody had touched it or its folder for years."""
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("dear")
+    for path in (file, file.parent):
+        os.utime(path, (1, 1))
+    return file
+
+
+def test_a_link_with_the_name_of_a_folder_of_tails_has_nothing_swept(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Anybody may put it where all keep their tails: what it leads to is the user's own."""
+    own = old(tmp_path_factory.mktemp("own") / "thesis.txt")
+    (folder / f"{tail._prefix()}x").symlink_to(own.parent)
+    tail.sweep(os.fspath(folder))
+    assert own.exists()
+
+
+def test_a_folder_that_others_may_write_to_is_not_swept(folder: Path) -> None:
+    file = old(folder / f"{tail._prefix()}x" / "1-1.tail")
+    file.parent.chmod(0o777)
+    tail.sweep(os.fspath(folder))
+    assert file.exists()
+    file.parent.chmod(0o700)
+    tail.sweep(os.fspath(folder))
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_that_becomes_a_link_while_it_is_swept_loses_only_its_own(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As can be where the folder for temporary files lets others rename what is in it."""
+    file = old(folder / f"{tail._prefix()}x" / "1-1.tail")
+    file.parent.chmod(0o700)
+    own = old(tmp_path_factory.mktemp("own") / file.name)
+    is_owned = locked.is_owned
+
+    def late(path: str) -> bool:
+        file.parent.rename(folder / "moved")
+        file.parent.symlink_to(own.parent)
+        return is_owned(path)
+
+    monkeypatch.setattr(locked, "is_owned", late)
+    tail.sweep(os.fspath(folder))
+    assert own.exists()
+
+
 def test_a_tail_has_a_bound(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tail, "MOST", 1_000)
     mine = Tail(SESSION, PLACE)
