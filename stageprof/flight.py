@@ -42,14 +42,14 @@ def dump(address: str, path: str | os.PathLike[str]) -> Window:
     greet(address)
     with tempfile.TemporaryDirectory(prefix="stageprof-") as folder:
         try:
-            asyncio.run(_fetch(address, Path(folder)))
+            dropped = asyncio.run(_fetch(address, Path(folder)))
         except (OSError, TimeoutError, LookupError, TypeError, ValueError) as error:
             raise ClusterError(
                 f"{address} did not hand its recording out ({error or type(error).__name__})",
                 expected="a scheduler that stays until it has been fetched",
                 do="try again; after its end, name the folder given with --stageprof-dir instead",
             ) from error
-        return assemble(folder, path)
+        return assemble(folder, path, dropped)
 
 
 def is_path(address: str) -> bool:
@@ -84,7 +84,8 @@ def said(window: Window) -> str:
     return f"{kept}{why}" + (f"; {lost:,} batches dropped" if lost else "")
 
 
-async def _fetch(address: str, folder: Path) -> None:
+async def _fetch(address: str, folder: Path) -> object:
+    """What the recorder says that it dropped; None if it is an older one, which does not."""
     from distributed.core import connect, rpc
     from distributed.security import Security
 
@@ -96,17 +97,18 @@ async def _fetch(address: str, folder: Path) -> None:
     comm = await connect(address, **arguments)
     try:
         await comm.write({"op": OP, "reply": True})
-        await _read(comm, folder)
+        return await _read(comm, folder)
     finally:
         comm.abort()
 
 
-async def _read(comm: Any, folder: Path) -> None:
-    lengths = (await asyncio.wait_for(comm.read(), ANSWER_S))["segments"][:MOST]
-    for number, length in enumerate(lengths):
+async def _read(comm: Any, folder: Path) -> object:
+    about = await asyncio.wait_for(comm.read(), ANSWER_S)
+    for number, length in enumerate(about["segments"][:MOST]):
         with (folder / f"{number:08}{SUFFIX}").open("wb") as file:
             for _ in range(0, length, PIECE):
                 _put(file, (await asyncio.wait_for(comm.read(), ANSWER_S))["piece"])
+    return about.get("dropped")
 
 
 def _put(file: Any, piece: bytes) -> None:

@@ -65,18 +65,22 @@ class Window:
         return self.overwritten and self.seconds < 60 * self.minutes
 
 
-def assemble(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> Window:
+def assemble(
+    folder: str | os.PathLike[str], path: str | os.PathLike[str], dropped: object = None
+) -> Window:
     """Write the recording at `path` that the segments in a folder hold.
 
     Args:
         folder: of segments; or one that a recorder was given, whose latest are taken.
         path: the recording; one that is there is replaced.
+        dropped: what the recorder says that it could not keep, for there may have been no room to
+            write that; None: what the segments say.
 
     Raises:
         NotARecording: there is no segment.
         RecordingNotWritable: `path` cannot be written, or there is no room.
     """
-    reel = Reel(_segments(Path(folder)))
+    reel = Reel(_segments(Path(folder)), dropped)
     if not reel.records:
         raise _nothing(folder, f"*{SUFFIX} files in which nothing can be read")
     with Writer(path, reel.header) as writer:
@@ -112,8 +116,9 @@ def _nothing(folder: str | os.PathLike[str], what: str) -> NotARecording:
 class Reel:
     """The segments one after the other: iterating gives their batches, counted from the first."""
 
-    def __init__(self, paths: list[Path]) -> None:
+    def __init__(self, paths: list[Path], dropped: object = None) -> None:
         self._paths = paths
+        self._dropped = dropped
         self._starts: dict[Place, _Start] = {}
         #: how many can be read
         self.records = 0
@@ -147,7 +152,7 @@ class Reel:
             str(about.get("address", "")), _moment(first), _moment(last),
             (last - first) / 1e3, _number(about.get("minutes")),
             int(_number(about.get("size"))), _number(about.get("number")) > 1,
-            _counts(latest.get("dropped")),
+            _counts(latest.get("dropped") if self._dropped is None else self._dropped),
         )  # fmt: skip
 
     def _records(self) -> Iterator[Record]:

@@ -17,7 +17,7 @@ from distributed.core import Status
 
 from stageprof_runtime.bootstrap import carry
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import address
+from stageprof_runtime.compat import address, unwritten
 from stageprof_runtime.flight import folder as folders
 from stageprof_runtime.flight.segments import Segments
 from stageprof_runtime.flight.tape import Tape
@@ -32,8 +32,13 @@ logger = logging.getLogger("distributed.stageprof")
 
 #: The operation that hands the recording out, and the metadata that tells of it.
 OP: Final = "stageprof-flight"
-#: Bytes of one message; the next is read when it was taken.
+#: Bytes of one message; the next is read when most of those before were taken.
 PIECE: Final = 2 << 20
+#: Bytes that may be on their way to somebody who does not take them yet.
+UNTAKEN: Final = 2 * PIECE
+#: Seconds that he may take for a message, and between two looks at whether he did.
+TAKING_S: Final = 30.0
+LOOK_S: Final = 0.01
 #: Seconds that workers are given to ship what they have before a recording is handed out.
 PATIENCE_S: Final = 2.0
 
@@ -101,16 +106,16 @@ class Flight(SchedulerProbe):
         self._let_go()
 
     async def hand_out(self, comm: Any) -> Any:
-        """Write what is kept to a connection: a message with the segments' lengths, then pieces."""
+        """Write what is kept to a connection: a message about it, then pieces of the segments."""
         await quietly(self._caught_up(), self.watches["hand_out"])
         files = await asyncio.to_thread(self._tape.cut)
+        lengths, dropped = [length for _, length in files], self._tape.dropped
         try:
-            await comm.write({"stageprof": __version__, "segments": [n for _, n in files]})
-            for file, length in files:
-                for start in range(0, length, PIECE):
-                    size = min(PIECE, length - start)
-                    piece = await asyncio.to_thread(os.pread, file, size, start)
-                    await comm.write({"piece": piece})
+            await comm.write({"stageprof": __version__, "segments": lengths, "dropped": dropped})
+            await _hand_over(comm, files)
+        except TimeoutError:
+            logger.info("stageprof: %s did not take the flight recording", comm.peer_address)
+            comm.abort()
         finally:
             for file, _ in files:
                 os.close(file)
@@ -155,6 +160,26 @@ class Keeping(Relay):
     def ready(self) -> bool:
         """Whether the disk keeps up."""
         return self._tape.ready()
+
+
+async def _hand_over(comm: Any, files: list[tuple[int, int]]) -> None:
+    for file, length in files:
+        for start in range(0, length, PIECE):
+            await asyncio.wait_for(_taken(comm), TAKING_S)
+            size = min(PIECE, length - start)
+            await comm.write({"piece": await asyncio.to_thread(os.pread, file, size, start)})
+
+
+async def _taken(comm: Any) -> None:
+    """Until there is room for a message: to write one does not wait for whoever reads it."""
+    while unwritten(_Stream(comm)) > UNTAKEN:  # noqa: ASYNC110 (Tornado tells nobody)
+        await asyncio.sleep(LOOK_S)
+
+
+class _Stream(NamedTuple):
+    """A connection as what goes through it."""
+
+    comm: Any
 
 
 def _about(scheduler: Any, limits: Limits) -> dict[str, Any]:

@@ -50,6 +50,11 @@ class Tape:
         """Bytes that were taken and not written yet."""
         return self._taken - self._written
 
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Batches that could not be kept, by reason."""
+        return dict(self._segments.dropped)
+
     def ready(self) -> bool:
         """Whether the disk keeps up."""
         return self.waiting < WAITING
