@@ -27,7 +27,6 @@ from stageprof_collectors.storage.flight import assemble
 from stageprof_runtime.errors import NotARecording, StageprofError
 from stageprof_runtime.event import COLUMN, LINE, MARK
 from stageprof_runtime.flight.basis import LATEST
-from stageprof_runtime.flight.folder import take
 from stageprof_runtime.flight.segments import Segments
 from stageprof_runtime.flight.tape import WAITING, Tape
 from stageprof_runtime.guard import Watch
@@ -282,20 +281,6 @@ def test_a_folder_without_segments_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotARecording, match="holds no flight recording"):
         assemble(tmp_path, tmp_path / "x.stageprof")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_is_one_recorders_and_keeps_the_life_before(tmp_path: Path) -> None:
-    current, let_go = take(str(tmp_path / "kept"))
-    with pytest.raises(OSError, match="another scheduler"):
-        take(str(tmp_path / "kept"))
-    for life in ("a", "b", "c"):
-        (Path(current) / f"{life}.segment").write_text(life)
-        let_go()
-        current, let_go = take(str(tmp_path / "kept"))
-    let_go()
-
-    assert list(Path(current).iterdir()) == []
-    assert [path.name for path in (tmp_path / "kept" / "previous").iterdir()] == ["c.segment"]
 
 
 def test_a_disk_that_is_too_slow_asks_places_to_wait_and_then_drops(segments: Segments) -> None:

@@ -11,6 +11,8 @@ import shutil
 from collections.abc import Callable
 from typing import Final
 
+from stageprof_runtime.flight.segments import SUFFIX
+
 CURRENT: Final = "current"
 PREVIOUS: Final = "previous"
 
@@ -19,11 +21,13 @@ def take(folder: str) -> tuple[str, Callable[[], None]]:
     """Where to write, and what lets go of it again.
 
     Raises:
-        OSError: the folder cannot be made, or another recorder has it.
+        OSError: the folder cannot be made, another recorder has it, or it is somebody else's.
     """
     import fcntl  # not on Windows, where a folder of the user's is refused
 
     os.makedirs(folder, mode=0o700, exist_ok=True)
+    for name in (CURRENT, PREVIOUS):
+        _check(os.path.join(folder, name))
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     lock = os.open(os.path.join(folder, "lock"), flags, 0o600)
     try:
@@ -35,6 +39,17 @@ def take(folder: str) -> tuple[str, Callable[[], None]]:
     except BaseException:
         os.close(lock)
         raise
+
+
+def _check(path: str) -> None:
+    """Whether it may be removed: a recorder's, or not there; others' are called so too."""
+    try:
+        entries = list(os.scandir(path))
+    except FileNotFoundError:
+        entries = []
+    ours = all(e.name.endswith(SUFFIX) and e.is_file(follow_symlinks=False) for e in entries)
+    if os.path.islink(path) or not ours:
+        raise OSError(f"{path} is not a folder of a flight recorder, which would remove it")
 
 
 def _emptied(folder: str) -> str:
