@@ -81,7 +81,13 @@ def said(window: Window) -> str:
     else:
         why = ""
     lost = sum(window.dropped.values())
-    return f"{kept}{why}" + (f"; {lost:,} batches dropped" if lost else "")
+    return f"{kept}{why}{_left_out(window)}" + (f"; {lost:,} batches dropped" if lost else "")
+
+
+def _left_out(window: Window) -> str:
+    known = {"stacks": window.without_stacks, "running tasks": window.without_runs}
+    missing = " and ".join(name for name, is_missing in known.items() if is_missing)
+    return f"; not all {missing} from before it were kept" if missing else ""
 
 
 async def _fetch(address: str, folder: Path) -> object:

@@ -17,11 +17,14 @@ ENOUGH = 10.0, 100_000_000
 MS = 1_000_000
 
 
-def shipped(place: Place, seq: int, *rows: Row, lost: int = 0, calls: int = 0) -> bytes:
+def shipped(
+    place: Place, seq: int, *rows: Row, lost: int = 0, calls: int = 0, running: int = 0
+) -> bytes:
     """A batch of a place, packed at its `seq`-th 100 ms."""
     drops = {"ring full": lost} if lost else {}
     cost = {"hook": [calls, calls * 1000]}
-    return pack(place, seq, at(seq), rows, drops=drops, cost=cost)
+    counts = (running, running, 0)
+    return pack(place, seq, at(seq), rows, drops=drops, cost=cost, counts=counts)
 
 
 def at(seq: int) -> int:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 
 from preload.shipped import (
@@ -61,7 +59,7 @@ def test_what_was_written_is_in_the_recording(folder: Path, segments: Segments) 
 
 def test_a_later_segment_knows_what_was_told_before_it(folder: Path, segments: Segments) -> None:
     """Workers, places in trees of stacks, and the run that was under way, with its key."""
-    segments.write([*hello(), begins(1, 1), shipped(SCHEDULER, 2)])
+    segments.write([*hello(), begins(1, 1), shipped(SCHEDULER, 2, running=1)])
     roll(segments)
     segments.write([look(1), *ends(1, 5, 1)])
     segments.close()
@@ -181,63 +179,6 @@ def test_segments_older_than_the_minutes_go(folder: Path, monkeypatch: pytest.Mo
         segments.write([shipped(WORKER, seq)])
         now += 60
         assert len(list(folder.iterdir())) == min(seq, 9)
-    segments.close()
-
-
-def test_a_full_disk_drops_and_counts_and_nothing_else(
-    folder: Path, segments: Segments, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write = os.write
-
-    def full(fd: int, data: bytes) -> int:
-        write(fd, bytes(data[:5]))  # the part that still fits
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    segments.write(hello())
-    with monkeypatch.context() as patched:
-        patched.setattr("os.write", full)
-        segments.write([shipped(SCHEDULER, 1)])
-    segments.write([begins(1, 2)])
-    roll(segments)
-    with monkeypatch.context() as patched:
-        patched.setattr("os.write", full)
-        segments.write([shipped(SCHEDULER, 3)])
-    segments.write(ends(1, 4, 2))
-    for file, _ in segments.files():  # which says what was dropped, too
-        os.close(file)
-    segments.close()
-    recording, window = opened(folder)
-
-    assert recording.tasks()["key"].tolist() == ["long-1"]
-    lost = {origin.place.role: origin.lost for origin in recording.store.origins}
-    assert lost["scheduler"] == 2
-    assert window.dropped == {"disk: No space left on device": 2}
-
-
-@pytest.mark.parametrize("cut", ["ftruncate", "lseek", ""])
-def test_a_disk_that_stays_full_gets_no_file_for_each_try(
-    cut: str, folder: Path, segments: Segments, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whether what fitted can be taken back or not; what was there before stays."""
-
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    segments.write(hello())
-    before = {path: path.read_bytes() for path in folder.iterdir()}
-    roll(segments)
-    files = psutil.Process().num_fds()
-    with monkeypatch.context() as patched:
-        patched.setattr("os.write", full)
-        if cut:
-            patched.setattr(f"os.{cut}", full)
-        for seq in range(20):
-            segments.write([shipped(SCHEDULER, seq)])
-    assert {path: path.read_bytes() for path in folder.iterdir()} == before
-    assert psutil.Process().num_fds() == files
-    assert segments.dropped == {"disk: No space left on device": 20}
-    segments.write([begins(1, 2)])
-    assert len(list(folder.iterdir())) == 2
     segments.close()
 
 

@@ -21,6 +21,7 @@ from stageprof_collectors.storage.origin import Origin
 from stageprof_runtime.errors import NotARecording, RecordingNotWritable
 from stageprof_runtime.event import Place
 from stageprof_runtime.flight import record as layout
+from stageprof_runtime.flight.basis import RUNS, STACKS
 from stageprof_runtime.flight.folder import CURRENT
 from stageprof_runtime.flight.record import ABOUT, BASIS, BATCHES, Record
 from stageprof_runtime.flight.segments import SUFFIX
@@ -58,6 +59,10 @@ class Window:
     overwritten: bool = False
     #: batches that the recorder could not keep since the cluster began, by reason
     dropped: dict[str, int] = field(default_factory=dict)
+    #: whether there was no room for all that was known before it began: of the places in stacks,
+    #: and of the tasks that were running
+    without_stacks: bool = False
+    without_runs: bool = False
 
     @property
     def cut(self) -> bool:
@@ -148,11 +153,13 @@ class Reel:
             first, last = first or record.written, max(last, record.written)
             self.records += 1
         about, first, last = self._about, min(first, _LATEST), min(last, _LATEST)
+        without = _texts(about.get("left_out"))
         return Window(
             str(about.get("address", "")), _moment(first), _moment(last),
             (last - first) / 1e3, _number(about.get("minutes")),
             int(_number(about.get("size"))), _number(about.get("number")) > 1,
             _counts(latest.get("dropped") if self._dropped is None else self._dropped),
+            STACKS in without, RUNS in without,
         )  # fmt: skip
 
     def _records(self) -> Iterator[Record]:
@@ -260,6 +267,10 @@ def _moment(ms: int) -> str:
 def _number(value: object) -> float:
     sound = isinstance(value, int | float) and 0 <= value < _LATEST
     return value if sound and isinstance(value, int | float) else 0
+
+
+def _texts(value: object) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 def _counts(value: object) -> dict[str, int]:

@@ -17,18 +17,17 @@ import msgpack
 
 from stageprof_runtime.batch import Row, pack
 from stageprof_runtime.event import (
-    ASSIGN,
     COLUMN,
     FIELDS,
-    GRAPH,
     LINE,
     MARK,
     NODE,
     SAMPLE,
-    TABLES,
     TEXT,
     Place,
 )
+from stageprof_runtime.flight.runs import Runs
+from stageprof_runtime.flight.table import Batch, rows
 
 #: Marks that say how something is, not only that something happened.
 LASTING: Final = frozenset(
@@ -41,14 +40,15 @@ LASTING: Final = frozenset(
 FACTS: Final = "worker."
 #: Tables that are told once for each name, or for each column of frames of a name: by what else.
 ONCE: Final = {LINE: "prefix", COLUMN: "label"}
-#: Of one place: lasting marks, rows that are told once, the latest, and runs under way; of all:
-#: places in trees, 40 bytes each.
+#: Of one place: lasting marks, and rows that are told once, the latest; of all: places in trees,
+#: 40 bytes each; and workers that have left.
 MARKS: Final = 10_000
 LATEST: Final = 10_000
-RUNS: Final = 100_000
 NODES: Final = 500_000
-
-Batch = dict[str, Any]
+GONE: Final = 10_000
+#: What can be left out: trees of stacks, and the runs under way.
+STACKS: Final = "stacks"
+RUNS: Final = "runs"
 
 
 class Basis:
@@ -58,7 +58,11 @@ class Basis:
         self._known: dict[Place, _Known] = {}
         #: workers that have left; what is still known of them is forgotten at the next turn
         self._left: set[Place] = set()
+        #: the latest of those: others of their hosts may send later what they have left
+        self._gone: dict[Place, None] = {}
         self._nodes = 0
+        #: whether there were more places in trees of stacks than are kept
+        self._overflowed = False
 
     def absorb(self, packed: bytes) -> None:
         """Learn from one batch, as shipped.
@@ -73,18 +77,37 @@ class Basis:
         known = self._known.get(place)
         if known is None:
             known = self._known[place] = _Known(place)
-        known.state = {name: batch[name] for name in ("seq", "t", "drops", "cost", "counts")}
         known.learn(batch)
+        self._grow(known, batch)
+        if place in self._gone:
+            self._left.add(place)
+        if known.gone:
+            self._leave(known.gone)
+
+    def _grow(self, known: _Known, batch: Batch) -> None:
         if self._nodes < NODES:
             self._nodes += known.grow(batch)
-        if known.gone:
-            self._left.update(p for p in self._known if p.name in known.gone)
-            known.gone.clear()
+        elif any(rows(batch, NODE)):
+            self._overflowed = True
 
-    def batches(self, *, stacks: bool = True) -> Iterator[bytes]:
+    def _leave(self, names: dict[str, int]) -> None:
+        gone = [place for place in self._known if place.name in names]
+        names.clear()
+        self._left.update(gone)
+        self._gone |= dict.fromkeys(gone)
+        while len(self._gone) > GONE:
+            del self._gone[next(iter(self._gone))]
+
+    def batches(self, without: Sequence[str] = ()) -> Iterator[bytes]:
         """What is known now, one batch for each place; its number is that of the last absorbed."""
         for known in self._known.values():
-            yield known.batch(stacks=stacks)
+            yield known.batch(without)
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """What is not in it as a whole, for there was too much of it."""
+        runs = any(known.runs.overflowed for known in self._known.values())
+        return (STACKS,) * self._overflowed + (RUNS,) * runs
 
     def turn(self) -> None:
         """Forget the workers that have left: a segment begins that knows nothing of them."""
@@ -100,19 +123,19 @@ class _Known:
         self.place = place
         self.state: dict[str, Any] = {}
         self.nodes = array("q")
-        #: addresses of workers that the place said have left
-        self.gone: list[str] = []
+        #: addresses of workers that the place said have left, and when
+        self.gone: dict[str, int] = {}
+        self.runs = Runs()
         self._marks: dict[tuple[str, str], int] = {}
         self._facts: dict[str, tuple[int, float]] = {}
         #: table -> (name, what else) -> the row
         self._once: dict[int, dict[tuple[Any, ...], Row]] = {table: {} for table in ONCE}
-        self._runs: dict[int, Row] = {}
-        self._graph: Row | None = None
         self._texts: dict[str, int] = {}
 
     def learn(self, batch: Batch) -> None:
         """Marks, facts, what is told once, and of a scheduler the runs under way."""
         strings = batch["strings"]
+        self.state = {name: batch[name] for name in ("seq", "t", "drops", "cost", "counts")}
         for t, name, label in rows(batch, MARK):
             self._mark(t, strings[name], strings[label])
         facts = {i for i, text in enumerate(strings) if text.startswith(FACTS)}
@@ -122,7 +145,7 @@ class _Known:
         for table, other in ONCE.items():
             self._told_once(batch, strings, table, FIELDS[table].index(other))
         if self.place.role == "scheduler":
-            self._schedule(batch, strings)
+            self.runs.learn(batch, self.gone)
 
     def _told_once(self, batch: Batch, strings: Sequence[str], table: int, other: int) -> None:
         fields, known = FIELDS[table], self._once[table]
@@ -135,22 +158,12 @@ class _Known:
 
     def _mark(self, t: int, name: str, label: str) -> None:
         if name == "worker left":
-            self.gone.append(label)
+            self.gone[label] = t
             self._marks = {m: t for m, t in self._marks.items() if m[1].partition(" ")[0] != label}
         elif name == "worker resumed":
             self._marks.pop(("worker paused", label), None)
         elif name in LASTING and len(self._marks) < MARKS:
             self._marks[name, label] = t
-
-    def _schedule(self, batch: Batch, strings: Sequence[str]) -> None:
-        for *numbers, client, parent in rows(batch, GRAPH):
-            self._graph = (GRAPH, *numbers, strings[client], parent)
-        for run, t, worker, cause, key in rows(batch, ASSIGN):
-            if len(self._runs) < RUNS:
-                self._runs[run] = (ASSIGN, run, t, strings[worker], cause, key)
-        finished = batch["tables"].get("finish")
-        for run in values(finished[1]["run"]) if finished else ():
-            self._runs.pop(run, None)
 
     def grow(self, batch: Batch) -> int:
         """Take in new places of the tree of stacks; how many there were."""
@@ -163,10 +176,12 @@ class _Known:
     def _intern(self, text: str) -> int:
         return self._texts.setdefault(sys.intern(text), len(self._texts))
 
-    def batch(self, *, stacks: bool) -> bytes:
+    def batch(self, without: Sequence[str]) -> bytes:
         """The same as one batch, under the number of the last one absorbed."""
         found = list(self._rows())
-        if stacks:
+        if RUNS not in without:
+            found += self.runs.rows()
+        if STACKS not in without:
             found += self._node_rows()
         state = self.state
         return pack(
@@ -181,33 +196,9 @@ class _Known:
             yield SAMPLE, t, name, value
         for known in self._once.values():
             yield from known.values()
-        if self._graph is not None and self._runs:  # else nobody waits for it any more
-            yield self._graph
-        yield from self._runs.values()
 
     def _node_rows(self) -> Iterator[Row]:
         texts, nodes = list(self._texts), self.nodes
         for i in range(0, len(nodes), 5):
             number, parent, name, file, line = nodes[i : i + 5]
             yield NODE, number, parent, texts[name], texts[file], line
-
-
-def rows(batch: Batch, table: int) -> Iterator[tuple[Any, ...]]:
-    """The rows of a table of a shipped batch; texts are still indices."""
-    part = batch["tables"].get(TABLES[table])
-    if part is None:
-        return iter(())
-    return zip(*(values(part[1][field]) for field in FIELDS[table]), strict=True)
-
-
-def values(column: Sequence[Any]) -> Sequence[Any]:
-    """The values of one column of a shipped batch."""
-    code, _, data = column
-    if code == "k":
-        keys: Sequence[Any] = data
-        return keys
-    numbers = array(code)
-    numbers.frombytes(data)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers

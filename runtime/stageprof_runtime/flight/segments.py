@@ -1,11 +1,13 @@
 """The files of a flight recorder: a bounded row of segments, of which the oldest goes first.
 
-Each segment can be read by itself. What cannot be written is dropped and counted, and shows in
-the recording as a gap; nothing here raises for a disk that is full or gone.
+Each segment can be read by itself. A disk that is full is a limit like any other: the oldest goes.
+What cannot be written all the same is dropped and counted, and shows in the recording as a gap;
+nothing here raises for a disk that is full or gone.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections import Counter, deque
@@ -13,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from stageprof_runtime.batch import together
-from stageprof_runtime.flight.basis import Basis
+from stageprof_runtime.flight.basis import RUNS, STACKS, Basis
 from stageprof_runtime.flight.record import ABOUT, BASIS, BATCHES, encode, encode_json, join
 
 SUFFIX: Final = ".segment"
@@ -21,14 +23,20 @@ SUFFIX: Final = ".segment"
 PARTS: Final = 8
 #: Raw bytes of one record, or of one batch if it is larger; a crash loses at most one record.
 RECORD: Final = 1 << 20
-#: What a basis may take of the size; one with the trees of stacks may be larger.
+#: What a basis may take of the size: else something is left out.
 SHARE: Final = 4
+LEFT_OUT: Final = (), (STACKS,), (STACKS, RUNS)
+#: Seconds after which a segment that could not be begun is tried again: to put a basis together
+#: takes the scheduler's processor.
+AGAIN_S: Final = 5.0
+#: Why there is no room.
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class _Segment(NamedTuple):
     path: str
     #: of the monotonic clock, s
-    began: float
+    ended: float
     nbytes: int
 
 
@@ -53,6 +61,10 @@ class Segments:
         self._size = size
         self._basis = Basis()
         self._done: deque[_Segment] = deque()
+        #: what the basis of the current segment leaves out
+        self._left_out: tuple[str, ...] = ()
+        #: when to try to begin a segment again, and why it failed
+        self._again, self._why = 0.0, OSError()
         self._fd = -1
         self._path = ""
         self._began = 0.0
@@ -81,7 +93,7 @@ class Segments:
         """
         try:
             if self._told != self.dropped:
-                self._append(self._facts())
+                self._tell()
         except OSError:  # there is no room, not even for saying so
             pass
         found: list[tuple[int, int]] = []
@@ -100,52 +112,72 @@ class Segments:
     # -- one segment after the other --------------------------------------------------------------
 
     def _make_way(self) -> None:
-        """Begin a new segment where it is time, and let go of those that are too old."""
+        """Let go of the segments that are too old, and begin a new one where it is time."""
         now = time.monotonic()
+        while self._done and self._done[0].ended <= now - self._keep_s:
+            self._forget()
         full = self._nbytes - self._head >= self._size // PARTS
         if self._fd < 0 or full or now - self._began >= self._keep_s / PARTS:
             self._seal()
             self._begin(now)
-        # The oldest is needed for as long as the one after it does not reach back far enough.
-        while self._done and self._next_began() <= now - self._keep_s:
-            self._forget()
-
-    def _next_began(self) -> float:
-        return self._done[1].began if len(self._done) > 1 else self._began
 
     def _begin(self, now: float) -> None:
+        if now < self._again:
+            raise OSError(*self._why.args)
+        self._open(now)
+        self._basis.turn()
+        try:
+            self._tell(self._start())
+        except OSError as error:
+            self._again, self._why = now + AGAIN_S, error
+            self._discard()
+            raise
+        self._head = self._nbytes
+
+    def _open(self, now: float) -> None:
         self._number += 1
         self._path = os.path.join(self.folder, f"{self._number:08}{SUFFIX}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         self._fd = os.open(self._path, flags, 0o600)
         self._began, self._nbytes = now, 0
-        self._basis.turn()
-        try:
-            self._append(self._start())
-        except OSError:
-            self._discard()
-            raise
-        self._head = self._nbytes
 
     def _start(self) -> bytes:
-        facts, basis = self._facts(), self._based(stacks=True)
-        if len(basis) > self._size // SHARE:
-            basis = self._based(stacks=False)
-        return facts + basis
+        """A basis that takes no more than its share, as far as something can be left out."""
+        basis = b""
+        for without in LEFT_OUT:
+            batches = self._basis.batches(without)
+            basis = b"".join(encode(BASIS, join(group)) for group in together(batches, RECORD))
+            self._left_out = without or self._basis.lacking
+            if len(basis) <= self._size // SHARE:
+                break
+        return basis
 
-    def _facts(self) -> bytes:
-        self._told = dict(self.dropped)
-        return encode_json(ABOUT, {**self._about, "number": self._number, "dropped": self._told})
-
-    def _based(self, *, stacks: bool) -> bytes:
-        groups = together(self._basis.batches(stacks=stacks), RECORD)
-        return b"".join(encode(BASIS, join(group)) for group in groups)
+    def _tell(self, basis: bytes = b"") -> None:
+        """Write what there is to say of the recorder now."""
+        dropped = dict(self.dropped)
+        facts = {"number": self._number, "dropped": dropped, "left_out": self._left_out}
+        self._append(encode_json(ABOUT, {**self._about, **facts}) + basis)
+        self._told = dropped
 
     def _append(self, data: bytes) -> None:
-        while self._done and self.nbytes + len(data) > self._size:
-            self._forget()
-        if self._fd < 0 or self.nbytes + len(data) > self._size:
+        if self._fd < 0 or self._nbytes + len(data) > self._size:  # whatever else is let go of
             raise OSError(f"more at once than {self._size:,} bytes")
+        while self.nbytes + len(data) > self._size:
+            self._forget()
+        try:
+            self._put(data)
+        except OSError as error:
+            if error.errno not in FULL or self._fd < 0 or not self._spares():
+                raise
+            self._forget()
+            self._put(data)
+        self._nbytes += len(data)
+
+    def _spares(self) -> bool:
+        """Whether something stays if the oldest goes: others may have filled the disk."""
+        return len(self._done) > 1 or (bool(self._done) and self._nbytes > self._head)
+
+    def _put(self, data: bytes) -> None:
         try:
             view = memoryview(data)
             while view:  # a full disk shows first as a short write
@@ -153,7 +185,6 @@ class Segments:
         except OSError:
             self._trim()
             raise
-        self._nbytes += len(data)
 
     def _trim(self) -> None:
         """Take back the part of a record that still fitted."""
@@ -171,7 +202,7 @@ class Segments:
             os.close(fd)
         except OSError:
             pass
-        self._done.append(_Segment(self._path, self._began, self._nbytes))
+        self._done.append(_Segment(self._path, time.monotonic(), self._nbytes))
         self._path, self._nbytes, self._head = "", 0, 0
 
     def _discard(self) -> None:
