@@ -19,6 +19,7 @@ from stageprof_runtime.bootstrap import carry
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import address, unwritten
 from stageprof_runtime.flight import folder as folders
+from stageprof_runtime.flight.apart import apart
 from stageprof_runtime.flight.segments import Segments
 from stageprof_runtime.flight.tape import Tape
 from stageprof_runtime.guard import hook, quietly
@@ -36,6 +37,8 @@ OP: Final = "stageprof-flight"
 PIECE: Final = 2 << 20
 #: Bytes that may be on their way to somebody who does not take them yet.
 UNTAKEN: Final = 2 * PIECE
+#: Seconds that writing what is left may take as the scheduler ends.
+CLOSING_S: Final = 5.0
 #: Seconds that he may take for a message, and between two looks at whether he did.
 TAKING_S: Final = 30.0
 LOOK_S: Final = 0.01
@@ -77,8 +80,7 @@ class Flight(SchedulerProbe):
         try:
             await super().start(scheduler)
         except BaseException:
-            self._tape.stop()
-            self._let_go()
+            await quietly(self._stopped(), self.watches["close"])
             raise
         self._shipper.cost["flight"] = self._tape.cost
         scheduler.handlers[OP] = self.hand_out
@@ -97,18 +99,31 @@ class Flight(SchedulerProbe):
     async def before_close(self) -> None:
         """The scheduler is closing: write what there is, and let go of this process."""
         await super().before_close()
-        await quietly(asyncio.to_thread(self._tape.stop), self.watches["close"])
         self._forget()
+        await quietly(self._stopped(), self.watches["close"])
 
     @hook
     def _forget(self) -> None:
         self._scheduler.handlers.pop(OP, None)
-        self._let_go()
+
+    async def _stopped(self) -> None:
+        """Until all is written, unless the folder does not answer: the scheduler has to end."""
+        try:
+            await asyncio.wait_for(apart(self._stop), CLOSING_S)
+        except TimeoutError:
+            logger.warning(
+                "stageprof: %s takes nothing; the end of the flight recording may be lost",
+                self._tape.folder,
+            )
+
+    def _stop(self) -> None:
+        self._tape.stop()
+        self._let_go()  # not before: nobody else may write there meanwhile
 
     async def hand_out(self, comm: Any) -> Any:
         """Write what is kept to a connection: a message about it, then pieces of the segments."""
         await quietly(self._caught_up(), self.watches["hand_out"])
-        files = await asyncio.to_thread(self._tape.cut)
+        files = await apart(self._tape.cut)
         lengths, dropped = [length for _, length in files], self._tape.dropped
         try:
             await comm.write({"stageprof": __version__, "segments": lengths, "dropped": dropped})
@@ -167,7 +182,7 @@ async def _hand_over(comm: Any, files: list[tuple[int, int]]) -> None:
         for start in range(0, length, PIECE):
             await asyncio.wait_for(_taken(comm), TAKING_S)
             size = min(PIECE, length - start)
-            await comm.write({"piece": await asyncio.to_thread(os.pread, file, size, start)})
+            await comm.write({"piece": await apart(os.pread, file, size, start)})
 
 
 async def _taken(comm: Any) -> None:

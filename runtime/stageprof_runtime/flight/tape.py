@@ -37,13 +37,18 @@ class Tape:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write what is left, and no more."""
+        """Write what is left, and no more; as long as the disk takes, which may be for ever."""
         self._over.set()
         if self._thread.is_alive():
             self._thread.join()
         attempt(self._watch, self._write)
         with self._writing:
             self._segments.close()
+
+    @property
+    def folder(self) -> str:
+        """Where it writes."""
+        return self._segments.folder
 
     @property
     def waiting(self) -> int:
