@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import msgpack
+import gc
+from collections.abc import Iterator
+
 import pytest
 
 from preload.shipped import SCHEDULER, WORKER, at, begins, ends, hello, look, shipped
-from stageprof_runtime.event import ASSIGN, MARK, Place
+from stageprof_runtime.event import ASSIGN, MARK, NODE, Place
 from stageprof_runtime.flight import basis, runs
-from stageprof_runtime.flight.basis import RUNS, Basis
+from stageprof_runtime.flight.basis import RUNS, Basis, unpacked
 from stageprof_runtime.flight.table import rows
 
 #: A second worker, which keeps on.
@@ -37,7 +39,7 @@ def underway(found: Basis) -> list[int]:
     """The runs that it holds to be under way, and -1 for a graph that somebody waits for."""
     numbers: list[int] = []
     for packed in found.batches():
-        batch = msgpack.unpackb(packed, strict_map_key=False)
+        batch = unpacked(packed)
         numbers += [-1] * ("graph" in batch["tables"])
         numbers += [run for run, *_ in rows(batch, ASSIGN)]
     return numbers
@@ -46,7 +48,7 @@ def underway(found: Basis) -> list[int]:
 def known(found: Basis) -> set[Place]:
     """The places that a segment which begins now tells of."""
     found.turn()
-    batches = (msgpack.unpackb(packed, strict_map_key=False) for packed in found.batches())
+    batches = (unpacked(packed) for packed in found.batches())
     return {Place(*batch["place"]) for batch in batches}
 
 
@@ -133,3 +135,43 @@ def test_of_workers_that_left_so_many_are_remembered(monkeypatch: pytest.MonkeyP
     found.absorb(shipped(SCHEDULER, 2, left(2, OTHER)))
     assert list(found._gone) == [OTHER]
     assert known(found) == {SCHEDULER}
+
+
+def test_places_in_stacks_are_as_they_were_told_without_a_row_for_each() -> None:
+    """Many tuples would have the garbage collector stop the scheduler."""
+    more = [(NODE, i, i - 1, f"f{i % 7}", "/home/me/\udce9.py", 10**12 + i) for i in range(2, 99)]
+    told = (MARK, 1, "worker name", "alice \udce9")
+    found = of(*hello(), shipped(WORKER, 1, told, *more))
+    batch = unpacked(list(found.batches())[1])
+    texts = batch["strings"]
+    nodes = [(NODE, i, p, texts[n], texts[f], line) for i, p, n, f, line in rows(batch, NODE)]
+
+    first = (NODE, 0, -1, "outer", "/home/me/etl.py", 3), (NODE, 1, 0, "inner", nodes[0][4], 9)
+    assert nodes == [*first, *more]
+    assert told[3] in [texts[label] for _, _, label in rows(batch, MARK)]
+
+
+@pytest.fixture
+def collections() -> Iterator[list[str]]:
+    """Grows by one each time that the garbage collector runs, as it does for 1,000 new objects."""
+    found: list[str] = []
+
+    def told(phase: str, info: dict[str, int]) -> None:
+        found.append(phase)
+
+    before = gc.get_threshold()
+    gc.set_threshold(1_000, *before[1:])
+    gc.callbacks.append(told)
+    yield found
+    gc.callbacks.remove(told)
+    gc.set_threshold(*before)
+
+
+def test_putting_a_basis_together_gives_the_garbage_collector_little_to_do(
+    collections: list[str],
+) -> None:
+    """However many places in stacks it has: meanwhile the scheduler would stand still."""
+    found = of(shipped(WORKER, 0, *((NODE, i, i - 1, "f", "a.py", i) for i in range(20_000))))
+    collections.clear()
+    list(found.batches())
+    assert len(collections) <= 2  # it may have been about to

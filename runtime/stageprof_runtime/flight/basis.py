@@ -23,11 +23,12 @@ from stageprof_runtime.event import (
     MARK,
     NODE,
     SAMPLE,
+    TABLES,
     TEXT,
     Place,
 )
 from stageprof_runtime.flight.runs import Runs
-from stageprof_runtime.flight.table import Batch, rows
+from stageprof_runtime.flight.table import Batch, column, rows
 
 #: Marks that say how something is, not only that something happened.
 LASTING: Final = frozenset(
@@ -70,9 +71,7 @@ class Basis:
         Raises:
             ValueError, KeyError, TypeError: it is no batch.
         """
-        batch: Batch = msgpack.unpackb(
-            packed, strict_map_key=False, unicode_errors="surrogatepass", use_list=True
-        )
+        batch = unpacked(packed)
         place = Place(*batch["place"])
         known = self._known.get(place)
         if known is None:
@@ -181,13 +180,12 @@ class _Known:
         found = list(self._rows())
         if RUNS not in without:
             found += self.runs.rows()
-        if STACKS not in without:
-            found += self._node_rows()
         state = self.state
-        return pack(
+        packed = pack(
             self.place, state["seq"], state["t"], found,
             drops=state["drops"], cost=state["cost"], counts=state["counts"],
         )  # fmt: skip
+        return self._with_nodes(packed) if self.nodes and STACKS not in without else packed
 
     def _rows(self) -> Iterator[Row]:
         for (name, label), t in self._marks.items():
@@ -197,8 +195,30 @@ class _Known:
         for known in self._once.values():
             yield from known.values()
 
-    def _node_rows(self) -> Iterator[Row]:
-        texts, nodes = list(self._texts), self.nodes
-        for i in range(0, len(nodes), 5):
-            number, parent, name, file, line = nodes[i : i + 5]
-            yield NODE, number, parent, texts[name], texts[file], line
+    def _with_nodes(self, packed: bytes) -> bytes:
+        """The same with the places in trees of stacks.
+
+        A row for each would have the garbage collector stop the scheduler for long.
+        """
+        batch = unpacked(packed)
+        first, width = len(batch["strings"]), len(FIELDS[NODE])
+        batch["strings"] += self._texts
+        columns = {field: self.nodes[i::width] for i, field in enumerate(FIELDS[NODE])}
+        for field in columns.keys() & TEXT:
+            columns[field] = array("q", [first + i for i in columns[field]])
+        told = {field: column(numbers) for field, numbers in columns.items()}
+        batch["tables"][TABLES[NODE]] = [len(self.nodes) // width, told]
+        again: bytes = msgpack.packb(batch, unicode_errors="surrogatepass")
+        return again
+
+
+def unpacked(packed: bytes) -> Batch:
+    """A batch as shipped.
+
+    Raises:
+        ValueError, TypeError: it is none.
+    """
+    batch: Batch = msgpack.unpackb(
+        packed, strict_map_key=False, unicode_errors="surrogatepass", use_list=True
+    )
+    return batch

@@ -1,4 +1,4 @@
-"""The tables of a shipped batch, read as its rows."""
+"""The tables of a shipped batch: their rows, and their columns without a row for each value."""
 
 from __future__ import annotations
 
@@ -31,3 +31,10 @@ def values(column: Sequence[Any]) -> Sequence[Any]:
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers
+
+
+def column(numbers: array[int]) -> list[Any]:
+    """Numbers as a column of a batch has them; they are not to be used any more."""
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return ["q", 0, numbers.tobytes()]
