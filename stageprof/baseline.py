@@ -25,7 +25,7 @@ from stageprof.pathname import path_name
 from stageprof.private import make_folders, write_text
 from stageprof.reading import reading
 from stageprof.recording import Recording
-from stageprof_collectors.comparison.circumstances import circumstances, program
+from stageprof_collectors.comparison.circumstances import circumstances, failed, program
 from stageprof_runtime.errors import DamagedRecording, UsageError
 
 #: The form of a note, and its version.
@@ -73,6 +73,14 @@ class Saved(NamedTuple):
     new: bool
 
 
+class Refused(NamedTuple):
+    """A recording of a run that failed: nothing is to be compared with it."""
+
+    path: Path
+    #: in words, our own and the exception's name
+    why: str
+
+
 # -- save -----------------------------------------------------------------------------------------
 
 
@@ -89,17 +97,22 @@ def recordings(given: Iterable[str]) -> list[Path]:
     return list(found)
 
 
-def save(paths: Iterable[Path], folder: Path, branch: str) -> Iterator[Saved]:
+def save(paths: Iterable[Path], folder: Path, branch: str) -> Iterator[Saved | Refused]:
     """Copy recordings into a baseline, which is made if it is not there; nothing is overwritten.
 
+    Those of runs that failed are not copied: a test may be expected to.
+
     Raises:
-        RecordingError: one cannot be read, or did not end in good order.
+        RecordingError: one cannot be read, or is incomplete.
         UsageError: the branch has no name, or the folder cannot be written.
     """
     if not branch or len(branch) > LONGEST:
         raise UsageError(f"a branch of {len(branch):,} characters", expected=f"1 to {LONGEST:,}")
     for path in paths:
-        note = described(path, branch)
+        note, why = _described(path, branch)
+        if why:
+            yield Refused(path, why)
+            continue
         try:
             yield _kept(path, folder, note)
         except (OSError, ValueError) as error:  # there is a byte in it that no path has
@@ -113,8 +126,13 @@ def described(path: Path, branch: str = "") -> Note:
     """What would be noted of a recording.
 
     Raises:
-        RecordingError: it cannot be read, or did not end in good order.
+        RecordingError: it cannot be read, or is incomplete.
     """
+    return _described(path, branch)[0]
+
+
+def _described(path: Path, branch: str) -> tuple[Note, str]:
+    """The note of a recording; and how its run failed, if it did."""
     with reading(str(path)) as recording:
         if not recording.complete:
             raise DamagedRecording(
@@ -122,7 +140,7 @@ def described(path: Path, branch: str = "") -> Note:
                 expected="a whole recording to compare with",
                 do="record again",
             )
-        return _note(recording, branch)
+        return _note(recording, branch), failed(recording)
 
 
 def _note(recording: Recording, branch: str) -> Note:

@@ -95,8 +95,8 @@ def compare(
         settings: of the diagnosis, as for `Recording.findings`.
 
     Raises:
-        UsageError: there is no complete recording on a side, or pairs were asked for where there
-            are none.
+        UsageError: a side has no complete recording of a run that did not fail, or pairs were asked
+            for where there are none.
         RecordingError: a file cannot be read.
     """
     resolved = settings_of(settings)

@@ -37,11 +37,18 @@ def save(*, files: tuple[str, ...], folder: str, branch: str | None) -> None:
     found = kept.recordings(files)
     if branch is None:
         branch = _git_branch()
-    new = 0
-    for saved in kept.save(found, Path(folder), branch):
-        new += saved.new
-        click.echo(f"{'kept' if saved.new else 'there already'}  {renderer.line(saved.kept)}")
-    click.echo(renderer.total(new, "Kept"))
+    done = [_told(each) for each in kept.save(found, Path(folder), branch)]
+    if all(isinstance(each, kept.Refused) for each in done):
+        raise UsageError("no recording is of a run that ended well", do="record again")
+    click.echo(renderer.total(sum(getattr(each, "new", False) for each in done), "Kept"))
+
+
+def _told(each: kept.Saved | kept.Refused) -> kept.Saved | kept.Refused:
+    if isinstance(each, kept.Refused):
+        click.echo(f"stageprof: {renderer.refused(each)}", err=True)
+    else:
+        click.echo(f"{'kept' if each.new else 'there already'}  {renderer.line(each.kept)}")
+    return each
 
 
 @baseline.command("list")

@@ -14,7 +14,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from stageprof.baseline import SCHEMA, Kept, Note
+from stageprof.baseline import SCHEMA, Kept, Note, Refused
 from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.text import safe
 
@@ -71,6 +71,11 @@ def line(each: Kept) -> str:
     note = each.note
     what = f"{_when(note)}  {seconds(note.wall_s):>8}  {safe(note.program, limit=200)}"
     return f"{what}  ({safe(note.branch)})"
+
+
+def refused(each: Refused) -> str:
+    """That a recording is not kept, and why."""
+    return f"not kept: {safe(str(each.path), limit=200)}: {safe(each.why, limit=200)}"
 
 
 def _when(note: Note) -> str:

@@ -219,7 +219,8 @@ def _region(recorder: Recorder) -> Iterator[None]:
     with _noting(recorder):
         region = recorder().start()
     try:
-        yield
+        with _failing(recorder, region):
+            yield
     finally:
         if region is not None:
             with _noting(recorder):
@@ -233,11 +234,30 @@ async def _async_region(recorder: Recorder) -> AsyncIterator[None]:
     with _noting(recorder):
         region = await recorder().__aenter__()
     try:
-        yield
+        with _failing(recorder, region):
+            yield
     finally:
         if region is not None:
             with _noting(recorder):
                 await region.__aexit__(None, None, None)
+
+
+@contextmanager
+def _failing(recorder: Recorder, region: profile | None) -> Iterator[None]:
+    """Have the recording say that the test failed: nobody may take it for a fast one."""
+    try:
+        yield
+    except BaseException as error:
+        _say(recorder, region, error)
+        raise
+    if recorder.failed_in_part:
+        _say(recorder, region, pytest.fail.Exception("in a part of it"))
+
+
+def _say(recorder: Recorder, region: profile | None, error: BaseException) -> None:
+    if region is not None:
+        with _noting(recorder):
+            region.ended(error, "function")
 
 
 @contextmanager

@@ -6,10 +6,12 @@ import errno
 import json
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+import stageprof
 from baseline.conftest import Make, Run
 from faces.conftest import HOSTILE
 from stageprof import baseline
@@ -356,6 +358,33 @@ def test_bad_input_is_one_line_and_status_2(
 
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert said in err
+
+
+def failing(path: Path, error: BaseException) -> Path:
+    with suppress(type(error)), stageprof.profile(path, label="t.py::fails", gil=False):
+        raise error
+    return path
+
+
+def test_what_failed_is_not_kept_and_named(make: Make, run: Run, tmp_path: Path) -> None:
+    """It stopped early: all that is compared with it would be slower."""
+    bad = failing(tmp_path / "bad.stageprof", ValueError("no"))
+    keep = ("--dir", tmp_path / "kept", "--branch", "main")
+
+    some = run("baseline", "save", make(), bad, *keep)
+    none = run("baseline", "save", bad, *keep)
+
+    assert (some[0], some[1].splitlines()[-1]) == (0, "Kept 1 recording")
+    assert some[2] == f"stageprof: not kept: {bad}: the block ended with ValueError\n"
+    assert none[0] == 2
+    assert "no recording is of a run that ended well" in none[2]
+    assert paths(run, tmp_path / "kept", "--like", bad) == []
+
+
+def test_a_program_that_exits_with_0_ended_well(run: Run, tmp_path: Path) -> None:
+    good = failing(tmp_path / "good.stageprof", SystemExit(0))
+    done = run("baseline", "save", good, "--dir", tmp_path / "kept", "--branch", "main")
+    assert (done[0], done[2]) == (0, "")
 
 
 def test_an_incomplete_recording_is_refused(make: Make, run: Run, tmp_path: Path) -> None:

@@ -181,6 +181,21 @@ def test_incomplete_recordings_do_not_count() -> None:
     assert found.baseline.left_out == (("half.stageprof", broken.incomplete),)
 
 
+@pytest.mark.parametrize("which", ["baseline", "candidate"])
+def test_what_stopped_early_was_neither_fast_nor_slow(which: str) -> None:
+    """Seven runs that failed half-way were 67 % faster."""
+    said = "the block ended with ValueError"
+    half = runs(seed=1, more={LOAD: -0.7}, failed=said, file="half.stageprof")
+    mixed, whole = [*runs(seed=3), *half[:2]], runs(seed=2)
+    found = against(*((mixed, whole) if which == "baseline" else (whole, mixed)))
+
+    side = found.baseline if which == "baseline" else found.candidate
+    assert side.left_out == (("half.stageprof", said),) * 2
+    assert set(judged(found).values()) <= {Judged.SAME, Judged.UNKNOWN}
+    with pytest.raises(UsageError, match=rf"recording of the {which} .*{said}"):
+        against(*((half, whole) if which == "baseline" else (whole, half)))
+
+
 def test_recordings_that_lost_events_count_only_if_all_did() -> None:
     lost = "2 batches of events lost"
     some = against([*runs(6, seed=1), *runs(1, seed=3, lost=lost)], runs(seed=2))

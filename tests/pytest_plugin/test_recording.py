@@ -76,6 +76,11 @@ class TestAsync(unittest.IsolatedAsyncioTestCase):
         await asyncio.sleep(0)
         go()
 
+    @pytest.mark.stageprof(repeat=2)
+    async def test_fails(self):
+        go()
+        raise KeyError("mine")
+
 @pytest.mark.stageprof(repeat=2, max_stage={{"execution": 0}})
 def test_blocks(stageprof_recorder):
     go()
@@ -114,6 +119,7 @@ def test_only_a_test_beyond_its_limits_fails_for_it(ended: Ended) -> None:
         "TestCase::test_kept": "PASSED",
         "TestCase::test_over": "FAILED",
         "TestAsync::test_over": "FAILED",
+        "TestAsync::test_fails": "FAILED",
         "test_blocks": "FAILED",
         "test_no_block": "FAILED",
         "test_unmarked": "PASSED",
@@ -126,6 +132,7 @@ def test_there_is_a_recording_for_each_test_and_repeat(ended: Ended) -> None:
     names = [name for name in ended.recordings() if "test_named" not in name]
 
     assert names == [
+        "test_it.py-TestAsync-test_fails/1.stageprof",
         "test_it.py-TestAsync-test_over/1.stageprof",
         "test_it.py-TestAsync-test_over/2.stageprof",
         "test_it.py-TestCase-test_kept/1.stageprof",
@@ -147,6 +154,18 @@ def test_there_is_a_recording_for_each_test_and_repeat(ended: Ended) -> None:
         "test_it.py-test_over/2.stageprof",
         "test_it.py-test_over/3.stageprof",
     ]
+
+
+def test_the_recording_of_a_test_that_failed_says_so(ended: Ended) -> None:
+    """Whoever compares it must not take it for a fast one; what is over a limit ended well."""
+    files = (ended.folder / "stageprof-recordings").rglob("*.stageprof")
+    failed = {f.parent.name[:-9]: stageprof.open(f).failures.ended for f in files}
+
+    said = {name: end.said for name, end in failed.items() if end is not None}
+    assert said == {
+        "test_it.py-test_fails": "the function ended with AssertionError",
+        "test_it.py-TestAsync-test_fails": "the function ended with KeyError",
+    }
 
 
 def test_every_parameter_has_recordings_of_its_own_inside_the_folder(ended: Ended) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import stageprof
 from pytest_plugin.running import WORK
 
 SOURCE = f"""
@@ -37,7 +38,7 @@ def said(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> str:
         pytest.skip("this pytest has no subtests")
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:asyncio")
     pytester.makepyfile(test_it=SOURCE)
-    return pytester.runpytest_subprocess().stdout.str()
+    return pytester.runpytest_subprocess("--stageprof").stdout.str()
 
 
 def test_each_test_has_one_row_whatever_its_subtests(said: str) -> None:
@@ -50,3 +51,13 @@ def test_a_test_with_a_failed_subtest_is_called_once_and_not_judged(said: str) -
     assert "contains 1 failed subtest" in said
     assert "the limit is" not in said
     assert said.count("assert 1 == 0") <= 3
+
+
+def test_its_recording_says_that_it_failed(said: str, pytester: pytest.Pytester) -> None:
+    """Only that: no exception left the function."""
+    assert said
+    files = pytester.path.rglob("*.stageprof")
+    ended = {file.parent.name: stageprof.open(file).failures.ended for file in files}
+    assert [name.rpartition("-")[0] for name, end in ended.items() if end] == [
+        "test_it.py-test_bad"
+    ]

@@ -1,4 +1,4 @@
-"""What was recorded, and on what: recordings that differ in it are not of one series."""
+"""What was recorded, on what, and how it ended: what differs in it is not of one series."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ def program(header: Mapping[str, Any]) -> str:
         return label
     label = _AT_LINE.sub("", label)
     return name if label in ("", name) else ", ".join(filter(None, (name, label)))
+
+
+def failed(recording: Recording) -> str:
+    """How it ended, if an exception left it or its exit status is not 0; else ""."""
+    ended = recording.failures.ended
+    return ended.said if ended is not None else ""
 
 
 def circumstances(recording: Recording) -> dict[str, str]:

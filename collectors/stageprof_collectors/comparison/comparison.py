@@ -142,22 +142,22 @@ def compared(
 
 
 def _whole(side: Sequence[Measured], name: str) -> tuple[list[Measured], Side]:
-    """The recordings of a side that count: others end too early, or lack events.
+    """The recordings of a side that count: others end too early, in a failure, or lack events.
 
     Where every one lacks some, as those of very large runs may, they all count.
     """
-    ended = [each for each in side if not each.incomplete]
+    ended = [each for each in side if not each.useless]
     whole = [each for each in ended if not each.lost] or ended
     if not whole:
-        said = f" ({side[0].file or 'it'}: {side[0].incomplete})" if side else ""
+        said = f" ({side[0].file or 'it'}: {side[0].useless})" if side else ""
         raise UsageError(
             f"no complete recording of the {name}{said}",
-            expected="at least one",
+            expected="at least one of a run that did not fail",
             do="record again",
         )
     kept = {id(each) for each in whole}
     out = (each for each in side if id(each) not in kept)
-    left_out = tuple((each.file, each.incomplete or each.lost) for each in out)
+    left_out = tuple((each.file, each.useless or each.lost) for each in out)
     middle = sorted(whole, key=lambda each: each.wall_s)[(len(whole) - 1) // 2]
     return whole, Side(tuple(each.file for each in whole), left_out, middle.file)
 

@@ -20,7 +20,7 @@ from stageprof_collectors.account.attempts import ran
 from stageprof_collectors.account.blame import on_path
 from stageprof_collectors.account.depend import depends
 from stageprof_collectors.account.groups import Row
-from stageprof_collectors.comparison.circumstances import circumstances, program
+from stageprof_collectors.comparison.circumstances import circumstances, failed, program
 from stageprof_collectors.comparison.counts import counted
 from stageprof_collectors.comparison.waits import waits
 from stageprof_collectors.findings.diagnosis import NOTHING
@@ -129,6 +129,13 @@ class Measured:
     findings: Mapping[Place, Found]
     #: what other programs took of its processors; None: unknown
     others: Others | None = None
+    #: how the program ended that failed: what it did until then is not all of its work
+    failed: str = ""
+
+    @property
+    def useless(self) -> str:
+        """Why it says nothing of how long the program takes; "" if it does."""
+        return self.incomplete or self.failed
 
 
 def measure(recording: Recording, settings: Settings = DEFAULTS) -> Measured:
@@ -156,6 +163,7 @@ def measure(recording: Recording, settings: Settings = DEFAULTS) -> Measured:
         objects=_objects(recording),
         findings=_findings(recording, settings),
         others=others(recording),
+        failed=failed(recording),
     )
 
 
