@@ -14,49 +14,26 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 
 from stageprof.chosen import SUFFIX, chosen
+from stageprof.note import LONGEST, Note, noted, read, text
 from stageprof.pathname import path_name
 from stageprof.private import make_folders, write_text
 from stageprof.reading import reading
-from stageprof.recording import Recording
-from stageprof_collectors.comparison.circumstances import circumstances, failed, program
+from stageprof_collectors.comparison.circumstances import failed
 from stageprof_runtime.errors import DamagedRecording, UsageError
 
-#: The form of a note, and its version.
-SCHEMA: Final = "stageprof.baseline/1"
-#: Characters of a branch's name; git takes fewer.
-LONGEST: Final = 4096
-#: Bytes of a note that are looked at.
-_MOST: Final = 100_000
 #: Names of files and folders that `save` gives: none that a shell or a terminal acts on.
 _OURS: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]*")
+#: Recordings of other machines and versions that are compared with, the newest: those of long ago
+#: had other counts, and what is above no count of years is hardly ever above the last one.
+NEWEST: Final = 7
 #: Hexadecimal digits of a recording's digest in its name.
 _DIGITS: Final = 16
-
-
-class Note(msgspec.Struct, frozen=True):
-    """What is known of a recording without opening it; hostile text, all of it."""
-
-    schema: str
-    branch: str
-    #: what was recorded: a test's node id, or a program
-    program: str
-    machine: str
-    versions: str
-    #: when, as ISO 8601
-    started: str
-    wall_s: float
-
-    @property
-    def series(self) -> tuple[str, str, str, str]:
-        """Recordings of one series can be compared, and are counted together."""
-        return self.branch, self.machine, self.versions, self.program
 
 
 class Kept(NamedTuple):
@@ -140,26 +117,7 @@ def _described(path: Path, branch: str) -> tuple[Note, str]:
                 expected="a whole recording to compare with",
                 do="record again",
             )
-        return _note(recording, branch), failed(recording)
-
-
-def _note(recording: Recording, branch: str) -> Note:
-    header, on = recording.store.header, circumstances(recording)
-    return Note(
-        schema=SCHEMA,
-        branch=_text(branch),
-        program=_text(program(header)),
-        machine=_text(on["machine"]),
-        versions=_text(on["versions"]),
-        started=_text(header.get("started")),
-        wall_s=recording.wall,
-    )
-
-
-def _text(value: object) -> str:
-    """As text that JSON takes, at a length that a note has room for."""
-    text = "" if value is None else str(value)
-    return text.encode("utf-8", "backslashreplace").decode()[:LONGEST]
+        return noted(recording, branch), failed(recording)
 
 
 def _kept(source: Path, folder: Path, note: Note) -> Saved:
@@ -215,9 +173,9 @@ def kept(folder: Path, branch: str | None = None) -> list[Kept]:
             expected="a baseline",
             do="save one with: stageprof baseline save FILE... --dir DIR",
         )
-    wanted = None if branch is None else _text(branch)
+    wanted = None if branch is None else text(branch)
     found = [each for each in _noted(folder) if wanted in (None, each.note.branch)]
-    return sorted(found, key=lambda each: (each.note.series, _instant(each.note), each.path.name))
+    return sorted(found, key=lambda each: (each.note.series, *_age(each)))
 
 
 def _noted(folder: Path) -> Iterator[Kept]:
@@ -229,45 +187,46 @@ def _noted(folder: Path) -> Iterator[Kept]:
             path = Path(place, name)
             if path.suffix != SUFFIX or path.is_symlink() or not _OURS.fullmatch(name):
                 continue
-            note = _read(path.with_suffix(".json"))
+            note = read(path.with_suffix(".json"))
             if note is not None:
                 yield Kept(note, path)
-
-
-def _read(path: Path) -> Note | None:
-    """The note of a recording; None if it has none, or one that is not ours."""
-    try:
-        with path.open("rb") as file:
-            note = msgspec.json.decode(file.read(_MOST), type=Note)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    return note if note.schema == SCHEMA else None
-
-
-def _instant(note: Note) -> float:
-    try:
-        return datetime.fromisoformat(note.started).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return 0.0
 
 
 def like(found: list[Kept], other: Note) -> tuple[list[Kept], str]:
     """Those of the program that was recorded, and on what they differ from it, if they do.
 
-    Of the same machine and versions, if there are any.
+    Of the same machine and versions, if there are any; else the newest few of all.
     """
     same = [each for each in found if each.note.program == other.program]
     alike = [e for e in same if e.note.series[1:3] == other.series[1:3]]
     if alike or not same:
         return alike, ""
-    return same, "none is of this machine and these versions; those of others are named"
+    said = "none is of this machine and these versions; the newest of others are named"
+    return newest(same), said
 
 
-def surplus(found: Iterable[Kept], keep: int) -> list[Kept]:
-    """All but the newest few of each series."""
+def newest(found: list[Kept], number: int = NEWEST) -> list[Kept]:
+    """The newest few, in the order in which they were."""
+    late = {each.path for each in sorted(found, key=_age)[-number:]}
+    return [each for each in found if each.path in late]
+
+
+def _age(each: Kept) -> tuple[float, str]:
+    return each.note.instant, each.path.name
+
+
+def surplus(found: Iterable[Kept], keep: int, *, together: bool = False) -> list[Kept]:
+    """All but the newest few of each series, or of each branch and program.
+
+    Args:
+        found: recordings of a baseline.
+        keep: how many stay of each.
+        together: count those of all machines and versions together.
+    """
     series: defaultdict[tuple[str, ...], list[Kept]] = defaultdict(list)
-    for each in found:
-        series[each.note.series].append(each)
+    for each in sorted(found, key=_age):
+        note = each.note
+        series[(note.branch, note.program) if together else note.series].append(each)
     return [each for of_one in series.values() for each in of_one[: max(len(of_one) - keep, 0)]]
 
 

@@ -82,12 +82,13 @@ def list_(*, folder: str, branch: str | None, like: str | None, paths: bool, as_
     "--keep", type=click.IntRange(min=0), required=True, metavar="N",
     help="How many stay of each program, machine and versions: the newest.",
 )  # fmt: skip
+@click.option("--together", is_flag=True, help="Count those of all machines and versions together.")
 @_branch
 @click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
-def prune(*, folder: str, keep: int, branch: str | None, dry_run: bool) -> None:
+def prune(*, folder: str, keep: int, together: bool, branch: str | None, dry_run: bool) -> None:
     """Remove the oldest recordings of a baseline, and say which."""
     done = 0
-    for each in kept.surplus(kept.kept(Path(folder), branch), keep):
+    for each in kept.surplus(kept.kept(Path(folder), branch), keep, together=together):
         if dry_run or kept.removed(each, Path(folder)):
             done += 1
             click.echo(f"{'would remove' if dry_run else 'removed'}  {renderer.line(each)}")

@@ -14,7 +14,8 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from stageprof.baseline import SCHEMA, Kept, Note, Refused
+from stageprof.baseline import Kept, Refused
+from stageprof.note import SCHEMA, Note
 from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.text import safe
 

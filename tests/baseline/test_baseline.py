@@ -125,8 +125,37 @@ def test_like_falls_back_to_other_machines_and_says_so(
 
     assert (status, len(out.splitlines())) == (0, 1)
     assert err == (
-        "stageprof: none is of this machine and these versions; those of others are named\n"
+        "stageprof: none is of this machine and these versions; the newest of others are named\n"
     )
+
+
+def test_like_names_the_newest_of_other_machines_only(make: Make, run: Run, tmp_path: Path) -> None:
+    """Above five thousand tasks of long ago no number of tasks would be worse."""
+    folder = tmp_path / "kept"
+    days = [f"2026-01-0{day}T00:00:00+0000" for day in range(1, 9)]
+    sources = [make(cpus=90 - number, started=day) for number, day in enumerate(days)]
+    run("baseline", "save", *sources, "--dir", folder, "--branch", "main")
+
+    named = paths(run, folder, "--like", make())
+
+    assert len(named) == baseline.NEWEST
+    assert sources[0].read_bytes() not in {Path(path).read_bytes() for path in named}
+
+
+def test_prune_can_count_all_machines_together(make: Make, run: Run, tmp_path: Path) -> None:
+    """A hosted runner is another machine every time: none had too many, and all were kept."""
+    folder = tmp_path / "kept"
+    sources = [make(cpus=90 - day, started=f"2026-01-0{day}T00:00:00+0000") for day in range(1, 5)]
+    other = make(label="t.py::other", started="2020-01-01T00:00:00+0000")
+    run("baseline", "save", *sources, other, "--dir", folder, "--branch", "main")
+
+    apart = run("baseline", "prune", folder, "--keep", "2")
+    together = run("baseline", "prune", folder, "--keep", "2", "--together")
+
+    assert apart[1] == "Removed 0 recordings\n"
+    assert together[1].endswith("Removed 2 recordings\n")
+    left = {Path(path).read_bytes() for path in paths(run, folder)}
+    assert left == {path.read_bytes() for path in (*sources[2:], other)}
 
 
 def test_a_line_number_or_the_way_pytest_was_called_makes_no_other_program(make: Make) -> None:
