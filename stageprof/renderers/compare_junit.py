@@ -69,6 +69,8 @@ def _cases(found: Compared) -> Iterator[_Case]:
         yield _Case("counts", c.what.name, c.judged, said)
     for f in found.findings:
         said = f"{f.headline} ({sentences.of_recordings(f)})"
+        if f.judged == Judged.UNKNOWN:
+            said += f": {sentences.unjudged_findings(found)}"
         yield _Case("findings", f.rule, f.judged, said)
 
 

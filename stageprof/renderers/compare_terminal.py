@@ -180,13 +180,13 @@ def _count(change: CountChange) -> Iterator[Text]:
 
 
 def _findings(found: Compared) -> Iterator[Text]:
+    why = sentences.unjudged_findings(found)
     for title, came in (("New findings", True), ("Findings that went", False)):
         mine = [f for f in found.findings if f.came == came]
         if not mine:
             continue
         yield Text()
-        few = mine[0].judged == Judged.UNKNOWN
-        yield heading(title, "not judged: by few recordings they may be chance" if few else "")
+        yield heading(title, f"not judged: {why}" if why else "")
         for finding in mine[:_MOST]:
             yield from _finding(finding)
         if mine[_MOST:]:

@@ -15,6 +15,7 @@ import pytest
 import stageprof
 from compare.made import CONDITIONS, COUNTS, LOAD, against, run, runs
 from stageprof.renderers import compare_json
+from stageprof.renderers.compare_junit import text as junit_text
 from stageprof.renderers.compare_markdown import text as markdown_text
 from stageprof.renderers.compare_notebook import html as notebook_html
 from stageprof.renderers.compare_terminal import text as terminal_text
@@ -215,6 +216,34 @@ def test_a_finding_that_was_there_did_not_come(base: list[Measured]) -> None:
 
 def test_a_finding_of_half_the_recordings_is_chance() -> None:
     assert against(finding(7, 0), finding(7, 4)).findings == ()
+
+
+@pytest.mark.parametrize("kind", ["machine", "cluster"])
+def test_a_finding_of_another_machine_is_shown_and_not_judged(kind: str) -> None:
+    """What fits into 64 CPUs' memory is moved to disk by two, and the program is the same."""
+    elsewhere = CONDITIONS | {kind: "2 CPUs, 2 GB"}
+    head = [replace(each, conditions=elsewhere) for each in finding(7, 7)]
+    found, forced = against(finding(7, 0), head), against(finding(7, 0), head, force=True)
+
+    assert [f.judged for f in found.findings] == [Judged.UNKNOWN]
+    assert (found.regressions, forced.regressions) == (0, 1)
+    assert "not judged: conditions differ" in terminal_text(found)
+    assert "new, not judged" in markdown_text(found)
+    assert "was in 0 of 7): conditions differ" in junit_text(found)
+
+
+def test_a_finding_under_other_versions_is_judged() -> None:
+    """They came with the change."""
+    newer = CONDITIONS | {"versions": "dask 2026.9.0"}
+    head = [replace(each, conditions=newer) for each in finding(7, 7)]
+    assert against(finding(7, 0), head).regressions == 1
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_finding_of_recordings_that_lack_events_is_not_judged(*, force: bool) -> None:
+    head = [replace(each, lost="5 events lost") for each in finding(7, 7)]
+    found = against(finding(7, 0), head, force=force)
+    assert [f.judged for f in found.findings] == [Judged.UNKNOWN]
 
 
 def test_a_finding_of_one_recording_is_shown_and_not_judged() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stageprof_collectors.comparison.blame import Blame, Sides, blame
-from stageprof_collectors.comparison.conditions import Difference, differences
+from stageprof_collectors.comparison.conditions import ELSEWHERE, Difference, differences
 from stageprof_collectors.comparison.counts import (
     CountChange,
     FindingChange,
@@ -136,7 +136,7 @@ def compared(
         unjudged=unjudged,
         times=times,
         counts=_counts(base, head, _walls(base, head, times[0], unjudged), different),
-        findings=finding_changes(base, head),
+        findings=_findings(base, head, different, options),
         blames=_blames(Sides(base, head, moved), times),
     )
 
@@ -212,6 +212,22 @@ def _counts(
     changes = count_changes(base, head, walls)
     if any(each.kind == "events" for each in different):
         changes = tuple(c._replace(judged=Judged.UNKNOWN) for c in changes)
+    return changes
+
+
+def _findings(
+    base: Sequence[Measured],
+    head: Sequence[Measured],
+    different: Sequence[Difference],
+    options: Options,
+) -> tuple[FindingChange, ...]:
+    """Those that came or went; of other machines they are not judged unless somebody insists.
+
+    Of what one side has not recorded whole they are not, whoever asks for it.
+    """
+    changes, kinds = finding_changes(base, head), {each.kind for each in different}
+    if "events" in kinds or (not options.force and kinds & ELSEWHERE):
+        changes = tuple(f._replace(judged=Judged.UNKNOWN) for f in changes)
     return changes
 
 

@@ -18,6 +18,8 @@ from stageprof_collectors.others import MANY, Others
 
 #: What a condition can be about, in the order in which they are named.
 KINDS: Final = ("program", "machine", "versions", "cluster", "load", "data", "events")
+#: Those under which a program has other findings: what fits into one memory does not into another.
+ELSEWHERE: Final = frozenset({"machine", "cluster", "load", "events"})
 #: Those that each recording says in words.
 _SAID: Final = KINDS[:4]
 #: Data differ if what a layer reads differs by more than this share, and is that much at all.

@@ -11,7 +11,7 @@ from typing import Final
 
 from stageprof_collectors.comparison.blame import Blame, Moved, Part, explained
 from stageprof_collectors.comparison.comparison import Compared
-from stageprof_collectors.comparison.counts import Count, CountChange, FindingChange, Judged
+from stageprof_collectors.comparison.counts import ENOUGH, Count, CountChange, FindingChange, Judged
 from stageprof_collectors.comparison.times import TimeChange
 from stageprof_collectors.comparison.worth import LEAST, LEAST_S, Why
 from stageprof_collectors.findings.phrase import at
@@ -259,6 +259,14 @@ def times_as_many(change: CountChange) -> str:
     if before == after:
         return "0 %"
     return percent(after / before) if before else "new"
+
+
+def unjudged_findings(found: Compared) -> str:
+    """Why findings that came or went are not judged; "" if they are."""
+    if not any(each.judged == Judged.UNKNOWN for each in found.findings):
+        return ""
+    few = min(found.baseline.number, found.candidate.number) < ENOUGH
+    return "by few recordings they may be chance" if few else "conditions differ"
 
 
 def of_recordings(change: FindingChange) -> str:
