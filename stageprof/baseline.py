@@ -212,7 +212,7 @@ def newest(found: list[Kept], number: int = NEWEST) -> list[Kept]:
 
 
 def _age(each: Kept) -> tuple[float, str]:
-    return each.note.instant, each.path.name
+    return each.note.began_s, each.path.name
 
 
 def surplus(found: Iterable[Kept], keep: int, *, together: bool = False) -> list[Kept]:

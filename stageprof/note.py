@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from stageprof.recording import Recording
-from stageprof_collectors.comparison.circumstances import circumstances, program
+from stageprof_collectors.comparison.circumstances import circumstances, instant, program
 
 #: The form of a note, and its version.
 SCHEMA: Final = "stageprof.baseline/1"
@@ -38,12 +37,9 @@ class Note(msgspec.Struct, frozen=True):
         return self.branch, self.machine, self.versions, self.program
 
     @property
-    def instant(self) -> float:
+    def began_s(self) -> float:
         """When it was recorded, seconds since 1970; 0 if that makes no sense."""
-        try:
-            return datetime.fromisoformat(self.started).timestamp()
-        except (ValueError, OverflowError, OSError):
-            return 0.0
+        return instant(self.started)
 
 
 def noted(recording: Recording, branch: str) -> Note:

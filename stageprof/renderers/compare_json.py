@@ -41,6 +41,7 @@ def document(found: Compared) -> dict[str, Any]:
         "differences": [each._asdict() for each in found.differences],
         "times_judged": not found.unjudged,
         "times_not_judged": sentences.unjudged(found),
+        "in_turn": found.in_turn,
         "times": [_time(each) for each in found.times],
         "counts": [
             {

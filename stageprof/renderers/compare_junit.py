@@ -52,7 +52,7 @@ def _case(suite: Element, program: str, case: _Case) -> None:
 
 def _cases(found: Compared) -> Iterator[_Case]:
     why = {blame.stage: sentences.blamed(blame) for blame in found.blames}
-    blamed = "; ".join(why.values())
+    blamed, drift = "; ".join(why.values()), sentences.drift(found)
     for t in found.times:
         if t.name in ("outside", "unexplained"):
             continue
@@ -60,6 +60,7 @@ def _cases(found: Compared) -> Iterator[_Case]:
         said = f"{took} ({sentences.by(t)})"
         if t.judged == Judged.WORSE:
             said += f": {why.get(t.name, blamed)}" if blamed else ""  # type: ignore[call-overload]
+            said += f" ({drift})" if drift else ""
         elif t.judged == Judged.UNKNOWN:
             said += f": {sentences.unjudged(found) or 'too short to be judged'}"
         yield _Case("times", t.name, t.judged, said)

@@ -39,7 +39,7 @@ def _lines(found: Compared) -> Iterator[str]:
     yield f"### stageprof compare: {_code(found.program or 'recordings')}"
     yield ""
     yield f"**{sentences.verdict(found)}** ({sentences.sides(found)})"
-    if said := sentences.unjudged(found):
+    for said in filter(None, (sentences.unjudged(found), sentences.drift(found))):
         yield ""
         yield f"{said[0].upper()}{said[1:]}."
     yield from _differences(found)

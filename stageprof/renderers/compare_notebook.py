@@ -41,7 +41,7 @@ def _parts(found: Compared) -> Iterator[str]:
         values = f"{'; '.join(each.before)} -> {'; '.join(each.after)}"
         yield f"<div><b>{each.kind} differs:</b> {_text(values)}</div>"
     yield f"<div><b>{_text(sentences.verdict(found))}</b></div>"
-    if said := sentences.unjudged(found):
+    for said in filter(None, (sentences.unjudged(found), sentences.drift(found))):
         yield f"<div>{_text(said)}</div>"
     yield from (f"<div>{_text(sentences.blamed(blame))}</div>" for blame in found.blames)
     longest = max((max(t.before_s, t.after_s) for t in found.times[1:]), default=0.0) or 1.0

@@ -49,7 +49,7 @@ def lines(found: Compared) -> Iterator[Text]:
     yield Text()
     style = _STYLES[Judged.WORSE] if found.regressions else "bold"
     yield from _block("", sentences.verdict(found), 0, style)
-    if said := sentences.unjudged(found):
+    for said in filter(None, (sentences.unjudged(found), sentences.drift(found))):
         yield from _block("", f"{said[0].upper()}{said[1:]}.", 0)
     yield from _blames(found)
     yield from _times(found)

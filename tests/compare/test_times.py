@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from compare.made import BUILD, DUMP, JOIN, LOAD, USUAL, against, judged, run, runs
+from stageprof.renderers import compare_json
+from stageprof.renderers.compare_junit import text as junit_text
+from stageprof.renderers.compare_markdown import text as markdown_text
+from stageprof.renderers.compare_notebook import html as notebook_html
+from stageprof.renderers.compare_terminal import text as terminal_text
 from stageprof_collectors.comparison import sentences
 from stageprof_collectors.comparison.counts import Judged
 from stageprof_collectors.comparison.measured import Cell, Group, Measured
 from stageprof_runtime.errors import UsageError
 from stageprof_runtime.stage import Stage
+from stageprof_ui.columns import judgement
 
 
 def test_the_same_program_is_no_regression() -> None:
@@ -179,6 +188,46 @@ def test_incomplete_recordings_do_not_count() -> None:
 
     assert found.baseline.number == 7
     assert found.baseline.left_out == (("half.stageprof", broken.incomplete),)
+
+
+def at(side: list[Measured], began_s: Iterable[float]) -> list[Measured]:
+    return [replace(each, began_s=s) for each, s in zip(side, began_s, strict=True)]
+
+
+IN_TURN = range(1, 15, 2), range(2, 16, 2)
+APART = range(1, 8), range(8, 15)
+FACES = (terminal_text, markdown_text, notebook_html, compare_json.text, junit_text)
+
+
+def test_sides_that_were_not_recorded_in_turn_are_said_to_be_so_on_every_face() -> None:
+    """A machine that got slower in between is no slower program."""
+    base, head = runs(seed=1), runs(seed=2, more={LOAD: 0.3})
+    turns, apart = (against(at(base, b), at(head, h)) for b, h in (IN_TURN, APART))
+
+    assert (turns.in_turn, apart.in_turn) == (True, False)
+    assert turns.regressions == apart.regressions > 0
+    for face in FACES:
+        said = " ".join(face(apart).split())
+        assert "not recorded in turn" in said or '"in_turn": false' in said
+        assert "not recorded in turn" not in " ".join(face(turns).split())
+    assert "may be the machine" in sentences.drift(apart)
+    assert judgement.facts(apart)["sides"].endswith("not recorded in turn")
+
+
+def test_where_no_time_changed_it_is_said_in_four_words() -> None:
+    base, head = runs(seed=1), runs(seed=2)
+    found = against(at(base, APART[0]), at(head, APART[1]))
+    assert (sentences.drift(found), sentences.sides(found)[-20:]) == ("", "not recorded in turn")
+
+
+def test_an_order_by_lot_is_in_turn_and_few_runs_are_not() -> None:
+    """Three runs of seven, then one of seven."""
+    lot = np.random.default_rng(1).permutation(range(1, 15)).tolist()
+    three, one = at(runs(21, seed=1), range(1, 22)), at(runs(seed=2), range(22, 29))
+
+    assert against(at(runs(seed=1), lot[:7]), at(runs(seed=2), lot[7:])).in_turn is True
+    assert against(three, one).in_turn is False
+    assert against(runs(seed=1), runs(seed=2)).in_turn is None
 
 
 @pytest.mark.parametrize("which", ["baseline", "candidate"])

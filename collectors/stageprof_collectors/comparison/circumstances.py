@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from stageprof_collectors.findings.quantity import count, size
@@ -24,6 +25,14 @@ def program(header: Mapping[str, Any]) -> str:
         return label
     label = _AT_LINE.sub("", label)
     return name if label in ("", name) else ", ".join(filter(None, (name, label)))
+
+
+def instant(started: object) -> float:
+    """When a recording began, seconds since 1970; 0 if what its header says makes no sense."""
+    try:
+        return datetime.fromisoformat(str(started)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return 0.0
 
 
 def failed(recording: Recording) -> str:

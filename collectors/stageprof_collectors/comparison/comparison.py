@@ -20,6 +20,7 @@ from stageprof_collectors.comparison.counts import (
 from stageprof_collectors.comparison.matching import matched, now_at
 from stageprof_collectors.comparison.measured import Measured
 from stageprof_collectors.comparison.times import TimeChange, enough, time_changes
+from stageprof_collectors.comparison.turns import in_turn
 from stageprof_collectors.comparison.worth import Walls, plainly
 from stageprof_runtime.errors import UsageError
 
@@ -79,6 +80,8 @@ class Compared:
     findings: tuple[FindingChange, ...]
     #: what slower stages come from, the greatest change first; of a slower wall time if no stage is
     blames: tuple[Blame, ...] = field(default=())
+    #: whether the sides were recorded in turn; None: it is not known
+    in_turn: bool | None = None
 
     @property
     def regressions(self) -> int:
@@ -138,6 +141,7 @@ def compared(
         counts=_counts(base, head, _walls(base, head, times[0], unjudged), different),
         findings=_findings(base, head, different, options),
         blames=_blames(Sides(base, head, moved), times),
+        in_turn=in_turn(base, head),
     )
 
 

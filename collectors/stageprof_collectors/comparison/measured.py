@@ -20,7 +20,7 @@ from stageprof_collectors.account.attempts import ran
 from stageprof_collectors.account.blame import on_path
 from stageprof_collectors.account.depend import depends
 from stageprof_collectors.account.groups import Row
-from stageprof_collectors.comparison.circumstances import circumstances, failed, program
+from stageprof_collectors.comparison.circumstances import circumstances, failed, instant, program
 from stageprof_collectors.comparison.counts import counted
 from stageprof_collectors.comparison.waits import waits
 from stageprof_collectors.findings.diagnosis import NOTHING
@@ -131,6 +131,8 @@ class Measured:
     others: Others | None = None
     #: how the program ended that failed: what it did until then is not all of its work
     failed: str = ""
+    #: when it began, seconds since 1970; 0 if that is not known
+    began_s: float = 0.0
 
     @property
     def useless(self) -> str:
@@ -164,6 +166,7 @@ def measure(recording: Recording, settings: Settings = DEFAULTS) -> Measured:
         findings=_findings(recording, settings),
         others=others(recording),
         failed=failed(recording),
+        began_s=instant(recording.store.header.get("started")),
     )
 
 

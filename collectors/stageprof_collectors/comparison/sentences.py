@@ -34,6 +34,11 @@ _UNJUDGED: Final = {
     "few": "times cannot be judged by so few recordings; take {enough} a side or more",
     "differ": "times are not judged, for conditions differ; --force judges them all the same",
 }
+#: What is said of changed times that were not recorded in turn.
+_DRIFT: Final = (
+    "the sides were not recorded in turn, and it may be the machine that changed meanwhile: false "
+    "alarms are more frequent than 2 %; record both in turn to be sure"
+)
 
 
 def verdict(found: Compared) -> str:
@@ -69,7 +74,19 @@ def sides(found: Compared) -> str:
     """`etl.py: 7 recordings against 7`."""
     one, other = found.baseline.number, found.candidate.number
     paired = ", in pairs" if found.options.paired else ""
-    return f"{count(other, 'recording')} against {one:,} of the baseline{paired}"
+    apart = ", not recorded in turn" if _apart(found) else ""
+    return f"{count(other, 'recording')} against {one:,} of the baseline{paired}{apart}"
+
+
+def drift(found: Compared) -> str:
+    """That times which changed may be the machine's; "" if none did, or they are not judged."""
+    changed = any(t.judged in (Judged.WORSE, Judged.BETTER) for t in found.times)
+    return _DRIFT if changed and _apart(found) else ""
+
+
+def _apart(found: Compared) -> bool:
+    """Whether times are judged that were recorded one side after the other."""
+    return found.in_turn is False and not found.unjudged
 
 
 def left_out(name: str, file: str, why: str) -> str:
