@@ -7,16 +7,13 @@ from collections import Counter
 from typing import Any
 
 import dask.array as da
-import dask.dataframe as dd
 import numpy as np
-import pandas as pd
 import pytest
 
-from stageprof_collectors.findings.finding import Finding, Severity
-from stageprof_collectors.preflight.checkup import CHECKS
-from stageprof_collectors.preflight.cluster import Cluster, Worker
+from check.planned import GB, array, ask, cluster, plan, worker
+from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.preflight.plan import Layer, Plan, Watch
-from stageprof_collectors.preflight.rates import Rates, usual
+from stageprof_collectors.preflight.rates import Rates
 from stageprof_collectors.preflight.reading import read
 from stageprof_collectors.tables.site import Collection
 from stageprof_runtime.collection import Facts
@@ -24,30 +21,6 @@ from stageprof_runtime.handover import CLUSTER, THREADS, Trained
 from stageprof_runtime.loaded import SLICE, STORED, Unused
 from stageprof_runtime.naming import Origin
 from stageprof_runtime.stage import Stage
-
-GB = 10**9
-
-
-def worker(number: int = 0, **facts: Any) -> Worker:
-    known = {"threads": 1, "memory_limit": 4 * GB, "memory": GB // 10, "cpus": 2}
-    return Worker(f"tcp://{number}", "host", **(known | facts))
-
-
-def cluster(*workers: Worker, **facts: Any) -> Cluster:
-    return Cluster(workers or (worker(0), worker(1)), **facts)
-
-
-def plan(*layers: Layer, **facts: Any) -> Plan:
-    made = Plan(CLUSTER, usual(CLUSTER), "train.py", 7, layers=list(layers))
-    for name, value in facts.items():
-        setattr(made, name, value)
-    return made
-
-
-def ask(rule: str, made: Plan) -> list[Finding]:
-    [check] = [check for check in CHECKS if check.id == rule]
-    return list(check.find(made, {n: limit.default for n, limit in check.limits.items()}))
-
 
 # -- the cluster ----------------------------------------------------------------------------------
 
@@ -83,52 +56,6 @@ def test_versions_that_differ(package: str, severity: Severity) -> None:
     assert f"{package} 1.0 (3), 2.0 (1)" in found.headline
     del told[package]["2.0"]
     assert ask("versions-differ", plan(cluster=cluster(versions=told))) == []
-
-
-# -- memory ---------------------------------------------------------------------------------------
-
-
-def array(nbytes: int, pieces: int) -> Layer:
-    return Layer("x-1", "x", pieces, Collection.ARRAY, nbytes // pieces, nbytes, "a.py", 3)
-
-
-@pytest.mark.parametrize(
-    ("nbytes", "severity"), [(9 * GB, Severity.SERIOUS), (5.4 * GB, "moderate")]
-)
-def test_results_that_do_not_fit(nbytes: float, severity: str) -> None:
-    made = plan(array(int(nbytes), 100), outputs=frozenset(["x-1"]), cluster=cluster())
-    [found] = ask("memory-near-limit", made)
-    assert found.severity == severity
-    assert float(found.evidence["needed_bytes"]) > nbytes / 2
-
-
-def test_a_single_large_piece_keeps_a_single_thread_busy() -> None:
-    """`da.random.random(n, chunks=-1)`: each of a worker's threads was to have two of it."""
-    made = plan(array(GB // 2, 1), outputs=frozenset(["x-1"]), cluster=cluster())
-    assert ask("memory-near-limit", made) == []
-
-
-def test_of_a_frame_whose_head_is_asked_for_a_part_is_read() -> None:
-    frame = pd.DataFrame({"x": np.arange(100_000.0), "y": np.arange(100_000.0)})
-    ddf, made = dd.from_pandas(frame, npartitions=100), plan()
-    read(ddf.head(compute=False).optimize().expr, made, lambda _: ("", 0), Watch(10))
-    pieces = [layer.piece_bytes for layer in made.layers if layer.piece_bytes > 0]
-    assert max(pieces) == pytest.approx(frame.memory_usage().sum() / 100, rel=0.1)
-
-
-def test_no_more_memory_is_printed_than_the_machine_has() -> None:
-    made = plan(array(9 * GB, 100), outputs=frozenset(["x-1"]), cluster=cluster(machine=8 * GB))
-    [found] = ask("memory-near-limit", made)
-    assert found.fix.code == ""
-    assert "2 workers with 8.2 GB each are more than this machine has, 8.0 GB" in found.fix.text
-    made.cluster = cluster(machine=20 * GB)
-    assert "memory_limit=" in ask("memory-near-limit", made)[0].fix.code
-
-
-def test_results_that_fit_and_results_that_nobody_asks_for_are_no_finding() -> None:
-    small = plan(array(GB, 100), outputs=frozenset(["x-1"]), cluster=cluster())
-    assert ask("memory-near-limit", small) == []
-    assert ask("memory-near-limit", plan(array(9 * GB, 1000), cluster=cluster())) == []
 
 
 # -- arrays in files ------------------------------------------------------------------------------

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Collection, Container, Mapping
 from typing import Any
 
 from stageprof_collectors.account.indexing import POSITIONS, SHUFFLE, SPLIT, in_order
+from stageprof_collectors.preflight.plan import HELD
 from stageprof_runtime.made import prefix_of
+
+#: The layers that each layer needs, or that need it.
+Needs = Mapping[Any, Collection[Any]]
 
 
 def ends(graph: Any) -> set[Any]:
@@ -29,6 +34,30 @@ def ends(graph: Any) -> set[Any]:
             and is_blockwise(layers.get(users[name][0]))
         )
     }
+
+
+def held(name: Any, needs: Needs, users: Needs, left: Container[Any]) -> int:
+    """Pieces of its size that a task of a layer holds at once, at least.
+
+    What needs nothing has none but its own. The first step of a reduction makes hardly anything of
+    the piece that it is given, though Dask notes the chunks of that for it; what comes before it in
+    the same task may hold two.
+
+    Args:
+        name: the layer's.
+        needs: what each layer of the graph needs.
+        users: what needs each of them.
+        left: names of layers that have not become part of another.
+    """
+    mine, after = needs.get(name, ()), users.get(name, ())
+    if _reduces(name) or not after or not all(map(_reduces, after)):
+        return HELD if mine else 1
+    inside = (need for need in mine if need not in left)
+    return HELD if any(needs[need] for need in inside) else 1
+
+
+def _reduces(name: Any) -> bool:
+    return prefix_of(str(name)).endswith(("-aggregate", "-partial"))
 
 
 def is_blockwise(layer: Any) -> bool:

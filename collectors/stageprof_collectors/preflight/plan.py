@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from stageprof_collectors.account.indexing import TIMES
 from stageprof_collectors.findings.crowd import MANY
@@ -55,6 +55,10 @@ class Watch:
             raise OutOfTimeError
 
 
+#: Pieces that a task holds at once: what it is given and what it makes.
+HELD: Final = 2
+
+
 @dataclass(frozen=True)
 class Layer:
     """One layer or expression."""
@@ -75,6 +79,8 @@ class Layer:
     #: of an array that is indexed by positions, about how many tasks it would have with these in
     #: order; 0 of others
     in_order: int = 0
+    #: pieces of that size that a task holds at once, at least
+    held: int = HELD
 
     @property
     def out_of_order(self) -> bool:
@@ -105,6 +111,8 @@ class Plan:
     frames: list[Frame] = field(default_factory=list)
     #: names of the layers whose results are asked for
     outputs: frozenset[str] = frozenset()
+    #: of those the ones of which one task puts all pieces together, for each such task
+    joined: list[frozenset[str]] = field(default_factory=list)
     #: tasks of each layer by itself, also of those that become part of another
     sizes: dict[str, int] = field(default_factory=dict)
     #: the lines that made layers, by their names and by their prefixes

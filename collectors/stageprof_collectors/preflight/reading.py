@@ -13,17 +13,19 @@ from typing import Any, Final
 
 from dask.blockwise import optimize_blockwise
 
+from stageprof_collectors.preflight.asked import Asking
 from stageprof_collectors.preflight.dividing import divided_first
 from stageprof_collectors.preflight.frames import object_columns, sizes
 from stageprof_collectors.preflight.layers import (
     ends,
+    held,
     is_blockwise,
     output,
     tasks_in_order,
     tasks_of_output,
 )
 from stageprof_collectors.preflight.needed import layers_needed
-from stageprof_collectors.preflight.plan import Frame, Layer, Plan, Watch, plain
+from stageprof_collectors.preflight.plan import HELD, Frame, Layer, Plan, Watch, plain
 from stageprof_collectors.tables.site import Collection
 from stageprof_runtime.kinds import attributes
 from stageprof_runtime.loaded import of_layers
@@ -57,8 +59,7 @@ class _Reader:
         self._line_of = line_of
         self._watch = watch
         self._left = MOST
-        #: by the id of a graph: the keys that are asked for, where that is known
-        self._asked: dict[int, Any] = {}
+        self._asking = Asking()
         #: the ids of expressions that know their partitions only once something was computed
         self._divided: frozenset[int] = frozenset()
 
@@ -79,7 +80,7 @@ class _Reader:
             if part == EXPRESSION:
                 self._expression(node)
                 stack.extend(inside(node))
-                self._asks(node)
+                self._asking.see(node)
             elif part == GRAPH:
                 self._graph(node)
 
@@ -119,12 +120,6 @@ class _Reader:
         elif hasattr(type(node), "npartitions"):
             self._frame(node, name)
 
-    def _asks(self, node: Any) -> None:
-        """What an expression that holds a graph of layers is asked for."""
-        if type(node).__name__ == "HLGExpr":
-            operands = dict(zip(type(node)._parameters, node.operands, strict=False))
-            self._asked[id(operands.get("dsk"))] = operands.get("output_keys")
-
     def _frame(self, node: Any, name: str) -> None:
         if id(node) in self._divided:
             self._plan.cannot("how many partitions there are of what is sorted (that is computed)")
@@ -145,17 +140,19 @@ class _Reader:
     def _graph(self, graph: Any) -> None:
         layers = dict(graph.layers)
         self._note(graph)
-        outputs = self._outputs(graph)
+        outputs, together = self._asking.outputs(graph)
         self._plan.outputs |= outputs
+        self._plan.joined.extend(together)
         self._plan.sizes |= {str(n): output(layer) or 0 for n, layer in layers.items()}
         joined, left = self._joined(graph, outputs)
-        needs = layers_needed(joined, self._asked.get(id(graph)), self._plan, self._watch)
+        users = graph.dependents
+        needs = layers_needed(joined, self._asking.keys(graph), self._plan, self._watch)
         for name, layer in [item for item in needs.items() if item[0] in left]:
             self._watch.check()
             if not self._may():
                 return
             own = layers.get(name, layer)
-            self._layer(str(name), layer, own)
+            self._layer(str(name), layer, own, held(name, graph.dependencies, users, joined.layers))
 
     def _note(self, graph: Any) -> None:
         """What the graph loads and does not use, and the lines that made the layers that load."""
@@ -165,10 +162,6 @@ class _Reader:
             if line[0]:
                 self._plan.made[row.variable] = line
 
-    def _outputs(self, graph: Any) -> frozenset[str]:
-        needed = {name for names in graph.dependencies.values() for name in names}
-        return frozenset(str(name) for name in graph.layers if name not in needed)
-
     def _joined(self, graph: Any, outputs: frozenset[str]) -> tuple[Any, set[Any]]:
         """The graph after layers that follow each other block by block have become one.
 
@@ -176,7 +169,7 @@ class _Reader:
         """
         blocks = sum(is_blockwise(x) for x in graph.layers.values())
         if blocks > FUSED:
-            return graph, ends(graph)
+            return graph, ends(graph) | {name for name in graph.layers if str(name) in outputs}
         if blocks:
             try:
                 graph = optimize_blockwise(graph, keys=outputs)
@@ -184,7 +177,7 @@ class _Reader:
                 self._plan.cannot(f"which layers become one ({plain(error)})")
         return graph, set(graph.layers)
 
-    def _layer(self, name: str, layer: Any, own: Any) -> None:
+    def _layer(self, name: str, layer: Any, own: Any, held: int) -> None:
         if not is_blockwise(layer) and not layer.is_materialized():
             number = tasks_of_output(layer)
         else:
@@ -202,7 +195,7 @@ class _Reader:
         if name.isdigit() and type(first) in (str, tuple):
             name = _text(first)
         sizes = _bytes(chunks) if known and type(chunks) is dict else (-1, -1)
-        self._add(name, number, kind, *sizes, in_order=tasks_in_order(layer))
+        self._add(name, number, kind, *sizes, in_order=tasks_in_order(layer), held=held)
 
     def _add(
         self,
@@ -214,6 +207,7 @@ class _Reader:
         *,
         source: bool = False,
         in_order: int = 0,
+        held: int = HELD,
     ) -> None:
         if number > 0:
             line = self._line_of(name) if name else ("", 0)
@@ -222,7 +216,8 @@ class _Reader:
                 self._plan.made[name] = line
                 self._plan.made.setdefault(prefix_of(name), line)
             known = (name, prefix_of(name), number, kind, piece, whole)
-            self._plan.layers.append(Layer(*known, *line, source=source, in_order=in_order))
+            facts: dict[str, Any] = {"source": source, "in_order": in_order, "held": held}
+            self._plan.layers.append(Layer(*known, *line, **facts))
 
 
 def inside(node: Any) -> Iterator[Any]:
