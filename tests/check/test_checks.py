@@ -7,8 +7,13 @@ from collections import Counter
 from typing import Any
 
 import dask.array as da
+import dask.bag as db
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
+from dask.delayed import delayed
+from dask.highlevelgraph import HighLevelGraph
 
 from check.planned import GB, array, ask, cluster, plan, worker
 from stageprof_collectors.findings.finding import Severity
@@ -35,6 +40,22 @@ def test_threads_below_the_cpus_of_a_machine(
     workers = [worker(i, threads=threads, cpus=cpus) for i in range(2)]
     found = ask("threads-below-cpus", plan(cluster=cluster(*workers)))
     assert [f.severity for f in found] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(
+    ("threads", "cpus", "workers", "each"),
+    [((1, 1, 1), 4, 4, 1), ((2, 2, 2), 8, 4, 2), ((1, 1), 8, 2, 4), ((3, 3, 3), 10, 5, 2)],
+)
+def test_what_is_printed_has_a_thread_for_each_cpu(
+    threads: tuple[int, ...], cpus: int, workers: int, each: int
+) -> None:
+    """Three workers of a thread on four CPUs were to become three workers of a thread."""
+    there = [worker(i, threads=n, cpus=cpus) for i, n in enumerate(threads)]
+    [here] = ask("threads-below-cpus", plan(cluster=cluster(*there, local=True)))
+    [elsewhere] = ask("threads-below-cpus", plan(cluster=cluster(*there)))
+
+    assert f"n_workers={workers}, threads_per_worker={each})" in here.fix.code
+    assert f"--nworkers {workers} --nthreads {each}" in elsewhere.fix.code
 
 
 def test_workers_that_were_asked_for_and_are_not_there() -> None:
@@ -167,6 +188,42 @@ def test_pieces_that_are_large_already_are_not_too_many() -> None:
     small, large = array(GB, 10_000), array(2_000 * GB, 10_000)
     assert len(ask("large-graph", plan(small, cluster=cluster()))) == 1
     assert ask("large-graph", plan(large, cluster=cluster())) == []
+
+
+def read_by(path: str) -> pd.DataFrame:
+    return pd.DataFrame({"x": [len(path)]})
+
+
+def test_partitions_of_unknown_size_get_no_code_that_their_reader_does_not_take() -> None:
+    """`npartitions = 1200` was printed, which none of those takes that do not tell the size."""
+    made = plan(cluster=cluster())
+    ddf = dd.from_map(read_by, ["a"] * 12_000, meta=read_by(""))
+    read(ddf.x.sum().optimize().expr, made, lambda _: ("", 0), Watch(60))
+    [found] = ask("large-graph", made)
+
+    assert found.fix.code == ""
+    assert "whether your memory has room for it" in found.fix.text
+    assert "calls of `from_map` and `from_delayed` can be given 10 inputs each" in found.fix.text
+
+
+def test_partitions_of_a_bag_are_no_calls_of_delayed() -> None:
+    made = plan(cluster=cluster())
+    bag = db.from_sequence(range(20_000), npartitions=20_000).map(abs)
+    read(bag.sum().__dask_graph__(), made, lambda _: ("", 0), Watch(60))
+    [found] = ask("large-graph", made)
+
+    assert "bag = bag.repartition(npartitions=2000)" in found.fix.code
+    assert "delayed" not in found.fix.code
+    assert "whether your memory has room" in found.fix.text
+
+
+def test_calls_of_delayed_are_no_bag() -> None:
+    made = plan(cluster=cluster())
+    calls = [delayed(abs)(i) for i in range(3_000)]
+    graph = HighLevelGraph.merge(*[each.__dask_graph__() for each in calls])
+    read(graph, made, lambda _: ("", 0), Watch(60))
+    assert not any(layer.bag for layer in made.layers)
+    assert "dask.delayed(abs_batch)" in ask("large-graph", made)[0].fix.code
 
 
 def test_tiny_results_of_large_pieces_may_not_grow() -> None:

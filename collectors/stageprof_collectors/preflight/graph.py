@@ -22,15 +22,26 @@ from stageprof_collectors.rules import large_graph
 from stageprof_collectors.tables.site import Collection
 from stageprof_runtime.handover import CLUSTER
 
-#: Partitions of data frames whose bytes nobody knows may become this many times larger.
+#: Chunks and partitions whose bytes nobody knows may become this many times larger.
 BLIND: Final = 10
 
 _TEXT: Final = (
     "If these tasks are short, give each about {k:,} pieces of work instead of one. A task costs "
     "about {each} whatever it does; tasks that work for a second each do not mind."
 )
-_FRAME: Final = """\
-npartitions = {parts}  # for the call that makes or reads them; or a larger blocksize="""
+_ROOM: Final = (
+    " How large the partitions are is not told, so look whether your memory has room for larger "
+    "ones."
+)
+_BAG: Final = """\
+# better, where it is made: db.from_sequence(..., npartitions={parts}), or
+# db.read_text(..., files_per_partition={k})
+bag = bag.repartition(npartitions={parts})"""
+_FRAMES: Final = (
+    " `blocksize=` says it to `read_csv`, with `aggregate_files=True` to `read_parquet`; calls of "
+    "`from_map` and `from_delayed` can be given {k:,} inputs each, and put together what they make "
+    "of them."
+)
 
 
 def find(plan: Plan, limits: Limits) -> Iterator[Finding]:
@@ -68,8 +79,13 @@ def _times(plan: Plan, main: Layer, limits: Limits) -> int:
     if main.piece_bytes > 0:
         room = limits["piece_bytes"] / _largest(plan, main)
     else:
-        room = float(BLIND) if main.collection == Collection.FRAME else enough
+        room = enough if _calls(main) else float(BLIND)
     return rounded(min(enough, room))
+
+
+def _calls(layer: Layer) -> bool:
+    """Whether its tasks are calls of the user's, which are no pieces of anything."""
+    return layer.collection == Collection.CALLS and not layer.bag
 
 
 def _largest(plan: Plan, main: Layer) -> int:
@@ -128,15 +144,16 @@ def _by_stage(plan: Plan, tasks: int) -> dict[str, float | int | str]:
 
 def _fix(plan: Plan, kind: Collection, main: Layer, k: int) -> Fix:
     each = middle(plan.rates.task_s)
-    if main.piece_bytes > 0:
-        frames = kind == Collection.FRAME
-        pieces = Pieces(main.tasks, main.piece_bytes, frames)
-        made = Row(main.name, main.prefix, main.file, main.line)
-        return larger(each, pieces, k, Upstream(made))
-    text = _TEXT.format(k=k, each=seconds(each))
-    if kind == Collection.FRAME:
-        return Fix(text, _FRAME.format(parts=max(1, main.tasks // k)))
-    return Fix(text, in_batches(word(main.prefix, "work"), k))
+    if kind == Collection.CALLS:
+        text = _TEXT.format(k=k, each=seconds(each))
+        if main.bag:
+            return Fix(text + _ROOM, _BAG.format(parts=max(1, main.tasks // k), k=k))
+        return Fix(text, in_batches(word(main.prefix, "work"), k))
+    frames = kind == Collection.FRAME
+    pieces = Pieces(main.tasks, max(0, main.piece_bytes), frames)
+    found = larger(each, pieces, k, Upstream(Row(main.name, main.prefix, main.file, main.line)))
+    told = main.piece_bytes > 0 or found.code or not frames
+    return found if told else replace(found, text=found.text + _FRAMES.format(k=k))
 
 
 CHECKS = (Check("large-graph", find, large_graph.RULE.limits),)

@@ -60,6 +60,15 @@ def _reduces(name: Any) -> bool:
     return prefix_of(str(name)).endswith(("-aggregate", "-partial"))
 
 
+def of_bag(layer: Any) -> bool:
+    """Whether the tasks of a layer that is no array's are partitions, numbered from 0."""
+    if is_blockwise(layer):
+        return len(layer.output_indices) == 1
+    mapping = getattr(layer, "mapping", None)
+    key = next(iter(mapping), None) if type(mapping) is dict else None
+    return type(key) is tuple and list(map(type, key)) == [str, int]
+
+
 def is_blockwise(layer: Any) -> bool:
     """Whether it is one of blocks, which knows its keys before it has tasks."""
     return type(layer).__name__ == "Blockwise"

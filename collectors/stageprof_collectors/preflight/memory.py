@@ -40,6 +40,9 @@ _SHORT: Final = (
     " {workers} with {need} each are more than this machine has, {machine}: it has to be less in "
     "memory at once, or a larger machine, or several."
 )
+_APART: Final = """\
+answer = data.mean().compute()  # whatever you do with the array, before .compute()
+data.to_zarr("result.zarr")  # or write it from the workers; needs zarr"""
 _ELSEWHERE: Final = """\
 # {workers}, each with {need}: where they are started, or with your cluster's own option
 # dask worker SCHEDULER --nthreads {threads} --memory-limit {plain}"""
@@ -116,7 +119,7 @@ def _need(plan: Plan, worker: Worker, workers: int) -> _Need:
 def _finding(plan: Plan, worker: Worker, need: _Need, workers: int, cluster: Cluster) -> Finding:
     spill = cluster.spill
     enough = rounded(need.whole / spill * MARGIN)
-    main = max(plan.layers, key=lambda layer: layer.nbytes)
+    main = max(plan.layers, key=lambda layer: (layer.nbytes, layer.name in plan.outputs))
     grave = need.whole >= worker.memory_limit
     return Finding(
         rule=memory_near_limit.RULE.id,
@@ -151,6 +154,8 @@ def _fix(need: _Need, worker: Worker, workers: int, enough: int, cluster: Cluste
     if enough * workers > cluster.machine > 0:
         short = _SHORT.format(workers=many, need=each, machine=size(cluster.machine))
         return Fix(text + short)
+    if need.joined:
+        return Fix(text, _APART)
     if cluster.local:
         return Fix(text, local_cluster(workers, worker.threads, enough))
     known = {"threads": worker.threads, "plain": plain(enough)}

@@ -74,8 +74,10 @@ class Layer:
     nbytes: int = -1
     file: str = ""
     line: int = 0
-    #: whether it reads or makes a data frame, and needs no other
+    #: whether it reads or makes a data frame or a bag, and needs no other
     source: bool = False
+    #: whether its tasks are partitions of a bag
+    bag: bool = False
     #: of an array that is indexed by positions, about how many tasks it would have with these in
     #: order; 0 of others
     in_order: int = 0

@@ -20,12 +20,13 @@ from stageprof_collectors.preflight.layers import (
     ends,
     held,
     is_blockwise,
+    of_bag,
     output,
     tasks_in_order,
     tasks_of_output,
 )
 from stageprof_collectors.preflight.needed import layers_needed
-from stageprof_collectors.preflight.plan import HELD, Frame, Layer, Plan, Watch, plain
+from stageprof_collectors.preflight.plan import Frame, Layer, Plan, Watch, plain
 from stageprof_collectors.tables.site import Collection
 from stageprof_runtime.kinds import attributes
 from stageprof_runtime.loaded import of_layers
@@ -152,7 +153,8 @@ class _Reader:
             if not self._may():
                 return
             own = layers.get(name, layer)
-            self._layer(str(name), layer, own, held(name, graph.dependencies, users, joined.layers))
+            facts = {"held": held(name, graph.dependencies, users, joined.layers)}
+            self._layer(str(name), layer, own, facts | {"source": not graph.dependencies.get(name)})
 
     def _note(self, graph: Any) -> None:
         """What the graph loads and does not use, and the lines that made the layers that load."""
@@ -177,7 +179,7 @@ class _Reader:
                 self._plan.cannot(f"which layers become one ({plain(error)})")
         return graph, set(graph.layers)
 
-    def _layer(self, name: str, layer: Any, own: Any, held: int) -> None:
+    def _layer(self, name: str, layer: Any, own: Any, facts: dict[str, Any]) -> None:
         if not is_blockwise(layer) and not layer.is_materialized():
             number = tasks_of_output(layer)
         else:
@@ -195,7 +197,9 @@ class _Reader:
         if name.isdigit() and type(first) in (str, tuple):
             name = _text(first)
         sizes = _bytes(chunks) if known and type(chunks) is dict else (-1, -1)
-        self._add(name, number, kind, *sizes, in_order=tasks_in_order(layer), held=held)
+        bag = not known and of_bag(layer)
+        facts = {"held": facts["held"], "bag": bag, "source": bag and facts["source"]}
+        self._add(name, number, kind, *sizes, in_order=tasks_in_order(layer), **facts)
 
     def _add(
         self,
@@ -204,10 +208,7 @@ class _Reader:
         kind: Collection,
         piece: int = -1,
         whole: int = -1,
-        *,
-        source: bool = False,
-        in_order: int = 0,
-        held: int = HELD,
+        **facts: Any,
     ) -> None:
         if number > 0:
             line = self._line_of(name) if name else ("", 0)
@@ -216,7 +217,6 @@ class _Reader:
                 self._plan.made[name] = line
                 self._plan.made.setdefault(prefix_of(name), line)
             known = (name, prefix_of(name), number, kind, piece, whole)
-            facts: dict[str, Any] = {"source": source, "in_order": in_order, "held": held}
             self._plan.layers.append(Layer(*known, *line, **facts))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
@@ -55,13 +56,15 @@ def find_threads(plan: Plan, limits: Limits) -> Iterator[Finding]:
         hosts[worker.host].append(worker)
     for host, workers in hosts.items():
         threads, cpus = sum(w.threads for w in workers), max(w.cpus for w in workers)
-        if cpus and threads < limits["threads"] * cpus:
-            yield _threads(plan, host, workers, threads, cpus)
+        wanted = math.ceil(limits["threads"] * cpus)
+        if threads < wanted:
+            yield _threads(plan, host, workers, wanted)
 
 
-def _threads(plan: Plan, host: str, workers: list[Worker], threads: int, cpus: int) -> Finding:
+def _threads(plan: Plan, host: str, workers: list[Worker], wanted: int) -> Finding:
+    threads, cpus = sum(w.threads for w in workers), max(w.cpus for w in workers)
     severity = Severity.MODERATE if threads * 2 <= cpus else Severity.NOTE
-    each = max(1, cpus // len(workers))
+    number, each = _shape(workers, wanted)
     local = plan.cluster is not None and plan.cluster.local
     return Finding(
         rule="threads-below-cpus",
@@ -76,11 +79,23 @@ def _threads(plan: Plan, host: str, workers: list[Worker], threads: int, cpus: i
         saving_s=NOT_KNOWN,
         fix=Fix(
             _THREADS.format(threads=threads, cpus=cpus, host=host),
-            (_CLUSTER if local else _WORKER).format(workers=len(workers), threads=each),
+            (_CLUSTER if local else _WORKER).format(workers=number, threads=each),
         ),
         cause=f"threads:{host}",
         documentation=DOCUMENTATION,
     )
+
+
+def _shape(workers: list[Worker], wanted: int) -> tuple[int, int]:
+    """So many workers with so many threads each have as many threads as are wanted.
+
+    As many workers as there are, if that goes; else more of them with as many threads or fewer.
+    """
+    if wanted % len(workers) == 0:
+        return len(workers), wanted // len(workers)
+    most = max(worker.threads for worker in workers)
+    each = next((n for n in range(most, 0, -1) if wanted % n == 0), 1)
+    return wanted // each, each
 
 
 def find_late(plan: Plan, limits: Limits) -> Iterator[Finding]:
