@@ -85,8 +85,9 @@ _SAID: Final = (
 class Enemy(Observed):
     """A worker for each payload, and a row of every table that holds text."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, failed: bool = True) -> None:
         super().__init__(len(TEXTS))
+        self._failed = failed
         self._renamed()
         self._runs_of_all()
         for text in TEXTS:
@@ -157,8 +158,9 @@ class Enemy(Observed):
     def _client_says(self, text: str) -> None:
         """Lines, objects and trainings of the user's."""
         file = f"/u/{text}.py"
+        raised = (MARK, ns(END_MS), "region raised", f"program\t{part(text)}\t")
         self._rows[CLIENT] += [
-            (MARK, ns(END_MS), "region raised", f"program\t{part(text)}\t"),
+            *([raised] if self._failed else []),
             (LINE, text, file, 7, 1), (SHARE, ns(1), STEP["build"], text, 3, 10**8, 10**6),
             (NODE, 2 * len(self._rows[CLIENT]), -1, text, file, 9),
             (FLAME, ns(900), STEP["build"], text, text, -1, 40, 40_000_000),
@@ -193,10 +195,10 @@ def header() -> dict[str, Any]:
     return dict(zip(_SAID, cycle(TEXTS), strict=False)) | {"label": " ".join(TEXTS[:8])}
 
 
-def written(path: Path) -> Path:
-    """The recording as a file."""
+def written(path: Path, *, failed: bool = True) -> Path:
+    """The recording as a file; of a run that failed, or of one that did not."""
     with Writer(path, header()) as writer:
-        writer.write(*Enemy().batches())
+        writer.write(*Enemy(failed=failed).batches())
     return path
 
 

@@ -146,13 +146,12 @@ def test_no_page_of_a_report_runs_anything(watched: Watched, report: str) -> Non
 
 
 @pytest.mark.nightly
-def test_no_page_of_a_comparison_runs_anything(
-    watched: Watched, enemy: Path, tmp_path: Path
-) -> None:
+def test_no_page_of_a_comparison_runs_anything(watched: Watched, tmp_path: Path) -> None:
     """B4, B5: the report that `compare --html` writes: its policy, its requests, its texts."""
     target, asked = tmp_path / "c.html", list[str]()
     watched.page.on("request", lambda request: asked.append(request.url))
-    assert main(["compare", str(enemy), str(enemy), "--html", str(target)]) in (0, 1)
+    well = written(tmp_path / "well.stageprof", failed=False)
+    assert main(["compare", str(well), str(well), "--html", str(target)]) in (0, 1)
     page = opened(watched, target.as_uri())
     walk(page)
     policy = page.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")

@@ -27,15 +27,16 @@ from stageprof_collectors.findings.finding import DOCUMENTATION
 
 __all__ = ["only"]  # a fixture
 
-#: What each command prints of recordings, and in which form; FILE is the recording.
+#: What each command prints of recordings, and in which form; FILE is the recording, WELL one of a
+#: run that did not fail: others are not compared.
 PRINTED: Final = {
     "show": ("show FILE", "show --findings FILE", "show --json FILE", "show --markdown FILE"),
     "inspect": ("inspect FILE",),
     "compare": (
-        "compare FILE FILE", "compare FILE FILE --json", "compare FILE FILE --markdown",
-        "compare FILE FILE --junit",
+        "compare WELL WELL", "compare WELL WELL --json", "compare WELL WELL --markdown",
+        "compare WELL WELL --junit",
     ),
-    "baseline save": ("baseline save FILE --dir DIR --branch BRANCH",),
+    "baseline save": ("baseline save WELL FILE --dir DIR --branch BRANCH",),
     "baseline list": (
         "baseline list DIR", "baseline list DIR --json", "baseline list DIR --like FILE",
         "baseline list DIR --paths",
@@ -69,15 +70,27 @@ def hostile_findings(only: Only) -> None:
     only(*rules())
 
 
+@pytest.fixture(scope="module")
+def well(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """That of a run that did not fail."""
+    return written(tmp_path_factory.mktemp("well") / "enemy.stageprof", failed=False)
+
+
 Say = Callable[[str], str]
 
 
 @pytest.fixture
-def say(enemy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Say:
+def say(enemy: Path, well: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Say:
     """Runs a line of words; what it printed."""
     folder = tmp_path / "kept"
-    assert main(["baseline", "save", str(enemy), "--dir", str(folder), "--branch", TEXTS[0]]) == 0
-    given = {"FILE": str(enemy), "DIR": str(folder), "CODE": CODE, "BRANCH": TEXTS[11]}
+    assert main(["baseline", "save", str(well), "--dir", str(folder), "--branch", TEXTS[0]]) == 0
+    given = {
+        "FILE": str(enemy),
+        "WELL": str(well),
+        "DIR": str(folder),
+        "CODE": CODE,
+        "BRANCH": TEXTS[11],
+    }
 
     def run(line: str) -> str:
         capsys.readouterr()
@@ -130,10 +143,19 @@ def is_text(markdown: str) -> None:
         assert bad not in said, bad
 
 
-def test_a_notebook_is_shown_text(enemy: Path) -> None:
+def test_what_is_not_compared_is_named_in_text(
+    enemy: Path, well: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exception that left the program is called as an enemy wishes."""
+    assert main(["compare", str(well), "--", str(enemy)]) == 2
+    assert main(["compare", str(well), str(enemy), "--", str(well)]) in (0, 1)
+    assert active("".join(capsys.readouterr())) - {"\r"} == set()
+
+
+def test_a_notebook_is_shown_text(enemy: Path, well: Path) -> None:
     """B6: the card of a recording and that of a comparison."""
     recording = stageprof.open(enemy)
-    found = stageprof.compare(recording, recording)
+    found = stageprof.compare(well, [well, recording])
     assert found._repr_markdown_()
     for html in (recording._repr_html_(), found._repr_html_()):
         page = Page(html)
