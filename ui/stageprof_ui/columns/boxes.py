@@ -54,7 +54,8 @@ class Boxes:
         offsets: uint32, first box of each row, and the end (rows + 1 entries).
         rows: what the rows are.
         layers: names of layers by index; the first is "".
-        left_out: how many boxes no row had room for, by the kind of their row.
+        left_out: how many boxes no row had room for, by the kind of their row; and what else the
+            picture does not hold (`timeline.CLOCK`, `untold.THREADLESS`).
     """
 
     unit_ns: int
@@ -138,8 +139,7 @@ class Pile:
     ) -> None:
         """Boxes that may overlap: in as few rows below each other as hold them all."""
         level, left = levels(start.tolist(), stop.tolist())
-        if left:
-            self.left_out[row.kind] += left
+        self.left_out[row.kind] += left
         columns = [np.broadcast_to(np.asarray(c), len(start)) for c in (step, layer, run)]
         for i in range(int(level.max(initial=-1)) + 1):
             mine = level == i
@@ -154,7 +154,7 @@ class Pile:
         )
         offsets = np.cumsum([0, *(len(part[0]) for part in self._parts)]).astype(np.uint32)
         columns = start, length, step, layer, gil, run, offsets
-        return Boxes(self._unit, *columns, tuple(self.rows), tuple(layers), dict(self.left_out))
+        return Boxes(self._unit, *columns, tuple(self.rows), tuple(layers), dict(+self.left_out))
 
 
 def levels(start: Iterable[int], stop: Iterable[int]) -> tuple[Ints, int]:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.account.intervals import innermost
-from stageprof_collectors.account.lane import Lane
-from stageprof_collectors.account.timeline import Ints, Timeline, present
+from stageprof_collectors.account.intervals import clip, gaps
+from stageprof_collectors.account.lane import WAITED, Lane
+from stageprof_collectors.account.timeline import Ints, present
 from stageprof_collectors.account.union import union
 from stageprof_collectors.findings.innocence import gil_seen
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.text import LIMIT, safe
+from stageprof_collectors.storage.rows import Rows
+from stageprof_collectors.text import LIMIT
 from stageprof_runtime.stage import STEP
 from stageprof_ui.columns.boxes import Boxes, Pile, Row, levels
 from stageprof_ui.columns.lines import THREAD
+from stageprof_ui.columns.path import path
 from stageprof_ui.columns.series import numbered, worker_label
+from stageprof_ui.columns.untold import untold
 
 _COMPUTE: Final = STEP["compute"]
 _TRANSFER: Final = STEP["data.transfer"]
@@ -29,67 +31,112 @@ _WAIT: Final = STEP["wait.thread"]
 _CLOCKS_NS: Final = 1_000
 #: More layers than a byte pair can number are one.
 MOST_LAYERS: Final = 2**16 - 1
+#: What `Boxes.left_out` counts processes under whose clocks cannot be compared.
+CLOCK: Final = "clock"
+#: Roles whose processes have rows for what each thread did itself.
+_SINGLE: Final = ("client", "scheduler")
 
 
 def boxes(recording: Recording) -> Boxes:
     """All boxes of a recording: the path, the client, the scheduler, and each worker's."""
-    region, tables = recording.timeline.region, (recording.timeline.runs, recording.timeline.spans)
-    ends = (int(table["stop"].max(initial=0)) for table in tables)
-    pile = Pile(region.start, max(region.stop, *ends))
-    roles = [place.role for place in recording.store.places]
-    _path(pile, recording)
-    for role in ("client", "scheduler"):
-        for place in (i for i, r in enumerate(roles) if r == role):
+    timed = _timed(recording)
+    pile = Pile(recording.timeline.region.start, _end(recording, timed))
+    path(pile, recording)
+    for place, role in _single(recording):
+        if timed[place]:
             _process(pile, recording, place, role)
     groups = recording.groups
     layer, gil = np.minimum(groups.of_run, MOST_LAYERS), _tenths(recording)
-    runs, spans = (by_place(recording.timeline, name) for name in ("runs", "spans"))
-    called = labels(recording)
+    called, spans = labels(recording), Rows(recording.timeline.spans["place"])
     for place in _working(recording):
-        _worker(pile, recording, (place, called[place]), runs(place), layer, gil)
-        _others(pile, recording, (place, called[place]), runs(place), spans(place))
-    _unseen(pile, recording, layer)
+        if timed[place]:
+            runs = recording.timeline.at.of(place)
+            _worker(pile, recording, (place, called[place]), runs, layer, gil)
+            _others(pile, recording, (place, called[place]), runs, spans.of(place))
+    untold(pile, recording, layer)
+    pile.left_out[CLOCK] += int((~timed[spans.numbers]).sum())
     return pile.boxes([row.layer for row in groups.rows[: MOST_LAYERS + 1]])
+
+
+# -- times ----------------------------------------------------------------------------------------
+
+
+def _timed(recording: Recording) -> NDArray[np.bool_]:
+    """Of which places it is known when they did something: their clocks can be compared.
+
+    Tasks tell it as well: one is not over before it is given away.
+    """
+    timeline, places = recording.timeline, recording.store.places
+    host = places[timeline.region.place].host if places else ""
+    both = zip(timeline.clocks, places, strict=True)
+    found = np.array([clock.known or place.host == host for clock, place in both], np.bool_)
+    for name in ("place", "wplace"):
+        found[present(timeline.runs[name])] = True
+    return found
+
+
+def _end(recording: Recording, timed: NDArray[np.bool_]) -> int:
+    """The last instant that is drawn: that of the region, or of what went on after it."""
+    spans, runs = recording.timeline.spans, recording.timeline.runs
+    stop = int(spans["stop"][timed[spans["place"]]].max(initial=0))
+    return max(recording.timeline.region.stop, stop, int(runs["stop"].max(initial=0)))
+
+
+def _single(recording: Recording) -> list[tuple[int, str]]:
+    """Places of clients, then of schedulers, each with its role."""
+    roles = [place.role for place in recording.store.places]
+    return [(i, role) for role in _SINGLE for i, r in enumerate(roles) if r == role]
 
 
 # -- rows -----------------------------------------------------------------------------------------
 
 
-def _path(pile: Pile, recording: Recording) -> None:
-    """The critical path as a row of its own, and where it ran: a row for each role."""
-    steps = recording.path_steps
-    columns = [(s.start, s.stop, s.what.step, s.what.place, s.run) for s in steps]
-    start, stop, step, place, run = np.array(columns or [(0,) * 5][:0], np.int64).reshape(-1, 5).T
-    pile.add(Row("critical path", -1, "path"), start, stop, step, run=run)
-    roles = np.array([p.role for p in recording.store.places] or [""])
-    role = roles[np.clip(place, 0, len(roles) - 1)]
-    for name in ("client", "scheduler", "worker"):
-        mine = role == name
-        pile.add(Row(name, -1, "path here"), start[mine], stop[mine], step[mine], run=run[mine])
-
-
 def _process(pile: Pile, recording: Recording, place: int, role: str) -> None:
     """A row for each thread of the client or the scheduler that did something."""
-    lanes, region = recording.lanes, recording.timeline.region
-    for thread in lanes.threads(place):
+    region = recording.timeline.region
+    for thread in recording.lanes.threads(place):
         own = place == region.place and thread == region.thread
-        lane = lanes.exact(place, thread)
-        if own:  # what only the sampler saw goes under what is known exactly
-            lane = innermost([*lanes.sampled(place, thread), *lane])
         label = f"{role}: your thread" if own and role == "client" else role
-        _lane(pile, Row(label, place, role), lane)
+        _lane(pile, Row(label, place, role), _itself(recording, place, thread, own=own))
+
+
+def _itself(recording: Recording, place: int, thread: int, *, own: bool) -> Lane:
+    """What a thread did beside tasks, and beside waiting for those of others.
+
+    The loop of a local scheduler is around all of a computation: its tasks are in rows of their
+    own.
+    """
+    lanes = recording.lanes
+    lane = lanes.around_loops(place, thread) or lanes.exact(place, thread)
+    if own:
+        lane = _over(lane, lanes.sampled(place, thread))
+    lane = [segment for segment in lane if segment[2].step not in (WAITED, _COMPUTE)]
+    mine = recording.timeline.at.of(place)
+    mine = mine[recording.timeline.runs["thread"][mine] == thread]
+    start, stop = _course(recording, mine)[1:]
+    within = _within(_segments(lane), start, np.maximum.accumulate(stop))
+    return [segment for segment, inside in zip(lane, within, strict=True) if not inside]
+
+
+def _over(exact: Lane, sampled: Lane) -> Lane:
+    """What is known exactly, and between that what only the sampler saw."""
+    if not sampled:
+        return exact
+    free = gaps(exact, sampled[0][0], sampled[-1][1])
+    return sorted([*exact, *(segment for a, b in free for segment in clip(sampled, a, b))])
 
 
 def _worker(
     pile: Pile, recording: Recording, worker: tuple[int, str], mine: Ints, layer: Ints, gil: Ints
 ) -> None:
     """The rows of a worker's threads."""
-    threads, lanes = recording.timeline.runs["thread"][mine], recording.lanes
+    threads = recording.timeline.runs["thread"][mine]
     place, name = worker
+    apart = recording.store.places[place].role in _SINGLE  # `_process` has what is no task
     for i, thread in enumerate(present_threads(threads)):
         row = Row(f"{name}, thread {i + 1}", place, THREAD, thread)
-        on = mine[threads == thread]
-        _thread(pile, row, recording, on, lanes.exact(place, thread), layer, gil)
+        lane = [] if apart else recording.lanes.exact(place, thread)
+        _thread(pile, row, recording, mine[threads == thread], lane, layer, gil)
 
 
 def _others(
@@ -108,10 +155,9 @@ def _thread(
 ) -> None:
     """Tasks of one thread, and between them what else it did for them."""
     runs = recording.timeline.runs
-    on = on[np.argsort(runs["start"][on], kind="stable")]
-    start, stop = runs["start"][on], runs["stop"][on]
+    on, start, stop = _course(recording, on)
     level = _levels(pile, row, start, stop)
-    extra = np.array([(a, b, w.step) for a, b, w in lane], np.int64).reshape(-1, 3)
+    extra = _segments(lane)
     extra = extra[~_within(extra, start, np.maximum.accumulate(stop))]
     for i in range(int(level.max(initial=0)) + 1):
         task, more = on[level == i], extra if i == 0 else extra[:0]
@@ -127,14 +173,25 @@ def _thread(
         )
 
 
+def _course(recording: Recording, runs: Ints) -> tuple[Ints, Ints, Ints]:
+    """Some runs in the order in which they began, when they did, and when they ended."""
+    start, stop = (recording.timeline.runs[name] for name in ("start", "stop"))
+    on = runs[np.argsort(start[runs], kind="stable")]
+    return on, start[on], stop[on]
+
+
+def _segments(lane: Lane) -> Ints:
+    """Start, stop and step of each segment, a row each."""
+    return np.array([(a, b, w.step) for a, b, w in lane], np.int64).reshape(-1, 3)
+
+
 def _levels(pile: Pile, row: Row, start: Ints, stop: Ints) -> Ints:
     """In which row below each other each task is: coroutines overlap on their loop's thread."""
     until = np.maximum(stop - _CLOCKS_NS, start)
     if not (start[1:] < np.maximum.accumulate(until)[:-1]).any():
         return np.zeros(len(start), np.int64)
     level, left = levels(start.tolist(), until.tolist())
-    if left:
-        pile.left_out[row.kind] += left
+    pile.left_out[row.kind] += left
     return level
 
 
@@ -164,27 +221,9 @@ def _waiting(pile: Pile, row: Row, recording: Recording, mine: Ints) -> None:
         pile.add(row, start, stop, _WAIT)
 
 
-def _unseen(pile: Pile, recording: Recording, layer: Ints) -> None:
-    """Tasks that no worker told of, by what the scheduler saw of them.
-
-    Of workers that were not instrumented; of others those that still run, or were lost with them.
-    What was taken back before it ran took no time there.
-    """
-    runs = recording.timeline.runs
-    told = {place.name for place in recording.store.places if place.role == "worker"}
-    unseen = np.flatnonzero((runs["wplace"] < 0) & (runs["stop"] > runs["start"]))
-    for worker in present(runs["worker"][unseen]):
-        mine = unseen[runs["worker"][unseen] == worker]
-        address = recording.store.strings[worker]
-        name = safe(address) if address else "tasks not seen"
-        why = "seen by the scheduler only" if address in told else "not instrumented"
-        row, start, stop = Row(f"{name} ({why})", -1, THREAD), runs["start"], runs["stop"]
-        pile.add_overlapping(row, start[mine], stop[mine], _COMPUTE, layer=layer[mine], run=mine)
-
-
 def _lane(pile: Pile, row: Row, lane: Lane) -> None:
     if lane:
-        start, stop, step = np.array([(a, b, w.step) for a, b, w in lane], np.int64).T
+        start, stop, step = _segments(lane).T
         pile.add(row, start, stop, step)
 
 
@@ -195,21 +234,6 @@ def _tenths(recording: Recording) -> Ints:
         return np.zeros(len(recording.timeline.runs["run"]), np.int64)
     tenths = np.clip((share * 10).astype(np.int64), 0, 9) + 1
     return np.where(gil_seen(recording) > 0, tenths, 0)
-
-
-def by_place(timeline: Timeline, name: str) -> Callable[[int], Ints]:
-    """Which rows of a table are of a place, in their order: sorted once, for there may be many."""
-    column = timeline.runs["wplace"] if name == "runs" else timeline.spans["place"]
-    order = np.argsort(column.astype(np.int16 if column.max(initial=0) < 2**15 else np.int64),
-                       kind="stable")  # fmt: skip
-    ends = np.cumsum(np.bincount(column + 1))  # -1 is no place
-    whole = np.append(0, ends)
-
-    def rows(place: int) -> Ints:
-        i = min(place + 1, len(ends))
-        return order[whole[i] : whole[min(i + 1, len(ends))]]
-
-    return rows
 
 
 def _working(recording: Recording) -> list[int]:

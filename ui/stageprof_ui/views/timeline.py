@@ -13,6 +13,8 @@ from stageprof_collectors.findings.quantity import count
 from stageprof_ui import browser
 from stageprof_ui.canvas import Drawn, Stock, drawn
 from stageprof_ui.columns import failed, lines, tables
+from stageprof_ui.columns.timeline import CLOCK
+from stageprof_ui.columns.untold import THREADLESS
 from stageprof_ui.store import Store
 from stageprof_ui.views.buttons import buttons
 from stageprof_ui.views.html import html
@@ -23,12 +25,22 @@ _FOLDED_ABOVE = 40
 _MODES = ("layer", "stage", "gil")
 #: Nothing is looked for any more.
 _EMPTY: Final = "search.value_input = ''; search.value = '';"
-#: By the kind of a row: what it has no room for, more of that, and what counts it all the same.
+_CROWDED: Final = "overlapped too many others to have a row of their own"
+#: By what `Boxes.left_out` counts: what that is, and what became of it.
 _LEFT_OUT: Final = {
-    lines.THREAD: ("task", "", "the table of layers counts all"),
-    "transfer": ("transfer", "", "the table of transfers counts all"),
-    "spill": ("step", " of spilling or loading", "they are left out of this picture"),
-}
+    lines.THREAD: ("task", f"{_CROWDED}; the table of layers counts all"),
+    "transfer": ("transfer", f"{_CROWDED}; the table of transfers counts all"),
+    "spill": (
+        "step", f"of spilling or loading {_CROWDED}; they are left out of this picture",
+    ),
+    THREADLESS: (
+        "task", "had not ended, and no thread was left for them; they are left out of this picture",
+    ),
+    CLOCK: (
+        "clock",
+        "could not be compared with the client's; what it timed is left out of this picture",
+    ),
+}  # fmt: skip
 
 
 def view(store: Store, stock: Stock) -> pn.Column:
@@ -53,14 +65,9 @@ def view(store: Store, stock: Stock) -> pn.Column:
 
 
 def left_out(counts: Mapping[str, int]) -> list[str]:
-    """What the picture has no room for, a sentence for each kind of row."""
-    said = (
-        (count(number, _LEFT_OUT[kind][0]), *_LEFT_OUT[kind][1:]) for kind, number in counts.items()
-    )
-    return [
-        f"{what}{told} overlapped too many others to have a row of their own; {where}."
-        for what, told, where in said
-    ]
+    """What the picture does not hold, a sentence for each reason."""
+    said = ((count(number, _LEFT_OUT[why][0]), _LEFT_OUT[why][1]) for why, number in counts.items())
+    return [f"{what} {became}." for what, became in said]
 
 
 def _legend(store: Store, stock: Stock) -> dict[str, Any]:
