@@ -6,11 +6,28 @@ function storyOf({ boxes, selection }, stories, i) {
   const unit = boxes.unit;
   const at = (name) => exact(stories[name][i]) * unit;
   const graph = selection.tables.graphs[stories.graph[i]];
-  return [
-    ...(graph ? graph.before.map(([stage, s]) => [stage, s, `its whole graph, ${graph.line || "line unknown"}`]) : []),
+  const before = graph ? graph.before.map(([stage, s]) => [stage, s, `its whole graph, ${graph.line || "line unknown"}`]) : [];
+  return [...before, ...KNOWN[stories.known[i]](at)];
+}
+
+const NOT_KNOWN = "with its worker; what it waited for there is not known";
+
+// By what is known of a run (see story.py): all; how long its function took, of a worker that tells nothing;
+// that a worker had it; when a thread of a local scheduler took it.
+const KNOWN = [
+  (at) => [
     ["communication", at("sent"), "the scheduler's message to the worker"],
     ["communication", at("fetched"), "its inputs on their way to the worker"],
     ["execution", at("waited"), "ready, but every thread was busy"],
+    ...its(at),
+  ],
+  (at) => [["execution", at("waited"), NOT_KNOWN], ...its(at)],
+  (at) => [["execution", at("ran"), NOT_KNOWN]],
+  (at) => [["execution", at("waited"), "until a thread of the pool took it"], ...its(at)],
+];
+
+function its(at) {
+  return [
     ["execution", at("ran"), computed(at("cpu"), at("ran"))],
     ["scheduling", at("told"), "until the scheduler knew that it had ended"],
   ];

@@ -230,10 +230,7 @@ def _folding(whole: Drawn) -> Any:
 
 
 def _no_stories() -> dict[str, Any]:
-    none = np.zeros(0, np.uint32)
-    graph, need = np.zeros(0, np.int16), np.zeros(0, np.int32)
-    stories = Stories(none, none, none, none, none, none, graph, none, need).columns()
-    return stories | {"keys": [np.zeros(0, np.uint8)]}
+    return Stories.none().columns() | {"keys": [np.zeros(0, np.uint8)]}
 
 
 def _bytes(stock: Stock) -> int:
