@@ -16,8 +16,8 @@ from stageprof_ui.views.live import Viewer
 DRAWING = "Object.values(stageprof.apps.live?.drawings ?? {})[0]"
 
 CLIENT = Place("client", "here", 1, "client", 0)
-SCHEDULER = Place("scheduler", "there", 2, "tcp://s:1", 0)
-WORKER = Place("worker", "there", 3, "tcp://w:1", 0)
+SCHEDULER = Place("scheduler", "here", 2, "tcp://s:1", 0)
+WORKER = Place("worker", "here", 3, "tcp://w:1", 0)
 
 
 def batches(path: Path) -> list[bytes]:

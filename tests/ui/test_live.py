@@ -50,6 +50,13 @@ def test_lost_and_doubled_messages_are_put_right(
     assert (names["lines"], names["layers"]) == ([], [])
 
 
+def test_what_the_time_line_has_no_row_for_is_said(collector: Collector, tmp_path: Path) -> None:
+    run = a_run(collector, tmp_path)
+    assert run.trouble == ""
+    run.growth.crowded = 3
+    assert run.trouble.startswith("3 tasks overlapped too many others")
+
+
 def test_no_message_is_larger_than_its_share_of_the_line(
     collector: Collector, tmp_path: Path, generated: Generated
 ) -> None:

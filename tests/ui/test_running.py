@@ -9,8 +9,8 @@ from stageprof_ui.columns.growth import UNIT_NS, Growth
 from stageprof_ui.columns.running import Given, Open
 
 CLIENT = Place("client", "here", 1, "client", 0)
-SCHEDULER = Place("scheduler", "there", 2, "tcp://s:1", 0)
-WORKER = Place("worker", "there", 3, "tcp://w:1", 0)
+SCHEDULER = Place("scheduler", "here", 2, "tcp://s:1", 0)
+WORKER = Place("worker", "here", 3, "tcp://w:1", 0)
 
 MS = 10**6
 SEEN = (MARK, MS, "worker seen", "tcp://w:1 2 1000 alice")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
+from stageprof_collectors.findings.quantity import count
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.storage.collector import Collector
 from stageprof_collectors.text import safe
@@ -46,8 +47,10 @@ class Snapshot:
     final: bool = False
 
 
-#: What is said of a time line that goes no further.
+#: What is said of a time line that goes no further, or has not all; the other pages do.
 _FULL: Final = "the live time line ends after twelve hours; the other pages show all"
+_CROWDED: Final = "overlapped too many others to have a row in the live time line"
+_UNTIMED: Final = "tasks are missing in the live time line until clocks can be compared"
 
 
 class Run:
@@ -121,10 +124,15 @@ class Run:
     @property
     def trouble(self) -> str:
         """What is wrong, "" if nothing is; what was lost is said until the end."""
-        full = _FULL * self.growth.full
-        all_ = filter(None, (self.failed, self._unended, self._gap, self._unmade, full))
+        all_ = (self.failed, self._unended, self._gap, self._unmade, *self._missing())
         # each is cut by itself, so that a long one does not hide the others
-        return "; ".join(safe(one, limit=300) for one in all_)
+        return "; ".join(safe(one, limit=300) for one in all_ if one)
+
+    def _missing(self) -> tuple[str, ...]:
+        """What the time line does not have, "" for what it has."""
+        growth = self.growth
+        crowded = f"{count(growth.crowded, 'task')} {_CROWDED}" if growth.crowded else ""
+        return _FULL * growth.full, crowded, _UNTIMED * growth.untimed
 
     @property
     def now(self) -> list[Now]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -17,17 +16,16 @@ import numpy as np
 from dask.utils import key_split
 from numpy.typing import NDArray
 
-from stageprof_collectors.account.timeline import present
-from stageprof_collectors.storage.alignment import Clock, align
 from stageprof_collectors.storage.store import Store
 from stageprof_collectors.tables.tasks import layer_of
-from stageprof_collectors.text import LIMIT, safe
+from stageprof_collectors.text import safe
 from stageprof_runtime.stage import STEP, STEPS, Stage
-from stageprof_ui.columns.boxes import SUBROWS, Boxes, Row
+from stageprof_ui.columns.boxes import Boxes, Row
+from stageprof_ui.columns.clocks import Clocks
 from stageprof_ui.columns.lines import THREAD, Line
 from stageprof_ui.columns.running import Delta, Given, Now, Open, Ran
-from stageprof_ui.columns.series import numbered, worker_label
 from stageprof_ui.columns.tables import Layer, Step, Tables
+from stageprof_ui.columns.tracks import Tracks
 from stageprof_ui.palette import GIL_COLOURS, LAYER_COLOURS, OTHER_COLOUR, STAGE_COLOURS
 
 #: So that twelve hours fit into 32 bits.
@@ -37,9 +35,8 @@ _MOST: Final = 2**32 - 1
 _REMEMBERED: Final = 100_000
 #: More layers than these are one, the first: the browser numbers them with two bytes.
 _LAYERS: Final = 2**16 - 1
-#: Looks after which clocks are asked again.
-_CLOCKS: Final = 10
-#: Looks for which a task whose layer is not known yet is held back.
+#: Looks for which a task whose layer is not known yet is held back, and a guess at one of a worker
+#: that may tell of it yet; and after which it is said that clocks are not known.
 _PATIENCE: Final = 4
 #: Tasks that run and are told of; threads that a worker may say that it has.
 _SHOWN, _THREADS = 500, 256
@@ -52,34 +49,26 @@ class Growth:
     """All that was told so far; looked at by several threads."""
 
     def __init__(self) -> None:
-        #: one per row, and one per layer; the first layer is none
-        self.lines: list[Line] = []
+        #: one per layer; the first is none
         self.layers: list[Layer] = [Layer("", "", "", len(LAYER_COLOURS) - 1)]
         #: tasks that run, the oldest first
         self.now: list[Now] = []
-        #: ns since the start until which something is known
-        self.end = 0
         self._lock = threading.Lock()
         self._row, self._start, self._length = array("I"), array("I"), array("I")
         self._layer = array("H")
-        #: where each row ends, in units
-        self._ends: list[int] = []
-        #: of each thread its rows: coroutines overlap on their loop's thread
-        self._rows: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-        #: whether a task ended too late to be told of
-        self.full = False
-        self._clocks: list[Clock] = []
-        self._origin = 0
-        self._looks = 0
+        #: whether a task ended too late to be told of; how many overlapped too many others
+        self.full, self.crowded = False, 0
+        self._clocks = Clocks()
+        #: looks in a row at which something could not be told because clocks are not known
+        self._unread = 0
         self._read = {"assign": 0, "finish": 0, "run": 0, "mark": 0}
+        #: what is not read yet of tasks that ended
+        self._untimed: dict[str, NDArray[np.int64]] = {}
         self._names: dict[str, str] = {}
-        self._labels: dict[int, str] = {}
+        self._tracks = Tracks(self._names)
         self._open = Open()
         #: threads of workers by their address
         self._threads: dict[str, int] = {}
-        #: rows of each place, and those whose thread is not known yet
-        self._of_place: defaultdict[int, list[int]] = defaultdict(list)
-        self._spare: defaultdict[int, list[int]] = defaultdict(list)
         self._of_name: dict[str, int] = {}
         self._of_prefix: dict[str, int] = {}
         self._layer_of: dict[int, int] = {}
@@ -87,6 +76,21 @@ class Growth:
 
     def __len__(self) -> int:
         return len(self._row)
+
+    @property
+    def lines(self) -> list[Line]:
+        """One per row."""
+        return self._tracks.lines
+
+    @property
+    def end(self) -> int:
+        """Ns since the start until which something is known."""
+        return self._clocks.end
+
+    @property
+    def untimed(self) -> bool:
+        """Whether tasks have been held back for a while because clocks are not known."""
+        return self._unread > _PATIENCE
 
     # -- what pages ask for -----------------------------------------------------------------
 
@@ -135,35 +139,21 @@ class Growth:
 
     def look(self, store: Store) -> None:
         """Take in what a store has had since the last look; nobody may add to it meanwhile."""
-        if not self._clocked(store):
+        if not self._clocks.look(store):
+            self._unread += bool(store.rows("assign"))
             return
         self._name(store)
         self._assign(store)
         with self._lock:
-            self._tell([*self._held, *self._ran(store)], store)
+            told = {place.name for place in store.places if place.role == "worker"}
+            self._tell([*self._held, *self._ran(store)], store, told)
             self.now = list(self._running(store))
+        self._unread = self._unread + 1 if len(self._untimed["run"]) else 0
 
     def _new(self, store: Store, table: str) -> dict[str, NDArray[np.int64]]:
         rows = store.since(table, self._read[table])
         self._read[table] = store.rows(table)
         return rows
-
-    def _clocked(self, store: Store) -> bool:
-        """Whether clocks can be compared, which takes a client to compare them with."""
-        roles = [place.role for place in store.places]
-        if "client" not in roles:
-            return False
-        if len(self._clocks) != len(roles) or self._looks % _CLOCKS == 0:
-            self._clocks = align(store, roles.index("client"))
-        if not self._looks:
-            self._origin = min(self._ends_of(store, "first_t"))
-        self._looks += 1
-        self.end = max(self._ends_of(store, "last_t")) - self._origin
-        return True
-
-    def _ends_of(self, store: Store, which: str) -> list[int]:
-        ends = [np.array([getattr(origin, which)], np.int64) for origin in store.origins]
-        return [int(clock.read(t)[0]) for clock, t in zip(self._clocks, ends, strict=True)]
 
     def _name(self, store: Store) -> None:
         """What workers are called, from the scheduler's marks."""
@@ -186,10 +176,7 @@ class Growth:
             self._layer_of[run] = self._of_name[name] if known else self._number(name)
 
     def _give(self, new: dict[str, NDArray[np.int64]], store: Store) -> None:
-        t = new["t"].copy()
-        for p in present(new["place"]):
-            mine = new["place"] == p
-            t[mine] = self._clocks[p].read(t[mine])
+        t = self._clocks.read(new["t"], new["place"])
         workers = [store.strings[i] for i in new["worker"].tolist()]
         self._open.give(map(Given, new["run"].tolist(), t.tolist(), workers, new["key"].tolist()))
 
@@ -200,22 +187,14 @@ class Growth:
         found = list(islice(self._open.running(threads), _SHOWN))
         taken: set[int] = set()
         for task, key in zip(found, store.keys([task.key for task in found]), strict=True):
-            row = self._free(places[task.worker], taken, store)
+            row = self._tracks.free(places[task.worker], taken, store)
             taken.add(row)
-            since = task.since - self._origin
-            begun = max(since // UNIT_NS, self._ends[row])
+            since = task.since - self._clocks.origin
+            begun = max(since // UNIT_NS, self._tracks.ends[row])
             if begun > _MOST:
                 continue
             age = max(self.end - since, 0) / 1e9
             yield Now(row, begun, self._layer_of.get(task.run, 0), safe(key, limit=200), age)
-
-    def _free(self, place: int, taken: set[int], store: Store) -> int:
-        """The row of a worker that has been free for longest; a new one if none is."""
-        if rows := [row for row in self._of_place[place] if row not in taken]:
-            return min(rows, key=lambda row: self._ends[row])
-        row = self._new_row(place, store)
-        self._spare[place].append(row)
-        return row
 
     def _number(self, name: str) -> int:
         prefix = key_split(name)
@@ -230,62 +209,60 @@ class Growth:
         return number or 0
 
     def _ran(self, store: Store) -> Iterator[Ran]:
+        """What ended and can be told of: where the clock is known by which it did."""
         new = self._new(store, "run")
-        place, start, stop = new["place"], new["start"].copy(), new["stop"].copy()
-        for p in present(place):
-            mine = place == p
-            start[mine], stop[mine] = (self._clocks[p].read(t[mine]) for t in (start, stop))
         self._open.end(new["run"].tolist())
-        columns = (new["run"], place, new["thread"], start, stop)
+        if self._untimed:
+            new = {name: np.append(rows, new[name]) for name, rows in self._untimed.items()}
+        timed = self._clocks.timed(new["place"])
+        self._untimed = {name: column[~timed] for name, column in new.items()}
+        new = {name: column[timed] for name, column in new.items()}
+        roles = [place.role for place in store.places]
+        guessed = np.isin(new["place"], [i for i, r in enumerate(roles) if r == "scheduler"])
+        thread = np.where(guessed, new["worker"], new["thread"])
+        start, stop = (self._clocks.read(new[name], new["place"]) for name in ("start", "stop"))
+        columns = (new["run"], new["place"], thread, start, stop, guessed)
         return (Ran(*row) for row in zip(*(c.tolist() for c in columns), strict=True))
 
-    def _tell(self, ran: Sequence[Ran], store: Store) -> None:
-        """Add boxes; those of a thread in their order, so one that is held back holds the next."""
-        self._held, held = [], set()
+    def _tell(self, ran: Sequence[Ran], store: Store, told: Collection[str]) -> None:
+        """Add boxes; those of a thread in their order, so one that is held back holds the next.
+
+        Args:
+            ran: tasks, with those that were held back.
+            store: what they are of.
+            told: the workers that tell of their own tasks; what was guessed of these is dropped.
+        """
+        self._held, held = [], set[tuple[int, int]]()
         for task in ran:
-            row = self._row_of(task, store)
-            known = task.run in self._layer_of
-            if row in held or not (known or task.age >= _PATIENCE):
-                held.add(row)
+            if task.guessed and store.strings[task.thread] in told:
+                continue
+            thread = task.place, task.thread
+            if thread in held or self._too_early(task):
+                held.add(thread)
                 self._held.append(task._replace(age=task.age + 1))
             else:
-                self._add(row, task)
+                self._add(task, store)
 
-    def _add(self, row: int, task: Ran) -> None:
-        start = max((task.start - self._origin) // UNIT_NS, self._ends[row])
-        stop = max((task.stop - self._origin) // UNIT_NS, start)
+    def _too_early(self, task: Ran) -> bool:
+        """Whether more may be known of it soon: its layer, or that its worker tells of its own."""
+        known = task.run in self._layer_of and (not task.guessed or self._tracks.knows(task))
+        return not known and task.age < _PATIENCE
+
+    def _add(self, task: Ran, store: Store) -> None:
+        layer, origin = self._layer_of.pop(task.run, 0), self._clocks.origin
+        # Clocks that were compared anew may have moved by a little: that is no overlap.
+        slack = int(np.clip((task.stop - task.start) // 2, *_MOVED_NS))
+        row = self._tracks.of(task, (task.start - origin + slack) // UNIT_NS, store)
+        if row is None:
+            self.crowded += 1
+            return
+        start = max((task.start - origin) // UNIT_NS, self._tracks.ends[row])
+        stop = max((task.stop - origin) // UNIT_NS, start)
         if stop > _MOST:  # after twelve hours; the pages made from a snapshot have coarser units
             self.full = True
-            self._layer_of.pop(task.run, None)
             return
         self._row.append(row)
         self._start.append(start)
         self._length.append(stop - start)
-        self._layer.append(self._layer_of.pop(task.run, 0))
-        self._ends[row] = stop
-
-    def _row_of(self, task: Ran, store: Store) -> int:
-        """The first of its thread's rows that is free then; of too many at once one that is not."""
-        rows = self._rows[task.place, task.thread]
-        # Clocks that were compared anew may have moved by a little: that is no overlap.
-        slack = int(np.clip((task.stop - task.start) // 2, *_MOVED_NS))
-        begin = (task.start - self._origin + slack) // UNIT_NS
-        row = next((row for row in rows if self._ends[row] <= begin), None)
-        if row is None and len(rows) >= SUBROWS:
-            row = min(rows, key=self._ends.__getitem__)
-        if row is None:
-            spare = self._spare[task.place]
-            row = spare.pop(0) if spare else self._new_row(task.place, store)
-            rows.append(row)
-        return row
-
-    def _new_row(self, place: int, store: Store) -> int:
-        row, rows = len(self.lines), self._of_place[place]
-        rows.append(row)
-        if place not in self._labels:
-            own = worker_label(store.places[place].name, self._names, LIMIT)
-            self._labels[place] = numbered([*self._labels.values(), own])[-1]
-        worker = self._labels[place]
-        self.lines.append(Line(f"{worker}, thread {len(rows)}", (row,), 1.0, worker))
-        self._ends.append(0)
-        return row
+        self._layer.append(layer)
+        self._tracks.ends[row] = stop

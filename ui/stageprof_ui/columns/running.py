@@ -46,13 +46,18 @@ class Now:
 
 
 class Ran(NamedTuple):
-    """A task that a worker told of, on the common clock."""
+    """A task that ended, on the common clock.
+
+    Of a worker without stageprof it is its scheduler's guess, by when it heard of it: `place` is
+    the scheduler's, and `thread` the text of the worker's address.
+    """
 
     run: int
     place: int
     thread: int
     start: int
     stop: int
+    guessed: bool
     #: looks since it was told
     age: int = 0
 
