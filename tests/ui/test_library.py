@@ -16,10 +16,8 @@ from stageprof.app import listed
 from stageprof.cli import main
 from stageprof_collectors.storage import frames
 from stageprof_collectors.storage.file import Writer
-from stageprof_runtime.errors import (
-    StageprofError,
-    UsageError,
-)
+from stageprof_collectors.summary import summarize
+from stageprof_runtime.errors import StageprofError, UsageError
 from stageprof_ui import opening
 from stageprof_ui import shelf as shelves
 from stageprof_ui.columns import library
@@ -28,6 +26,7 @@ from stageprof_ui.shelf import Shelf
 from stageprof_ui.store import Store
 from ui.conftest import Watched, overhang
 from ui.opened import opened
+from ui.test_boxes import stolen
 
 Generated = Callable[[int], Path]
 
@@ -82,6 +81,12 @@ def test_every_file_is_read_or_said_to_be_damaged(shelf: Shelf) -> None:
     assert cut.wall_s is not None
     assert "expected a *.stageprof recording" in found["none.stageprof"].trouble
     assert found["empty.stageprof"].trouble.startswith("holds no event")
+
+
+def test_a_task_that_was_stolen_is_one_task() -> None:
+    """Its first worker only had it."""
+    recording = stolen()
+    assert library._content(recording, summarize(recording)).tasks == 2
 
 
 def test_a_new_file_appears_and_a_changed_one_is_read_again(

@@ -73,3 +73,20 @@ def test_a_run_without_a_scheduler_has_no_line_of_one(role: str) -> None:
     labels = [line.label for line in waterfall(pile.boxes()) if line.label]
     assert ("scheduler" in labels) == (role == "scheduler")
     assert {"critical path", "client", "workers"} <= set(labels)
+
+
+def test_findings_that_have_no_card_are_counted() -> None:
+    """The twenty-first vanished without a word, and notes were said to be twenty."""
+    recording = made()
+    changes = tuple(found(f"rule-{i}", 5.0) for i in range(overview.TOP + 3))
+    notes = tuple(found(f"note-{i}", 0.0) for i in range(overview.TOP + 1))
+    summary = replace(summarize(recording), findings=(*changes, *notes))
+    assert summary.changes == changes
+    said = html("cards", app="a", **overview.findings(recording, summary))
+    assert "3 more are not shown; <code>stageprof show --json</code> has all." in said
+    assert f"{overview.TOP + 1} notes: true, but little to gain" in said
+    assert "1 more is not shown;" in said
+    few = replace(summary, findings=(changes[0], notes[0]))
+    said = html("cards", app="a", **overview.findings(recording, few))
+    assert "not shown" not in said
+    assert "1 note: true" in said

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from replay.handmade import HandMade
 from serving import running
 from stageprof_collectors.recording import Recording
 from stageprof_ui.app import page as made
@@ -16,6 +17,7 @@ from stageprof_ui.columns import lines, search, tables, timeline
 from stageprof_ui.server import App
 from stageprof_ui.store import Store
 from ui.conftest import Watched
+from ui.test_boxes import stolen
 from ui.test_far import _TIMELINE
 
 
@@ -52,17 +54,19 @@ def test_a_text_that_no_key_holds_finds_nothing(recording: Recording) -> None:
     assert (last.looked, last.matches, last.more) == (10_000, [], False)
 
 
-def test_an_attempt_that_never_ran_is_not_found(
-    recording: Recording, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A stolen task has one: of it there is nothing to show."""
-    runs = recording.timeline.runs
-    taken = runs["stop"].copy()
-    taken[7] = runs["start"][7]
-    monkeypatch.setitem(runs, "stop", taken)
-    key = recording.store.keys(runs["key"][7:8])[0]
-    *_, last = search.search(recording, key)
-    assert key not in [match.key for match in last.matches]
+def test_an_attempt_that_never_ran_is_not_found() -> None:
+    """A stolen task has one: of it there is nothing to show, and it is no second task."""
+    *_, last = search.search(stolen(), "task")
+    assert (last.looked, last.tasks) == (2, 2)
+    assert [match.key for match in last.matches] == ["task-0", "task-2"]
+    assert [match.took_s for match in last.matches] == pytest.approx([0.1, 0.05])
+
+
+def test_a_task_that_took_no_time_is_found() -> None:
+    made = HandMade(1)
+    made.run(0, 40, 40, cause=-1 - made.graph(0, 0, 0))
+    *_, last = search.search(made.recording(100), "task-0")
+    assert [(match.start_s, match.took_s) for match in last.matches] == [(0.04, 0.0)]
 
 
 def test_a_page_leads_to_the_task_whose_key_was_typed(

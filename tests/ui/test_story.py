@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ from stageprof.app import written
 from stageprof_collectors.account.attempts import LOCAL
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.event import ASSIGN, FINISH, GRAPH, RUN
-from stageprof_ui.columns import story
+from stageprof_ui.columns import story, tables
 from stageprof_ui.columns.story import HEARD, POOLED, TOLD, UNTOLD
+from stageprof_ui.store import Store
+from stageprof_ui.views import timeline
 from ui.conftest import Watched
 
 UNIT = 1_000
@@ -118,6 +121,41 @@ _DRAWING = (
     "Object.values(Object.values(stageprof.apps)[0].drawings)"
     ".find((d) => d.figure.name.startsWith('Tasks'))"
 )
+# -- what a page says that it cannot tell ---------------------------------------------------------
+
+
+def hints(recording: Recording, **most: int) -> str:
+    """What the time line of a page without a server says above its picture."""
+    store = Store(recording)
+    store.param.update(**most)
+    pane: Any = timeline.view(store, store.stock())[0]
+    return str(pane.object)
+
+
+def test_where_stories_are_too_many_the_page_says_that_a_click_tells_none() -> None:
+    told, untold_ = hints(pooled()), hints(pooled(), stories_most=5)
+    assert "click it for its story" in told
+    assert "tells no story" not in told
+    assert "click it for its story" not in untold_
+    assert "what tasks waited for is in pages of up to 5 of them" in untold_
+
+
+def test_where_needs_are_too_many_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "Which results a task needed is not told" not in hints(pooled())
+    monkeypatch.setattr(story, "NEEDS", -1)
+    assert "Which results a task needed is not told" in hints(pooled())
+
+
+@pytest.mark.parametrize(("length", "said"), [(tables.KEY, False), (tables.KEY + 1, True)])
+def test_where_keys_are_cut_the_page_says_how_far_they_are_searched(
+    length: int, said: bool
+) -> None:
+    made = HandMade(1)
+    made.run(0, 40, 90, cause=-1 - made.graph(0, 0, 0), key="k" * length)
+    found = "Of a key the first 200 characters are searched." in hints(made.recording(100))
+    assert found is said
+
+
 #: The lines of the story of a run.
 _STORY = (
     f"(run) => {{ const d = {_DRAWING};"

@@ -10,7 +10,8 @@ import pytest
 from replay.handmade import SCHEDULER, ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.store import Store
-from stageprof_runtime.event import MARK
+from stageprof_runtime.batch import pack
+from stageprof_runtime.event import MARK, Place
 from stageprof_ui.columns import coverage, transfers, workers
 from stageprof_ui.columns.series import Samples, names, natural
 from stageprof_ui.store import Store as Shown
@@ -181,6 +182,20 @@ def test_coverage_says_who_was_not_seen_and_what_was_lost() -> None:
     assert "1 of 2 workers were instrumented." in sentences
     assert "tcp://other:1 was not: no stageprof there." in sentences
     assert "A hook was disabled: <b>transition</b>." in sentences
+
+
+def test_what_was_lost_is_said_once_and_who_sent_it() -> None:
+    """Of many the first are named, and the others counted."""
+    store = Store()
+    for i in range(7):
+        sender = Place("worker", "h", i, f"tcp://h:{i}", 1)
+        for sequence in (0, 3):
+            store.add(pack(sender, sequence, ns(sequence), []))
+    sentences = coverage.coverage(Recording(store))["sentences"]
+    [lost] = [sentence for sentence in sentences if "batches were lost" in sentence]
+    assert lost.startswith("14 batches were lost on their way; sent by ")
+    assert lost.endswith("tcp://h:4 and 2 more.")
+    assert len(set(sentences)) == len(sentences)
 
 
 RECORDINGS = {

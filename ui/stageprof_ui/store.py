@@ -7,7 +7,9 @@ from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Any, TypeVar
 
+import numpy as np
 import param
+from numpy.typing import NDArray
 
 from stageprof_collectors.findings.diagnosis import Progress, examine
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
@@ -76,6 +78,11 @@ class Store(param.Parameterized):
         """What each task waited for."""
         return story.stories(self.recording, self.boxes.unit_ns, most=self.stories_most)
 
+    @cached_property
+    def keys(self) -> NDArray[np.uint8]:
+        """The keys of tasks, as they go to the browser."""
+        return tables.keys(self.recording)
+
     def made(self, make: Callable[..., T], **how: Hashable) -> T:
         """What a function makes of the recording: once, for all who look at it."""
         wanted = make, *sorted(how.items())
@@ -123,4 +130,4 @@ class Store(param.Parameterized):
 
     @cached_property
     def _told(self) -> dict[str, Any]:
-        return self.stories.columns() | {"keys": [tables.keys(self.recording)]}
+        return self.stories.columns() | {"keys": [self.keys]}

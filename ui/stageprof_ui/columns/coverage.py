@@ -10,6 +10,8 @@ from stageprof_collectors.text import safe
 
 #: Rows of a list of sentences; the rest is counted.
 SAID: Final = 20
+#: Processes that a sentence names.
+_SOURCES: Final = 5
 #: What became of a worker whose end is lost.
 _GONE: Final = "died"
 _STUCK: Final = "did not answer when the recording ended"
@@ -44,10 +46,10 @@ def _lost(c: dict[str, Any]) -> list[str]:
     drops = [f"{count(n, 'event')} dropped: {safe(why)}." for why, n in c["dropped"].items() if n]
     out = _some(drops, "reason", "of drops")
     if c["batches_lost"]:
-        whose = ", ".join(safe(name, limit=60) for name in c["sources_lost"][:5])
-        out.append(f"{c['batches_lost']:,} batches were lost on their way; sent by {whose}.")
+        lost = f"{c['batches_lost']:,} batches were lost on their way"
+        out.append(f"{lost}; sent by {_first(c['sources_lost'])}.")
     out += _some(_ends(c["tails_lost"]), "worker", "did not tell all")
-    out += out or ["Nothing was dropped or lost on the way."]
+    out = out or ["Nothing was dropped or lost on the way."]
     out += _some([f"A hook was disabled: {safe(x)}." for x in c["disabled"]], "hook", "disabled")
     if c["unmeasured"]:
         out.append(f"Not measured for that: {', '.join(c['unmeasured'])}.")
@@ -55,6 +57,13 @@ def _lost(c: dict[str, Any]) -> list[str]:
     out += [f"A rule failed: {safe(x, limit=200)}." for x in c["rules_failed"][:SAID]]
     unexamined = [f"Objects not examined: {safe(x)}." for x in c["objects_not_examined"]]
     return out + _some(unexamined, "object", "not examined")
+
+
+def _first(sources: list[str]) -> str:
+    """The first of some processes, and how many more there are."""
+    more = len(sources) - _SOURCES
+    named = ", ".join(safe(name, limit=60) for name in sources[:_SOURCES])
+    return named + (f" and {more:,} more" if more > 0 else "")
 
 
 def _ends(tails: dict[str, Any]) -> list[str]:

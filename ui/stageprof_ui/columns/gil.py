@@ -45,9 +45,9 @@ def numbered(recording: Recording, found: pd.DataFrame) -> pd.DataFrame:
     runs, gil = recording.timeline.runs, recording.timeline.gil
     names: dict[tuple[str, str], str] = {}
     called = Names(recording)
-    for place in present(runs["wplace"]):
-        process = int(gil.process[place])
-        for i, thread in enumerate(present_threads(runs["thread"][runs["wplace"] == place])):
+    for place in recording.timeline.at.numbers:
+        process, mine = int(gil.process[place]), recording.timeline.at.of(place)
+        for i, thread in enumerate(present_threads(runs["thread"][mine])):
             names[called.of(process, thread)] = f"thread {i + 1}"
     threads = zip(found["place"].tolist(), found["thread"].tolist(), strict=True)
     return found.assign(thread=[names.get(one, one[1]) for one in threads])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from stageprof_collectors.account.attempts import ran
 from stageprof_collectors.findings.finding import Finding
 from stageprof_collectors.findings.quantity import seconds, size
 from stageprof_collectors.findings.settings import Settings
@@ -129,7 +130,7 @@ def content(path: Path, settings: Settings, max_memory: int | None = None) -> Co
 
 def _content(recording: Recording, summary: Summary) -> Content:
     worst = next(iter(summary.changes), None)
-    tasks = len(recording.timeline.runs["run"])
+    tasks = int(ran(recording.timeline.runs).sum())
     trouble = "; ".join(filter(None, (*summary.failures, summary.incomplete)))
     return Content(summary.wall_s, tasks, worst, trouble)
 

@@ -77,7 +77,9 @@ def findings(recording: Recording, summary: Summary) -> dict[str, Any]:
     notes = [f for f in summary.findings if f not in changes and f.fix.text]
     return {
         "cards": [_card(recording, f, summary.wall_s) for f in changes[:TOP]],
+        "more": max(len(changes) - TOP, 0),
         "notes": [_card(recording, f, summary.wall_s) for f in notes[:TOP]],
+        "count": len(notes),
         "verdict": text(summary.verdict),
         "innocent_title": TITLE,
         "innocents": [text(sentence) for sentence in summary.innocents],

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from stageprof_collectors.account.attempts import ran
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.text import safe
 from stageprof_ui.columns.timeline import MOST_LAYERS, labels, present_threads
@@ -53,17 +54,17 @@ class Found:
 def search(recording: Recording, text: str) -> Iterator[Found]:
     """Tasks whose key holds a text, whatever its case; told again after some keys each."""
     wanted, runs = text.strip().lower(), recording.timeline.runs
-    keys, ran = runs["key"], runs["stop"] > runs["start"]  # not those that were taken back before
+    keys, real = runs["key"], ran(runs)
     threads = Threads(recording)
     matches: list[Match] = []
     for first in range(0, len(keys), _AT_ONCE):
         texts = recording.store.keys(keys[first : first + _AT_ONCE])
         found = [first + i for i, key in enumerate(texts) if wanted in key.lower()]
-        some = [run for run in found if ran[run]][: MOST + 1]
+        some = [run for run in found if real[run]][: MOST + 1]
         matches += [_match(recording, threads, run, texts[run - first]) for run in some]
         more = len(matches) > MOST
         told = sorted(matches[:MOST], key=lambda match: match.start_s)
-        yield Found(min(first + _AT_ONCE, len(keys)), len(keys), told, more)
+        yield Found(int(real[: first + _AT_ONCE].sum()), int(real.sum()), told, more)
         if more:
             return
 
@@ -76,8 +77,8 @@ class Threads(dict[int, list[int]]):
         self._recording, self._labels = recording, labels(recording)
 
     def __missing__(self, worker: int) -> list[int]:
-        runs = self._recording.timeline.runs
-        found = present_threads(runs["thread"][runs["wplace"] == worker])
+        timeline = self._recording.timeline
+        found = present_threads(timeline.runs["thread"][timeline.at.of(worker)])
         return self.setdefault(worker, found)
 
     def name(self, worker: int, thread: int) -> str:

@@ -21,6 +21,8 @@ from stageprof_ui.columns.lines import THREAD
 from stageprof_ui.columns.story import Graph, graphs
 from stageprof_ui.palette import GIL_COLOURS, LAYER_COLOURS, OTHER_COLOUR, STAGE_COLOURS
 
+#: Characters of a key that go there.
+KEY: Final = 200
 #: Up to so many tasks their keys go to the browser, for the search and for naming boxes.
 KEYS: Final = 300_000
 
@@ -160,5 +162,10 @@ def keys(recording: Recording) -> NDArray[np.uint8]:
     if too_many(recording):
         return np.zeros(0, np.uint8)
     runs = recording.timeline.runs
-    lines = "\n".join(safe(key, limit=200) for key in recording.store.keys(runs["key"]))
+    lines = "\n".join(safe(key, limit=KEY) for key in recording.store.keys(runs["key"]))
     return np.frombuffer(lines.encode("utf-8", "replace"), np.uint8)
+
+
+def cut(keys: NDArray[np.uint8]) -> bool:
+    """Whether one of the keys goes there without its end."""
+    return "…\n".encode() in keys.tobytes() + b"\n"

@@ -12,7 +12,7 @@ from bokeh.models.widgets import RadioButtonGroup, TextInput, Toggle
 from stageprof_collectors.findings.quantity import count
 from stageprof_ui import browser
 from stageprof_ui.canvas import Drawn, Stock, drawn
-from stageprof_ui.columns import failed, lines, tables
+from stageprof_ui.columns import failed, lines, story, tables
 from stageprof_ui.columns.timeline import CLOCK
 from stageprof_ui.columns.untold import THREADLESS
 from stageprof_ui.store import Store
@@ -43,6 +43,14 @@ _LEFT_OUT: Final = {
 }  # fmt: skip
 
 
+#: What a page cannot tell of its tasks, for it would be too large.
+_NO_STORY: Final = (
+    "A click tells no story here: what tasks waited for is in pages of up to {most:,} of them."
+)
+_NO_NEEDS: Final = "Which results a task needed is not told: they are more than {most:,}."
+_CUT: Final = "Of a key the first {most} characters are searched."
+
+
 def view(store: Store, stock: Stock) -> pn.Column:
     """Controls, the rows, and the story of what was clicked."""
     each, folded = lines.lines(store.boxes), lines.folded(store.boxes)
@@ -55,13 +63,26 @@ def view(store: Store, stock: Stock) -> pn.Column:
     whole = drawn(stock, shown[0], folded=shown[1], label="Tasks of each worker thread over time")
     stock.keep(whole.told, "text", "told")
     return pn.Column(
-        html("timeline", {"left_out": left_out(store.boxes.left_out)}),
+        html("timeline", _said(store, stock)),
         *_controls(store, stock, whole, fold=fold),
         html("legend", _legend(store, stock)),
         whole.plot,
         whole.told,
         sizing_mode="stretch_width",
     )
+
+
+def _said(store: Store, stock: Stock) -> dict[str, Any]:
+    """What a reader can do here, and what cannot be told."""
+    told = stock.far is not None or len(store.stories.sent) > 0
+    sentences = [*left_out(store.boxes.left_out)]
+    if not told:
+        sentences.append(_NO_STORY.format(most=store.stories_most))
+    elif stock.far is None and not len(store.stories.need_from):
+        sentences.append(_NO_NEEDS.format(most=story.NEEDS))
+    if tables.cut(store.keys):
+        sentences.append(_CUT.format(most=tables.KEY))
+    return {"left_out": sentences, "stories": told}
 
 
 def left_out(counts: Mapping[str, int]) -> list[str]:
