@@ -13,6 +13,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Final
 
+from stageprof_runtime.descriptor import Descriptor
+
 if sys.platform != "win32":
     import fcntl
 
@@ -20,6 +22,7 @@ if sys.platform != "win32":
 AVAILABLE: Final = sys.platform != "win32"
 #: How a file is called until it is locked.
 NEW: Final = ".new"
+_FLAGS: Final = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
 
 
 class Locked:
@@ -31,10 +34,9 @@ class Locked:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        #: -1 once it is closed
-        self.file = -1
+        self._file = Descriptor(-1)
         _mine.add(self)
-        self.file = os.open(path + NEW, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        self._file = Descriptor(os.open(path + NEW, _FLAGS, 0o600))
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.rename(path + NEW, path)
@@ -44,11 +46,14 @@ class Locked:
                 os.unlink(path + NEW)
             raise
 
+    @property
+    def file(self) -> int:
+        """Its number; -1 once it is closed."""
+        return self._file.number
+
     def let_go(self) -> None:
         """Close it: it stays, without an owner."""
-        file, self.file = self.file, -1
-        if file >= 0:
-            os.close(file)
+        self._file.close()
 
     def remove(self) -> None:
         """Nothing of it stays; a forked child leaves its parent's alone."""

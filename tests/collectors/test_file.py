@@ -23,6 +23,7 @@ from stageprof_runtime.errors import (
     NotARecording,
     RecordingNotWritable,
 )
+from stageprof_runtime.locked import Locked
 
 HEADER = {"program": "etl.py", "cores": 2}
 BATCHES = [bytes([n]) * (n * 1000) for n in range(1, 6)]
@@ -269,15 +270,69 @@ def test_disk_that_fills_up_ends_the_recording_and_nothing_else(tmp_path: Path) 
     assert batches_of(read_frames(path)) == [noise] * 4
 
 
-def test_device_that_takes_nothing_is_noticed_at_the_next_write(tmp_path: Path) -> None:
+@pytest.mark.parametrize("after", ["write", "close", "abandon", "a full disk"])
+def test_nothing_is_written_into_a_file_of_the_program_that_has_our_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str
+) -> None:
+    """A program may close all files that are open, and open its own."""
     writer = Writer(tmp_path / "a", HEADER)
-    full = os.open("/dev/full", os.O_WRONLY)
-    os.dup2(full, writer._fd)
-    os.close(full)
+    assert writer.write(b"before")
+    number = writer._file.number
+
+    def anew() -> int:
+        os.close(number)
+        theirs = os.open(tmp_path / "theirs.txt", os.O_RDWR | os.O_CREAT)
+        assert theirs == number
+        return os.write(theirs, b"theirs")
+
+    def full(fd: int, data: bytes) -> int:
+        monkeypatch.undo()
+        anew()
+        raise OSError(28, "No space left on device")
+
+    if after == "a full disk":
+        monkeypatch.setattr("stageprof_collectors.storage.file.os.write", full)
+        assert not writer.write(b"x" * 99)
+    else:
+        anew()
+    if after == "write":
+        assert not writer.write(b"x")
+    elif after == "abandon":
+        writer.abandon()
+    assert not writer.close()
+
+    assert (tmp_path / "theirs.txt").read_bytes() == b"theirs"
+    os.close(number)  # it is still open
+    assert writer.failed or after == "abandon"
+    assert batches_of(read_frames(tmp_path / "a")) == [b"before"]
+
+
+def test_a_lock_is_let_go_of_without_closing_a_file_of_the_program(tmp_path: Path) -> None:
+    held = Locked(os.fspath(tmp_path / "a"))
+    number = held.file
+    os.close(number)
+    theirs = os.open(tmp_path / "theirs.txt", os.O_RDWR | os.O_CREAT)
+    assert theirs == number
+
+    assert held.file == -1
+    held.let_go()
+
+    os.close(theirs)  # it is still open
+
+
+def test_device_that_takes_nothing_is_noticed_at_the_next_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = Writer(tmp_path / "a", HEADER)
+    full, write = os.open("/dev/full", os.O_WRONLY), os.write
+    monkeypatch.setattr(
+        "stageprof_collectors.storage.file.os.write", lambda _, data: write(full, data)
+    )
     assert not writer.write(b"x")
     assert "No space left" in writer.failed
     assert not writer.write(b"y")
     assert not writer.close()
+    os.close(full)
 
 
 def test_writing_after_the_end_does_nothing(path: Path) -> None:

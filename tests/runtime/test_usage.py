@@ -122,7 +122,7 @@ def test_a_file_that_was_closed_behind_its_back_is_not_read_any_more(tmp_path: P
     there.write_bytes(b"1 2")
     file = ProcFile(str(there))
     assert file.read() == b"1 2"
-    descriptor = file._file
+    descriptor = file._file.number
     os.close(descriptor)
     other = os.open(tmp_path / "other", os.O_CREAT | os.O_RDWR)
     assert file.read() == b""

@@ -16,6 +16,7 @@ from stageprof_collectors.storage import frame
 from stageprof_collectors.storage.frame import BATCH, END, META
 from stageprof_collectors.storage.frames import MAX_MEMORY, Frames, read_frames
 from stageprof_runtime.batch import together
+from stageprof_runtime.descriptor import Descriptor
 from stageprof_runtime.errors import RecordingNotWritable
 
 try:
@@ -53,15 +54,15 @@ class Writer:
         self.frames = self.batches = self.bytes = self.refused = 0
         self._lock = threading.Lock()
         self._pid = os.getpid()
-        self._fd = _create(self.path)
+        self._file = Descriptor(_create(self.path))
+        self._closed = False
         self._begin(frame.encode_json(header))
 
     def _begin(self, meta: bytes) -> None:
         self._head = frame.file_head(meta)
         self._append(self._head + frame.encode(self._head, 0, META, meta))
         if self.failed:
-            os.close(self._fd)
-            self._fd = -1
+            self._release()
             raise RecordingNotWritable(
                 f"{self.path} took no header ({self.failed})",
                 expected="room for a recording",
@@ -86,7 +87,7 @@ class Writer:
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""
-        return self._fd < 0
+        return self._closed
 
     def write(self, *batches: bytes) -> bool:
         """Append batches, in as few frames as the limits allow; several at once take less room.
@@ -128,16 +129,15 @@ class Writer:
             self._release()
 
     def _usable(self) -> bool:
-        return self._fd >= 0 and not self.failed and os.getpid() == self._pid
+        return not self._closed and not self.failed and os.getpid() == self._pid
 
     def _release(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd < 0:
-            return
-        if os.getpid() == self._pid:
+        self._closed = True
+        fd = self._file.number
+        if fd >= 0 and os.getpid() == self._pid:
             _lock(fd, "LOCK_UN")  # a forked child may keep the file open
         try:
-            os.close(fd)
+            self._file.close()
         except OSError as error:  # a network file system may report a lost write only here
             self.failed = self.failed or str(error)
 
@@ -162,8 +162,12 @@ class Writer:
         self._append(frame.encode(self._head, self.frames, kind, raw))
 
     def _append(self, data: bytes) -> None:
+        fd = self._file.number
+        if fd < 0:
+            self.failed = "the program has closed its file"
+            return
         try:
-            _write_all(self._fd, data)
+            _write_all(fd, data)
         except OSError as error:
             self.failed = error.strerror or str(error)
             self._trim()
@@ -174,7 +178,7 @@ class Writer:
     def _trim(self) -> None:
         """Take back the part of a frame that still fitted, so that the file ends with a whole."""
         try:
-            os.ftruncate(self._fd, self.bytes)
+            os.ftruncate(self._file.number, self.bytes)
         except OSError:
             pass  # a device, say; a reader stops at the torn frame anyway
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import IO, Any, Final
 
 from stageprof_runtime.clock import now_ns, thread_ns
+from stageprof_runtime.descriptor import Descriptor
 from stageprof_runtime.event import HOLD, MARK, SAMPLE
 from stageprof_runtime.gil.messages import (
     COST,
@@ -71,7 +72,7 @@ class Watcher:
         self._tasks = False
         self._over = threading.Event()
         #: what ends the thread's sleep: read end, write end
-        self._bell: tuple[int, ...] = os.pipe()
+        self._bell = tuple(map(Descriptor, os.pipe()))
         #: what this side of it costs, the program itself, and py-spy
         self.watches = [Watch("gil"), Watch("gil.watch"), Watch("gil.py-spy")]
         #: called if nothing can be seen from outside
@@ -100,7 +101,9 @@ class Watcher:
         """Tell it to end; whether it has."""
         if not self._over.is_set():
             self._over.set()
-            os.write(self._bell[1], b".")
+            bell = self._bell[1].number
+            if bell >= 0:
+                os.write(bell, b".")
         return not self._thread.is_alive()
 
     def rest(self) -> None:
@@ -129,7 +132,7 @@ class Watcher:
             child.kill()
             child.wait()
         for end in self._bell:
-            os.close(end)
+            end.close()
 
     def _forked(self) -> None:
         """In a forked child: watch and thread are its parent's; what was inherited is closed."""
@@ -139,7 +142,7 @@ class Watcher:
                 pipe.close()
         bell, self._bell = self._bell, ()
         for end in bell:
-            os.close(end)
+            end.close()
 
     def _run(self) -> None:
         child = self._child
@@ -220,12 +223,13 @@ class Watcher:
         said = b""
         with selectors.DefaultSelector() as waiting:
             waiting.register(out, selectors.EVENT_READ)
-            waiting.register(self._bell[0], selectors.EVENT_READ)
+            bell = self._bell[0].number
+            waiting.register(bell, selectors.EVENT_READ)
             self._introduce(into)
             while True:
                 ready = [key.fileobj for key, _ in waiting.select()]
-                if self._bell[0] in ready:
-                    waiting.unregister(self._bell[0])
+                if bell in ready:
+                    waiting.unregister(bell)
                     with contextlib.suppress(OSError):  # it has gone already
                         into.write(END + b"\n")
                     into.close()
