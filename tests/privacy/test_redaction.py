@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from dask import delayed
 import stageprof
 from stageprof.cli import main
 from stageprof_collectors.privacy.pseudonym import Pseudonyms
-from stageprof_collectors.privacy.redaction import redact
+from stageprof_collectors.privacy.redaction import Redaction, redact
 from stageprof_collectors.privacy.vocabulary import vocabulary
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage import frame
@@ -244,6 +245,53 @@ def test_different_names_stay_different() -> None:
              for end in ("", "a", "_b", "-c")]  # fmt: skip
 
     assert len({names.text(text) for text in texts}) == len(texts)
+
+
+@pytest.mark.parametrize(
+    ("path", "kept"),
+    [
+        ("/tmp/rev_cmd/Max Merge Smith/sum/x.py", "x.py"),
+        ("C:\\Users\\Max Merge\\sum\\x.py:3 apply", "x.py:3 apply"),
+        ("/data/q1:merge/sum/x.py", "x.py"),
+        ("merge/sum/x.py", "x.py"),
+        ("apart merge/sum/x.py:7", "x.py:7"),
+        ("/home/O'merge/sum/x.py", "x.py"),
+        ("//server//merge//sum//x.py", "x.py"),
+        ("\\\\server\\merge\\sum\\x.py", "x.py"),
+        ("s3://bucket/merge/sum/x.py", "x.py"),
+    ],
+)
+def test_no_word_of_a_folder_stays(path: str, kept: str) -> None:
+    """Whatever stands in its name: blanks, colons, quotes; from the root or not."""
+    said = Pseudonyms({"merge", "sum", "x", "py", "apply", "apart"}).text(path)
+    assert not {"merge", "sum", "smith", "server", "bucket"} & set(re.split(r"\W+", said.lower()))
+    assert said.endswith(kept)
+
+
+def test_an_address_before_a_path_is_one() -> None:
+    said = Pseudonyms({"tcp", "inproc"}).text("tcp://10.20.30.40:8786 5 2 /home/a/x.py:1")
+    assert said.startswith("tcp://host-1:8786 5 2 /home/")
+    assert "10.20" not in Pseudonyms({"inproc"}).text("inproc://10.20.30.40/1234/1")
+
+
+def test_of_numbers_in_keys_only_those_of_blocks_stay() -> None:
+    """A number may be a customer's, and two that are a place."""
+    key: Callable[[object], Any] = Redaction()._key
+    whole, place = key(4711471), key(("lat", 48.20849, -4711471))[1:]
+    assert (type(whole), len(str(whole))) == (int, 7)
+    assert whole != 4711471
+    assert [type(each) for each in place] == [float, int]
+    assert place[0] != 48.20849
+    assert place[1] == -whole
+    assert key(("sum", 99_999, True)) == ["sum", 99_999, True]
+    assert key("customer-4711471").endswith(f"-{whole}")
+
+
+def test_different_whole_numbers_stay_different() -> None:
+    names = Pseudonyms(())
+    numbers = [*range(99_000, 101_000), *range(999_000, 1_001_000), 2**63, 2**64 - 1, -(2**63)]
+    assert len({names.number(number) for number in numbers}) == len(numbers)
+    assert max(map(names.number, numbers)) < 2**64
 
 
 @pytest.mark.parametrize(

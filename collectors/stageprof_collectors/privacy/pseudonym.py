@@ -20,7 +20,12 @@ _UUID: Final = r"(?<!\w)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}(?!\w)"
 _UUID_END: Final = r"(?<=-)[0-9a-f]{12}(?!\w)"
 _HASH: Final = r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])"
 _IP: Final = r"(?<!\w)\d{1,3}(?:\.\d{1,3}){3}(?!\w)"
-_FOLDER: Final = r"(?<!\w)(?:[A-Za-z]:)?[/\\](?:[^/\\\s:]+[/\\])+"
+#: A folder's name within a path: there may be blanks and colons in it, but no address begins there.
+_NAME: Final = r"""(?:(?!://)[^/\\'"\t\n])+[/\\]+"""
+#: Where a path begins: at its root, or with a name; a word that stands before it is none of it.
+_ROOT: Final = r"(?:(?<!\w)[A-Za-z]:)?(?<!:/)[/\\]"
+_FIRST: Final = r"(?<!\w)[^/\\\s:]{1,255}[/\\]+"
+_FOLDER: Final = f"{_ROOT}(?:{_NAME})+|{_FIRST}(?:{_NAME})*"
 #: Where a block of a text file begins, in the name that Dask gives it.
 _OFFSET: Final = r"(?<=\bread-block-)\d+"
 _PART: Final = re.compile(
@@ -65,6 +70,14 @@ class Pseudonyms:
         """Another name for a machine."""
         return name if name in _LOOPBACK or not name else self._new("host", name, _host)
 
+    def number(self, value: float) -> float:
+        """Another number of the same type, as it is in a text; a short whole one stays."""
+        if isinstance(value, float):
+            return float(self._new("fraction", repr(value), lambda n: f"{n}.5"))
+        if abs(value) < 10 ** (_DIGITS - 1):
+            return value
+        return int(self._number(str(abs(value)))) * (-1 if value < 0 else 1)
+
     def _part(self, found: re.Match[str], *, strict: bool) -> str:
         part, kind = found[0], found.lastgroup or ""
         if kind == "folder":
@@ -94,7 +107,7 @@ class Pseudonyms:
         width = len(digits)
         if width < _DIGITS:
             return digits
-        return self._new(f"number{width}", digits, lambda n: f"{n:0{width}}")
+        return self._new(f"number{width}", digits, lambda n: f"1{n:0{width - 1}}")
 
     def _word(self, word: str) -> str:
         if not word.isalpha():

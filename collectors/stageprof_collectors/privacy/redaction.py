@@ -210,15 +210,17 @@ class Redaction:
         return pack_keys([_encode(self._key(key)) for key in keys])
 
     def _key(self, key: object) -> object:
-        """A key with other names; whole numbers in a tuple say which block it is."""
+        """A key with other names; short whole numbers say which block of a collection it is."""
         if isinstance(key, str):
             return self._text(printable(key))
         if isinstance(key, list | tuple):
             return [self._key(each) for each in key]
         if isinstance(key, bytes):
             return self._text(key.decode("utf-8", "backslashreplace")).encode()
-        if key is None or isinstance(key, int | float):
-            return key
+        if key is None:
+            return None
+        if isinstance(key, int | float):
+            return self._names.number(key)
         return self._text(printable(str(safe_key(key))))
 
 
