@@ -81,6 +81,8 @@ def _not_written(target: Path, why: str) -> NotExported:
 def _check_free(target: Path, sources: Sequence[str | None], *, force: bool) -> None:
     if not os.path.lexists(target):
         return
+    if target.exists() and not (target.is_file() or target.is_dir()):  # /dev/null, a pipe
+        raise NotExported(f"{target} is neither a file nor a folder", do="choose another with -o")
     if not force:
         raise NotExported(
             f"{target} exists", expected="a new name", do="choose one with -o, or use --force"

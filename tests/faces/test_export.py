@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +82,23 @@ def test_force_does_not_empty_a_folder_of_other_things(recorded: Path, here: Pat
     (here / "out" / "thesis.tex").write_text("years of work")
     assert main(["export", str(recorded), "--to", "csv", "-o", "out", "--force"]) == 2
     assert (here / "out" / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("command", ["export", "flame", "report"])
+@pytest.mark.parametrize("out", ["pipe", "link"])
+def test_force_does_not_replace_what_is_neither_a_file_nor_a_folder(
+    command: str, out: str, recorded: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As root it would take `/dev/null` away from everybody; a pipe stands for it here."""
+    os.mkfifo(here / "pipe")
+    (here / "link").symlink_to("pipe")
+    form = ["--to", "perfetto"] if command == "export" else []
+
+    assert main([command, str(recorded), *form, "-o", out, "--force"]) == 2
+
+    assert "is neither a file nor a folder" in capsys.readouterr().err
+    assert stat.S_ISFIFO((here / "pipe").lstat().st_mode)
+    assert (here / "link").is_symlink()
 
 
 def test_force_does_not_replace_the_recording_itself(recorded: Path, here: Path) -> None:
