@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
+from stageprof.alphabet import echo
 from stageprof.commands import COMMANDS
 from stageprof.options import complaint
 from stageprof_collectors.text import safe
@@ -105,9 +106,7 @@ def _status(result: Any) -> int:
 
 
 def _complain(message: str, status: int) -> int:
-    line = safe(f"stageprof: {message}", limit=2000)
-    encoding = getattr(sys.stderr, "encoding", None) or "ascii"
-    click.echo(line.encode(encoding, "backslashreplace").decode(encoding), err=True)
+    echo(safe(f"stageprof: {message}", limit=2000), err=True)
     return status
 
 

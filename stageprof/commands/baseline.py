@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from stageprof import baseline as kept
+from stageprof.alphabet import echo
 from stageprof.reading import roomy
 from stageprof.renderers import baseline as renderer
 from stageprof_runtime.errors import UsageError
@@ -40,14 +41,14 @@ def save(*, files: tuple[str, ...], folder: str, branch: str | None) -> None:
     done = [_told(each) for each in kept.save(found, Path(folder), branch)]
     if all(isinstance(each, kept.Refused) for each in done):
         raise UsageError("no recording is of a run that ended well", do="record again")
-    click.echo(renderer.total(sum(getattr(each, "new", False) for each in done), "Kept"))
+    echo(renderer.total(sum(getattr(each, "new", False) for each in done), "Kept"))
 
 
 def _told(each: kept.Saved | kept.Refused) -> kept.Saved | kept.Refused:
     if isinstance(each, kept.Refused):
-        click.echo(f"stageprof: {renderer.refused(each)}", err=True)
+        echo(f"stageprof: {renderer.refused(each)}", err=True)
     else:
-        click.echo(f"{'kept' if each.new else 'there already'}  {renderer.line(each.kept)}")
+        echo(f"{'kept' if each.new else 'there already'}  {renderer.line(each.kept)}")
     return each
 
 
@@ -69,9 +70,9 @@ def list_(*, folder: str, branch: str | None, like: str | None, paths: bool, as_
             click.echo(f"stageprof: {warning}", err=True)
     if paths:
         for each in found:
-            click.echo(each.path)
+            echo(each.path)
     elif as_json:
-        click.echo(renderer.json_text(found), nl=False)
+        echo(renderer.json_text(found), nl=False)
     else:
         renderer.show(found, sys.stdout)
 
@@ -91,11 +92,11 @@ def prune(*, folder: str, keep: int, together: bool, branch: str | None, dry_run
     for each in kept.surplus(kept.kept(Path(folder), branch), keep, together=together):
         if dry_run or kept.removed(each, Path(folder)):
             done += 1
-            click.echo(f"{'would remove' if dry_run else 'removed'}  {renderer.line(each)}")
+            echo(f"{'would remove' if dry_run else 'removed'}  {renderer.line(each)}")
         else:
             why = "left, for it was changed since" if each.path.exists() else "gone already"
-            click.echo(f"{why}  {renderer.line(each)}")
-    click.echo(renderer.total(done, "Would remove" if dry_run else "Removed"))
+            echo(f"{why}  {renderer.line(each)}")
+    echo(renderer.total(done, "Would remove" if dry_run else "Removed"))
 
 
 def _git_branch() -> str:

@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from stageprof.alphabet import echo
 from stageprof.check import Preflight, looking_of
 from stageprof.checked import Checked
 from stageprof.commands.attach import Duration
@@ -87,7 +88,7 @@ def check(
     if form is None:
         renderer.show(checked, sys.stdout)
     else:
-        click.echo(form(checked), nl=False)
+        echo(form(checked), nl=False)
     return status or _status(checked, fail_above)
 
 

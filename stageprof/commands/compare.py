@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from stageprof.alphabet import echo
 from stageprof.app import needs_ui
 from stageprof.chosen import chosen
 from stageprof.comparison import measured
@@ -259,7 +260,7 @@ def _check_programs(kept: Sequence[Sequence[Measured]], options: Options) -> Non
 
 def _write(text: str, target: str) -> None:
     if target == _STDOUT:
-        click.echo(text, nl=False)
+        echo(text, nl=False)
         return
     try:
         write_text(target, text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from stageprof.alphabet import echo
 from stageprof.reading import room, roomy
 from stageprof_collectors.storage.inspection import dump
 
@@ -14,4 +15,4 @@ from stageprof_collectors.storage.inspection import dump
 def inspect(*, file: str) -> None:
     """Print the frames of a recording as text, and whether it is whole."""
     for line in dump(file, max_memory=room()):
-        click.echo(line)
+        echo(line)

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from stageprof.alphabet import echo
 from stageprof.configuration import settings_for
 from stageprof.options import ruled
 from stageprof.progress import Progress
@@ -36,12 +37,14 @@ def show(
         click.echo(safe(f"stageprof: {warning}", limit=2000), err=True)
     with reading(file) as recording:
         if as_json:
-            click.echo(document.text(recording, settings), nl=False)
+            text = document.text(recording, settings)
         elif as_markdown:
-            click.echo(markdown.text(_summary(recording, settings)), nl=False)
+            text = markdown.text(_summary(recording, settings))
         else:
             form = findings if in_full else terminal
             form.show(_summary(recording, settings), sys.stdout)
+            return
+    echo(text, nl=False)
 
 
 def _summary(recording: Recording, settings: Settings) -> Summary:

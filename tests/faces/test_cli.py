@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import stageprof
+from faces.conftest import record
 from stageprof.attach import warning
 from stageprof.cli import main
 from stageprof.commands import COMMANDS
@@ -263,3 +265,25 @@ def test_a_defect_of_ours_has_a_status_that_says_nothing_else(
     monkeypatch.setattr(inspect, "callback", fails)
     assert main(["inspect", __file__]) == 70
     assert "report it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("show", "--markdown"), ("show",), ("inspect",),
+     ("export", "--to", "csv", "-o", "данные-csv")],
+)  # fmt: skip
+def test_letters_that_the_output_lacks_are_escaped(
+    words: tuple[str, ...], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were said to be a damaged recording, or a defect after all was done."""
+    path = tmp_path / "данные.stageprof"
+    record(path, ("ключ",), label="Отчёт")
+    monkeypatch.chdir(tmp_path)
+    out = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr(sys, "stdout", out)
+
+    assert main([words[0], str(path), *words[1:]]) == 0
+
+    out.flush()
+    assert b"\\u043" in out.buffer.getvalue()
+    assert capsys.readouterr().err.count("stageprof:") == 0

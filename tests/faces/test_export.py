@@ -84,7 +84,7 @@ def test_force_does_not_empty_a_folder_of_other_things(recorded: Path, here: Pat
     assert (here / "out" / "thesis.tex").read_text() == "years of work"
 
 
-@pytest.mark.parametrize("command", ["export", "flame", "report"])
+@pytest.mark.parametrize("command", ["export", "report"])
 @pytest.mark.parametrize("out", ["pipe", "link"])
 def test_force_does_not_replace_what_is_neither_a_file_nor_a_folder(
     command: str, out: str, recorded: Path, here: Path, capsys: pytest.CaptureFixture[str]
