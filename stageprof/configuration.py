@@ -65,11 +65,12 @@ def settings_for_run(given: Iterable[str]) -> tuple[Settings, str]:
     Raises:
         UsageError: a name or value in `--rule` or the environment makes no sense.
     """
-    own = resolved(environment(), words(given := list(given)))
+    given = list(given)
     try:
         return settings_for(given)
     except UsageError as error:
-        return own, f"pyproject.toml is not used: {error}"
+        # What is given makes sense by itself, or else it is at fault and this says so.
+        return resolved(environment(), words(given)), f"pyproject.toml is not used: {error}"
 
 
 def settings_to_show() -> tuple[Settings, str]:

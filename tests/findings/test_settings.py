@@ -255,6 +255,13 @@ def test_run_goes_on_whatever_the_project_file_holds(
     assert "pyproject.toml" in problem
 
 
+def test_run_takes_what_is_given_over_the_project_file(toml: Callable[[str], Path]) -> None:
+    """What would make no sense by itself, as serious above critical, may do so over the file."""
+    toml("[tool.stageprof.severity]\ncritical = 0.6")
+    chosen = settings_for_run(["severity.serious=0.5"])
+    assert chosen == (Settings(critical=0.6, serious=0.5), "")
+
+
 def test_run_with_a_wrong_word_stops_before_the_program(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

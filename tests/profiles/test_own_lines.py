@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from profiles.stacks_made import HOSTILE, Seen
 from stageprof.renderers.terminal import text
 from stageprof_collectors.profiles.lines import own_lines
+from stageprof_collectors.profiles.nodes import is_library
 from stageprof_collectors.summary import OWN, summarize
 from stageprof_runtime.stage import Stage
 from stageprof_ui.columns.overview import MEANINGS, stages
@@ -18,6 +21,28 @@ def seen(*looks: tuple[list[str], float, int]) -> Seen:
     for stack, seconds, many in looks:
         made.look(stack, seconds, step="outside", looks=many)
     return made
+
+
+@pytest.mark.parametrize(
+    ("file", "library"),
+    [
+        ("/home/u/stageprof_trial/etl.py", False),
+        ("/home/u/stageprof_runtime.py", False),
+        ("/home/u/lib/python/etl.py", False),
+        ("/home/u/my-site-packages/etl.py", False),
+        ("/repo/runtime/stageprof_runtime/tail.py", True),
+        ("C:\\repo\\ui\\stageprof_ui\\app.py", True),
+        ("/repo/stageprof_pytest.py", True),
+        ("/usr/lib64/python3.12/threading.py", True),
+        ("/usr/lib/python3/dist-packages/yaml/__init__.py", True),
+        ("/opt/lib/python3.13t/queue.py", True),
+        ("C:\\Programs\\Python\\Python311\\Lib\\queue.py", True),
+        ("C:\\conda\\envs\\etl\\Lib\\queue.py", True),
+        ("<frozen importlib._bootstrap>", True),
+    ],
+)
+def test_a_library_is_told_by_whole_names_of_folders(file: str, *, library: bool) -> None:
+    assert is_library(file) is library
 
 
 def test_a_line_has_what_it_called_of_libraries_and_not_of_other_lines() -> None:

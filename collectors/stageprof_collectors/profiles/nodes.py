@@ -7,6 +7,7 @@ it.
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,12 +25,16 @@ UNKNOWN: Final = "(not recorded)"
 
 _SHIFT: Final = 32
 #: Where a file is no program of the user's.
-_LIBRARIES: Final = ("site-packages", "dist-packages", "/lib/python", "<frozen", "stageprof_")
+_LIBRARIES: Final = re.compile(
+    r"<frozen|/(?:site|dist)-packages/"
+    r"|/lib(?:64)?/python3\.[^/]+/|/(?:Python3\d+|envs/[^/]+)/Lib/"  # the latter on Windows
+    r"|(?:^|/)stageprof_(?:(?:runtime|collectors|ui)/|pytest\.py$)"
+)
 
 
 def is_library(file: str) -> bool:
     """Whether a frame's file is none of the user's, as far as its path tells."""
-    return any(part in file for part in _LIBRARIES)
+    return _LIBRARIES.search(file.replace("\\", "/")) is not None
 
 
 class Frame(NamedTuple):
