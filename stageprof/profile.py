@@ -16,6 +16,7 @@ from typing import Any, Final, ParamSpec, Self, TypeVar, cast
 from stageprof.options import Options
 from stageprof.recording import Recording
 from stageprof_collectors.storage.collector import Collector, Live
+from stageprof_runtime.cells import number_of
 from stageprof_runtime.counting import Counting
 from stageprof_runtime.errors import UsageError
 from stageprof_runtime.session import Session
@@ -263,4 +264,6 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
 
 
 def _label(caller: FrameType) -> str:
-    return f"Block at {Path(caller.f_code.co_filename).name}:{caller.f_lineno}"
+    file = caller.f_code.co_filename
+    cell = number_of(file)
+    return f"Block at {Path(file).name if cell is None else f'In [{cell}]'}:{caller.f_lineno}"

@@ -6,10 +6,14 @@ import os
 from typing import TextIO
 
 
-def is_terminal(file: TextIO | None) -> bool:
-    """Whether it is a terminal that can do more than print; a stream may be closed, or be none."""
+def is_tty(file: TextIO | None) -> bool:
+    """Whether it is a terminal, and no file or pipe; a stream may be closed, or be none."""
     try:
-        shown = file is not None and file.isatty()
+        return file is not None and file.isatty()
     except ValueError:  # closed
         return False
-    return shown and os.environ.get("TERM", "dumb") not in ("", "dumb")
+
+
+def is_terminal(file: TextIO | None) -> bool:
+    """Whether it is a terminal that can do more than print."""
+    return is_tty(file) and os.environ.get("TERM", "dumb") not in ("", "dumb")

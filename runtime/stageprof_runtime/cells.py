@@ -22,16 +22,17 @@ _NUMBER: Final = re.compile(r"\d{1,9}")
 
 def numbers() -> dict[str, int]:
     """The number of each file that is a cell, in the order of their last execution."""
+    found = {file: number_of(file) for file in list(linecache.cache)}
+    known = ((file, number) for file, number in found.items() if number is not None)
+    return dict(sorted(known, key=lambda item: item[1])[-MOST:])
+
+
+def number_of(file: str) -> int | None:
+    """The number of the cell that a file is; None if it is none."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     name_of = getattr(getattr(shell, "compile", None), "format_code_name", None)
-    if name_of is None:
-        return {}
-    found: dict[str, int] = {}
-    for file in list(linecache.cache):
-        number = _NUMBER.search((name_of(file) or ("", ""))[1])
-        if number is not None:
-            found[file] = int(number[0])
-    return dict(sorted(found.items(), key=lambda item: item[1])[-MOST:])
+    found = _NUMBER.search((name_of(file) or ("", ""))[1]) if name_of is not None else None
+    return None if found is None else int(found[0])
 
 
 def told() -> list[str]:
@@ -39,4 +40,4 @@ def told() -> list[str]:
     return [f"{number} {file}" for file, number in numbers().items()]
 
 
-__all__ = ["MARK_NAME", "numbers", "told"]
+__all__ = ["MARK_NAME", "number_of", "numbers", "told"]

@@ -10,19 +10,20 @@ from statistics import median
 from typing import TextIO
 
 import msgspec
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from stageprof.baseline import Kept, Refused
 from stageprof.note import SCHEMA, Note
+from stageprof.renderers import page
 from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.text import safe
 
 
 def show(found: Sequence[Kept], file: TextIO) -> None:
     """Print a table for each branch, machine and versions, with a line for each program."""
-    console = Console(file=file, highlight=False, markup=False, emoji=False)
+    console = page.console(file)
     if not found:
         console.print("No recordings are kept here.")
     for number, part in enumerate(_parts(found)):

@@ -11,6 +11,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from stageprof.tty import is_tty
 from stageprof_collectors.text import safe
 
 WIDTH: Final = 80
@@ -22,19 +23,32 @@ _WHOLE: Final = "ignore"
 
 def printed(lines: Iterable[Text], file: TextIO) -> None:
     """Print lines, at the width of the terminal but never wider than they are readable."""
-    console = Console(file=file, highlight=False, markup=False, emoji=False, force_jupyter=False)
-    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
-    _print(console, lines)
+    shown = console(file)
+    shown.width = min(shown.width, WIDTH) if shown.is_terminal else WIDTH
+    _print(shown, lines)
+
+
+def console(file: TextIO) -> Console:
+    """What prints to a file: colours are for terminals only."""
+    return Console(
+        file=file,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        force_jupyter=False,
+        # Else FORCE_COLOR, which CI sets for others, would colour what goes into a file.
+        force_terminal=None if is_tty(file) else False,
+    )
 
 
 def plain(lines: Iterable[Text]) -> str:
     """Lines without colours, as one text."""
     out = io.StringIO()
     # In a notebook rich would show each line by itself, whatever the file.
-    console = Console(
-        file=out, width=WIDTH, color_system=None, highlight=False, force_jupyter=False
+    _print(
+        Console(file=out, width=WIDTH, color_system=None, highlight=False, force_jupyter=False),
+        lines,
     )
-    _print(console, lines)
     return out.getvalue().rstrip("\n")
 
 

@@ -57,6 +57,8 @@ def test_counts_are_judged_wherever_they_were_counted() -> None:
     [
         ({"program": "etl.py", "label": "etl.py"}, "etl.py"),
         ({"program": "etl.py", "label": "Block at etl.py:12"}, "etl.py, Block at etl.py"),
+        ({"program": "", "label": "Block at In [3]:2"}, "Block at In"),
+        ({"program": "etl.py", "label": "In [3]:2"}, "etl.py, In [3]"),
         ({"program": "pytest", "label": "tests/test_etl.py::test_join"}, TEST),
         ({"program": "python -m pytest", "label": "tests/test_etl.py::test_join"}, TEST),
         ({}, ""),

@@ -88,10 +88,18 @@ def test_summary_fits_80_columns_and_30_lines(
     assert max(map(cell_len, lines)) <= 80
 
 
-def test_summary_has_no_colours_when_piped(recorded: Path) -> None:
+@pytest.mark.parametrize("forced", ["FORCE_COLOR", "TTY_COMPATIBLE", ""])
+def test_summary_has_no_colours_when_piped(
+    forced: str, recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor the width of a terminal, whatever is set for other programs."""
+    monkeypatch.setenv("COLUMNS", "40")
+    if forced:
+        monkeypatch.setenv(forced, "1")
     out = io.StringIO()
     terminal.show(stageprof.open(recorded).summary, out)
     assert "\x1b" not in out.getvalue()
+    assert max(map(cell_len, out.getvalue().splitlines())) > 40
 
 
 def test_summary_is_plain_ascii_where_the_terminal_knows_no_more(recorded: Path) -> None:

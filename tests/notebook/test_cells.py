@@ -19,6 +19,7 @@ import stageprof
 from notebook.conftest import Cell
 from stageprof.magic.running import Running
 from stageprof.magic.words import Words
+from stageprof_collectors.comparison.circumstances import program
 from stageprof_collectors.findings.settings import Settings
 
 
@@ -52,6 +53,21 @@ def test_a_plain_shell_gets_the_summary_printed(cell: Cell) -> None:
     assert "5 tasks in 1 computation" in ran.out
     assert ran.out.index("Where the time went") < ran.out.index("(0, 2, 4, 6, 8)")
     assert "\x1b" not in ran.out.split("Out[")[0]
+
+
+def test_a_block_in_a_cell_is_called_by_the_cell_and_its_line(
+    cell: Cell, shell: InteractiveShell
+) -> None:
+    """Not by the file that IPython made of it; and of two runs of a cell it is the same program."""
+    source = "import stageprof\nwith stageprof.profile() as region: pass"
+    labels = []
+    for _ in range(2):
+        cell(source)
+        labels.append(shell.user_ns["region"].recording.store.header)
+    first, second = labels
+    assert re.fullmatch(r"Block at In \[\d+\]:2", first["label"])
+    assert first["label"] != second["label"]
+    assert program(first) == program(second)
 
 
 def test_quiet_shows_the_value_and_nothing_else(cell: Cell) -> None:

@@ -14,8 +14,9 @@ from stageprof_collectors.tables.crew import Crew
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
-#: Where the label of a block says its line, which moves when the file is edited.
-_AT_LINE: Final = re.compile(r":\d+$")
+#: Where the label of a block says its line, which moves when the file is edited, and of a cell its
+#: number, which is another whenever it runs.
+_AT_LINE: Final = re.compile(r"(?:(?<=^Block at In) \[\d+\])?:\d+$")
 
 
 def program(header: Mapping[str, Any]) -> str:
