@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import BuiltinImporter, ModuleSpec, PathFinder, SourceFileLoader
+from itertools import accumulate
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -108,25 +109,63 @@ def module(name: str, args: Sequence[str]) -> Program:
     """`python -m name args`; of a package its `__main__`.
 
     Raises:
-        UsageError: there is no such module (of a submodule, only `run` can know).
+        UsageError: there is no such module (where a package finds modules itself, only `run` can
+            know).
     """
     if name.endswith(".py"):  # its module cannot be called so; it would be a submodule `py`
         raise UsageError(
             f"-m {name}", expected="the name of a module", do=f"leave out -m, or the .py of {name}"
         )
     here = str(Path.cwd())
-    top = name.partition(".")[0]
-    if PathFinder.find_spec(top, [here, *sys.path]) is None and not _found_elsewhere(top):
-        raise _no_module(name)
+    missing = _missing(name, [here, *sys.path])
+    if missing:
+        raise _no_module(missing)
     return Program(name, ("-m", *args), here, lambda main: _module(main, name))
 
 
-def _found_elsewhere(name: str) -> bool:
-    """Whether a finder knows it that asks no path, as those of editable installs."""
+def _missing(name: str, path: list[str]) -> str:
+    """What is not there of a module that is to be run; "" if it is, or only importing would tell.
+
+    Nothing is imported, for that is the program's: it is to be recorded.
+    """
     try:
-        return importlib.util.find_spec(name) is not None
+        for part in (*accumulate(name.split("."), "{}.{}".format), f"{name}.__main__"):
+            spec = _unimported(part, path)
+            if spec is None or (spec.submodule_search_locations is None and len(part) < len(name)):
+                return max(part, name, key=len)
+            if spec.submodule_search_locations is None or _finds_more(spec):
+                return ""
+            path = list(spec.submodule_search_locations)
+    except Exception:  # a namespace in another, of which only importing tells where it is
+        return ""
+    return ""
+
+
+def _unimported(name: str, path: list[str]) -> ModuleSpec | None:
+    found = PathFinder.find_spec(name, path)
+    if found is not None:
+        return found
+    if "." not in name:
+        return _elsewhere(name)
+    specs = (finder.find_spec(name, path) for finder in sys.meta_path)
+    return next((spec for spec in specs if spec is not None), None)
+
+
+def _elsewhere(name: str) -> ModuleSpec | None:
+    """What a finder knows that asks no path, as those of editable installs."""
+    try:
+        return importlib.util.find_spec(name)
     except (ImportError, ValueError):
+        return None
+
+
+def _finds_more(package: ModuleSpec) -> bool:
+    """Whether a package says itself where its modules are, once it is imported."""
+    loader: Any = package.loader
+    if loader is None:  # a folder without code
         return False
+    code: CodeType | None = loader.get_code(package.name)
+    return code is None or not {"__path__", "declare_namespace"}.isdisjoint(code.co_names)
 
 
 def text(source: str, args: Sequence[str]) -> Program:

@@ -21,7 +21,7 @@ from stageprof.configuration import settings_for_run
 from stageprof.options import Face, Options, typed, valued
 from stageprof.outcome import INTERRUPTED, status_of
 from stageprof.profile import profile
-from stageprof.program import Program
+from stageprof.program import NotRunnable, Program
 from stageprof.progress import Progress
 from stageprof.recording import Recording
 from stageprof.statusline import StatusLine
@@ -187,6 +187,8 @@ class _Region:
         """Run the program; what it raises is noted, and goes on."""
         try:
             program.run(main)
+        except NotRunnable:  # ours, and nothing that the program did
+            raise
         except BaseException as error:
             self._profile.ended(error)
             raise
