@@ -158,7 +158,7 @@ class nannied:  # noqa: N801 (used like a function)
 def test_a_file_of_the_users_is_not_taken_for_ours(tmp_path: Path) -> None:
     """A task may close all open files; the next one that it opens has the number of ours."""
     meter = Meter()
-    number = meter._file._file
+    number = meter._file._file.number
     os.close(number)
     with (tmp_path / "theirs").open("w+b", buffering=0) as theirs:
         if theirs.fileno() != number:
