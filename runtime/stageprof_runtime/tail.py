@@ -71,7 +71,7 @@ class Tail:
         """
         if self._closed or self._size > MOST:
             return
-        if self._file < 0 and not rows:
+        if self._there is None and not rows:
             return
         self._begun()
         self._write([now_ns(), list(rows), list(sums)])
@@ -99,8 +99,9 @@ class Tail:
             del self._sent[0]
         few = [batch for some in self._sent for batch in some]
         self._head = [seq, drops, cost, now, list(counts), few]
-        if self._file >= 0 and not self._closed:
-            os.ftruncate(self._file, 0)
+        file = self._file
+        if file >= 0 and not self._closed:
+            os.ftruncate(file, 0)
             self._size = 0
             self._begun()
 
@@ -173,7 +174,7 @@ class Tail:
 
     def _begun(self) -> None:
         """Have the file begin as it must: there may have been no room for that before."""
-        if self._file < 0:
+        if self._there is None:
             try:
                 self._make()
             except FileNotFoundError:  # the last of the others took the folder away just then
@@ -184,7 +185,10 @@ class Tail:
     def _make(self) -> None:
         folder = folder_of(self._session, make=True)
         sweep(os.path.dirname(folder))
-        self._there = Locked(os.path.join(folder, f"{os.getpid()}-{self._place.life}{KEPT}"))
+        path = os.path.join(folder, f"{os.getpid()}-{self._place.life}{KEPT}")
+        with contextlib.suppress(FileNotFoundError):  # of one that the program has closed
+            os.unlink(path)
+        self._there, self._size = Locked(path), 0
 
     def _write_head(self) -> None:
         try:
@@ -196,8 +200,12 @@ class Tail:
         packed = msgpack.packb(what, default=safe_key, unicode_errors="surrogatepass")
         if self._size + len(packed) > ALL:
             return
-        if os.pwrite(self._file, packed, self._size) < len(packed):
-            os.ftruncate(self._file, self._size)  # or what comes later could not be read
+        file = self._file  # asked for once: each time another thread may take the GIL
+        if file < 0:  # the program has closed it: the next time there is another
+            self._there = None
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        if os.pwrite(file, packed, self._size) < len(packed):
+            os.ftruncate(file, self._size)  # or what comes later could not be read
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._there and self._there.path)
         self._size += len(packed)
 

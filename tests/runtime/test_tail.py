@@ -89,6 +89,21 @@ def test_what_a_killed_process_kept_is_the_batch_that_it_would_have_sent(folder:
     assert t > 0
 
 
+def test_where_a_program_closed_the_file_the_next_goes_to_a_new_one(folder: Path) -> None:
+    """Which is whole: it begins as it must, and nobody's file is written to meanwhile."""
+    theirs = folder / "theirs"
+    mine = Tail(SESSION, PLACE)
+    mine.keep([mark(1)], [])
+    os.close(mine._file)
+    with theirs.open("wb"), pytest.raises(OSError, match="Bad file descriptor"):
+        mine.keep([mark(2)], [])
+    mine.keep([mark(3)], [])
+    mine.let_go()
+    assert theirs.read_bytes() == b""
+    [batch] = inherited(SESSION)
+    assert b"label 3" in batch
+
+
 def test_of_sums_the_latest_are_taken(folder: Path) -> None:
     killed(folder, f"t.keep({[mark(1)]!r}, {sums(1)!r}); t.keep({[mark(2)]!r}, {sums(2)!r})")
     (batch,) = inherited(SESSION)
