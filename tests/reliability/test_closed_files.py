@@ -31,3 +31,4 @@ def test_a_program_that_closes_all_files_keeps_its_own(tmp_path: Path) -> None:
 
     assert done.stdout.split() == ["theirs"] * 20
     assert "a.stageprof stopped: the program has closed its file" in done.stderr
+    assert "stageprof attach" in done.stderr

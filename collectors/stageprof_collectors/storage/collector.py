@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.storage.file import MAX_MEMORY, Writer
+from stageprof_collectors.storage.file import MAX_MEMORY, Writer, way_out
 from stageprof_collectors.storage.merge import merge
 from stageprof_collectors.storage.origin import Origin
 from stageprof_collectors.storage.saved import save
@@ -261,7 +261,7 @@ class Collector:
                 "the run goes on. %s silence this, set the level of the logger 'stageprof'.",
                 self.path or "memory",
                 failed,
-                "To" if self._failed else "Free some space or record elsewhere; to",
+                "To" if self._failed else f"{way_out(failed)}; to",
             )
 
     def _see(self) -> None:

@@ -29,6 +29,9 @@ __all__ = ["MAX_MEMORY", "Frames", "Writer", "read_frames"]
 #: Batches written together share a frame up to this size, bytes; a crash loses at most a frame.
 _GROUP: Final = 4 << 20
 
+#: What has failed where the program closes all files that are open, as daemons do.
+_CLOSED: Final = "the program has closed its file"
+
 
 class Writer:
     """Appends batches to a new recording; after construction it never raises.
@@ -164,7 +167,7 @@ class Writer:
     def _append(self, data: bytes) -> None:
         fd = self._file.number
         if fd < 0:
-            self.failed = "the program has closed its file"
+            self.failed = _CLOSED
             return
         try:
             _write_all(fd, data)
@@ -188,6 +191,13 @@ def _write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
+
+
+def way_out(failed: str) -> str:
+    """What whoever records can do where a `Writer` has failed so."""
+    if failed == _CLOSED:
+        return "Record it from another process (`stageprof attach`), which it leaves alone"
+    return "Free some space or record elsewhere"
 
 
 def _create(path: Path) -> int:
