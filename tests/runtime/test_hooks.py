@@ -319,7 +319,7 @@ def futures(client: Client) -> list[Any]:
     return [client.gather(mapped), completed, counter.add().result(), scattered]
 
 
-FUTURES = [list(range(1, 11)), list(range(1, 11)), 1, 6]
+FUTURES = [list(range(1, 11)), list(range(1, 11)), 1, 200_000]
 
 
 @pytest.fixture(scope="module")
