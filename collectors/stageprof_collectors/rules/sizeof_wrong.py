@@ -50,7 +50,9 @@ def register_size():
                 while getattr(part, "base", None) is not None:
                     part = part.base
                 found[id(part)] = part
-        return max(sys.getsizeof(value), 100 + sum(sizeof(part) for part in found.values()))
+        if not found:  # it may hold what Python does not see
+            return sys.getsizeof(value)
+        return 100 + sum(sizeof(part) for part in found.values())
 
 
 register_size()
