@@ -10,7 +10,7 @@ import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
 
-PEOPLE, QUESTIONS = 60_000, 50
+PEOPLE, QUESTIONS = 60_000, 150
 
 
 def main() -> None:
