@@ -250,7 +250,7 @@ def test_different_names_stay_different() -> None:
 @pytest.mark.parametrize(
     ("path", "kept"),
     [
-        ("/tmp/rev_cmd/Max Merge Smith/sum/x.py", "x.py"),
+        ("/srv/shared/Max Merge Smith/sum/x.py", "x.py"),
         ("C:\\Users\\Max Merge\\sum\\x.py:3 apply", "x.py:3 apply"),
         ("/data/q1:merge/sum/x.py", "x.py"),
         ("merge/sum/x.py", "x.py"),
