@@ -70,6 +70,11 @@ def parent(value: Any) -> Any:
     return value
 
 
+def extent(value: Any) -> tuple[int, Any, Any]:
+    """Where an array's elements are: of two pieces of one array it is not the same."""
+    return value.__array_interface__["data"][0], value.shape, value.strides
+
+
 def is_numpy(value: object) -> bool:
     """Whether it is one of numpy's own arrays."""
     return is_a(value, "numpy", "ndarray") and package_of(type(value)) == "numpy"

@@ -21,7 +21,15 @@ from stageprof_runtime.holder import Held
 from stageprof_runtime.holding import LEAST, Walk
 from stageprof_runtime.identity import Identity
 from stageprof_runtime.kinds import CUSTOM, DATA, kind_of
-from stageprof_runtime.kinship import address, find_kin, find_whole, is_kin, is_numpy, parent
+from stageprof_runtime.kinship import (
+    address,
+    extent,
+    find_kin,
+    find_whole,
+    is_kin,
+    is_numpy,
+    parent,
+)
 from stageprof_runtime.naming import Origin, by_hint, find
 from stageprof_runtime.scopes import Stack
 from stageprof_runtime.weight import weigh
@@ -57,7 +65,7 @@ class Names:
         self._numbered: dict[int, Known] = {}
         self._numbers = itertools.count(1)
         #: an array, and where in it a piece is -> the piece's number
-        self._alone: dict[tuple[object, ...], int] = {}
+        self._alone: dict[tuple[int, object], int] = {}
         #: layer -> what the first of its parts is a piece of
         self._pieces: dict[str, Known] = {}
         #: by the class's id: a class that lives no longer may be taken for another
@@ -137,7 +145,9 @@ class Names:
         pieces = is_numpy(value) and parent(value) is not value
         if not pieces or any(held.value is not value for held in helds):
             return known
-        where = known.number, value.__array_interface__["data"][0], value.shape, value.strides
+        if len(self._alone) >= MOST:
+            self._alone.clear()
+        where = known.number, extent(value)
         number = self._alone.get(where) or next(self._numbers)
         self._alone[where] = number
         return known._replace(number=number)

@@ -20,7 +20,7 @@ from stageprof_runtime.event import FETCHED, SCATTER, SCATTERED
 from stageprof_runtime.fetched import fetched
 from stageprof_runtime.holding import LEAST
 from stageprof_runtime.kinds import title
-from stageprof_runtime.kinship import is_numpy, sampled
+from stageprof_runtime.kinship import extent, is_numpy, sampled
 from stageprof_runtime.lines import user_line
 from stageprof_runtime.names import Known, Names
 from stageprof_runtime.naming import UNKNOWN, find
@@ -139,5 +139,4 @@ def _content(value: Any) -> object:
     """What tells an array's piece, and what is in it, from others; nothing of what is no array."""
     if not is_numpy(value):
         return None
-    at = value.__array_interface__["data"][0], value.shape, value.strides
-    return at, None if value.dtype.hasobject else sampled(value)
+    return extent(value), None if value.dtype.hasobject else sampled(value)
