@@ -15,6 +15,8 @@ WORKER = Place("worker", "host", 2, "tcp://host:1", 0)
 #: Ten minutes and more than is ever written here.
 ENOUGH = 10.0, 100_000_000
 MS = 1_000_000
+#: What a recorder says of itself.
+ABOUT = {"address": SCHEDULER.name, "minutes": 10, "size": 1_000_000, "stageprof": "0.1.0"}
 
 
 def shipped(

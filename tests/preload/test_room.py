@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from preload.shipped import (
-    ENOUGH,
+    ABOUT,
     SCHEDULER,
     WORKER,
     begins,
@@ -29,20 +29,6 @@ from stageprof_runtime.flight import basis
 from stageprof_runtime.flight import segments as module
 from stageprof_runtime.flight.basis import Basis
 from stageprof_runtime.flight.segments import Segments
-
-ABOUT = {"address": SCHEDULER.name, "minutes": 10, "size": 1_000_000, "stageprof": "0.1.0"}
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    path = tmp_path / "flight"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
-def segments(folder: Path) -> Segments:
-    return Segments(str(folder), ABOUT, *ENOUGH)
 
 
 def taken(folder: Path) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from preload.shipped import (
-    ENOUGH,
+    ABOUT,
     SCHEDULER,
     WORKER,
     begins,
@@ -28,20 +28,6 @@ from stageprof_runtime.flight.basis import LATEST
 from stageprof_runtime.flight.segments import Segments
 from stageprof_runtime.flight.tape import WAITING, Tape
 from stageprof_runtime.guard import Watch
-
-ABOUT = {"address": SCHEDULER.name, "minutes": 10, "size": 1_000_000, "stageprof": "0.1.0"}
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    path = tmp_path / "flight"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
-def segments(folder: Path) -> Segments:
-    return Segments(str(folder), ABOUT, *ENOUGH)
 
 
 def test_what_was_written_is_in_the_recording(folder: Path, segments: Segments) -> None:

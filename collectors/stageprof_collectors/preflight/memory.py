@@ -21,9 +21,6 @@ from stageprof_collectors.preflight.plan import Layer, Plan
 from stageprof_collectors.rules import memory_near_limit
 from stageprof_runtime.stage import Stage
 
-#: What puts pieces together holds them and the whole at the same time.
-TWICE: Final = 2
-
 _TEXT: Final = (
     "Give each worker {need}, or use smaller chunks or more workers. The results that are asked "
     "for take {results} on each worker, the pieces that its threads work on {pieces}, and its "
@@ -112,7 +109,8 @@ def _need(plan: Plan, worker: Worker, workers: int) -> _Need:
     """The larger of what it holds while tasks run and, for any may be the one, at the end."""
     spread = _Need(worker.memory, _results(plan, workers), _pieces(plan, worker, workers))
     whole = _whole(plan)
-    joined = _Need(worker.memory, whole, (TWICE - 1) * whole, joined=True)
+    # What puts pieces together holds them and the whole at the same time.
+    joined = _Need(worker.memory, whole, whole, joined=True)
     return max(spread, joined, key=lambda need: need.whole)
 
 
