@@ -54,15 +54,15 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "client.wait": ("distributed.client", "", "_wait"),
     "client.result": ("distributed.client", "Future", "_result"),
     "client.next": ("distributed.client", "as_completed", "__next__"),
+    "client.next_by_name": ("distributed.client", "as_completed", "next"),
     "client.anext": ("distributed.client", "as_completed", "__anext__"),
     "actor.result": ("distributed.actor", "ActorFuture", "result"),
     "actor.awaited": ("distributed.actor", "ActorFuture", "_result"),
     "client.scatter": ("distributed.client", "Client", "scatter"),
     "client.sync": ("distributed.utils", "SyncMethodMixin", "sync"),
-    # any process: locks
+    # any process: locks, and bytes
     "lock.acquire": ("dask.utils", "SerializableLock", "acquire"),
     "lock.enter": ("dask.utils", "SerializableLock", "__enter__"),
-    # any process: bytes
     "protocol.dumps": ("distributed.protocol", "", "dumps"),
     "protocol.loads": ("distributed.protocol", "", "loads"),
     "protocol.compressions": ("distributed.protocol.compression", "", "compressions"),

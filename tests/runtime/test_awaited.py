@@ -128,6 +128,21 @@ def test_a_result_that_comes_with_its_future_is_not_looked_at(looked: list[type]
     assert names.count("as_completed") == 3
 
 
+def test_who_asks_for_the_next_result_by_name_waits_as_in_a_loop() -> None:
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster) as client,
+        stageprof.profile(client=client, gil=False) as prof,
+    ):
+        done = as_completed(client.map(abs, range(3), pure=False))
+        assert sum(done.next().result() for _ in range(2)) + next(done).result() == 3
+    store = prof.recording.store
+    names = [store.strings[call] for call in store.table("block")["call"].tolist()]
+    assert names.count("as_completed") == 3
+
+
 def _many(number: int) -> list[float]:
     return [float(number)] * MIXED
 

@@ -81,6 +81,7 @@ def install(emit: Emit) -> Undo:
                     *place("client.sync"), lambda f, w: shield(f, lambda g: _sync(emit, g, w), w)
                 ),
                 replace(*place("client.next"), lambda f: _next(emit, f)),
+                replace(*place("client.next_by_name"), lambda f: _next(emit, f)),
                 replace(*place("client.gather_remote"), _gather_remote),
                 replace(*place("client.gather"), lambda f: _awaited(emit, f, "gather")),
                 replace(*place("client.wait"), lambda f: _awaited(emit, f, "wait")),
