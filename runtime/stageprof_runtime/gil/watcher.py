@@ -12,14 +12,13 @@ import selectors
 import subprocess
 import threading
 from collections.abc import Callable
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.descriptor import Descriptor
 from stageprof_runtime.event import HOLD, MARK, SAMPLE
 from stageprof_runtime.gil.messages import (
     COST,
-    END,
     INTERVAL,
     NATIVE,
     RECORD,
@@ -30,6 +29,7 @@ from stageprof_runtime.gil.messages import (
     TEXT,
 )
 from stageprof_runtime.gil.permission import allow, allowed_no_more
+from stageprof_runtime.gil.pipes import Pipes
 from stageprof_runtime.gil.program import command, modules
 from stageprof_runtime.gil.rows import stood, unseen
 from stageprof_runtime.gil.state import GilState, NeverGil, NoGil, find
@@ -43,6 +43,8 @@ from stageprof_runtime.ring import Ring
 RATE: Final = 100
 #: Seconds that the watch is given to end.
 PATIENCE_S: Final = 4.0
+#: It says something more often than this, in seconds, as long as there is a pipe.
+SILENT_S: Final = 2.0
 #: A process has one GIL: what is known of it goes to each session's first ring, whatever its role.
 ANY: Final = "any"
 #: What the source of the numbers begins with where there is no watch.
@@ -66,6 +68,7 @@ class Watcher:
         self._rate = rate
         self._pid = os.getpid()
         self._child: subprocess.Popen[bytes] | None = None
+        self._pipes: Pipes | None = None
         self._told: dict[int, int] = {}
         self._what = ""
         self._names: dict[int, str] = {}
@@ -109,14 +112,13 @@ class Watcher:
     def rest(self) -> None:
         """Have no C frames looked at any more; `rested` once what was seen of them is told."""
         self.native = False
-        child = self._child
-        if os.getpid() != self._pid or child is None or child.stdin is None:
+        if os.getpid() != self._pid or self._pipes is None:
             self.rested.set()
             return
         self.rested.clear()
         try:
-            child.stdin.write(REST + b"\n")
-        except (OSError, ValueError):  # it has ended
+            self._pipes.write(REST + b"\n")
+        except OSError:  # it has ended
             self.rested.set()
 
     def stop(self) -> None:
@@ -136,25 +138,26 @@ class Watcher:
 
     def _forked(self) -> None:
         """In a forked child: watch and thread are its parent's; what was inherited is closed."""
-        child, self._child = self._child, None
-        for pipe in (child.stdin, child.stdout, child.stderr) if child else ():
-            if pipe is not None:
-                pipe.close()
+        self._child, pipes, self._pipes = None, self._pipes, None
+        if pipes is not None:
+            pipes.close()
         bell, self._bell = self._bell, ()
         for end in bell:
             end.close()
 
     def _run(self) -> None:
-        child = self._child
+        child, pipes = self._child, self._pipes
         if isinstance(self._why, NeverGil):
             self._source(f"{TICKER}{self._why}")  # which would have nothing to ask for
             return
-        if child is None:
+        if child is None or pipes is None:
             self._refused(str(self._why))
             return
-        with child:
-            attempt(self.watches[0], self._listen, child.stdin, child.stdout)
-            said = child.stderr.read(300).decode(errors="replace").strip() if child.stderr else ""
+        attempt(self.watches[0], self._listen, pipes)
+        pipes.hang_up()
+        child.wait()
+        said = pipes.last_words()
+        pipes.close()
         allowed_no_more()
         if child.returncode or not self._over.is_set():
             self._refused(said or f"the watch ended with status {child.returncode}")
@@ -168,8 +171,9 @@ class Watcher:
             words, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, process_group=0
         )
         allow(child.pid)
-        if child.stdin is not None:
-            child.stdin.write(program)
+        self._pipes = Pipes(child)
+        with contextlib.suppress(OSError):  # it has ended, and says why
+            self._pipes.write(program)
         return child
 
     def _source(self, what: str) -> None:
@@ -195,10 +199,8 @@ class Watcher:
 
     # -- what it is told --------------------------------------------------------------------
 
-    def _introduce(self, pipe: IO[bytes]) -> None:
+    def _introduce(self, pipes: Pipes) -> None:
         """Tell which threads have come."""
-        if pipe.closed:
-            return
         now = {t.native_id: t for t in threading.enumerate() if t.native_id and t.ident}
         news = [n for n, t in now.items() if self._told.get(n) != t.ident]
         lines = "".join(
@@ -212,33 +214,32 @@ class Watcher:
         if self.native and running:
             lines += f"{NATIVE.decode()}\n"
         if lines:
-            pipe.write(lines.encode())
+            pipes.write(lines.encode())
         for n in news:
             self._emit.row(ANY, (MARK, now_ns(), "thread", self._names[n]))
 
     # -- what it says -----------------------------------------------------------------------
 
-    def _listen(self, into: IO[bytes], out: IO[bytes]) -> None:
-        """Take what it says until it ends, which it does when its input does."""
-        said = b""
-        with selectors.DefaultSelector() as waiting:
-            waiting.register(out, selectors.EVENT_READ)
-            bell = self._bell[0].number
+    def _listen(self, pipes: Pipes) -> None:
+        """Take what it says until it ends; without a file more, which a program might close."""
+        said, bell = b"", self._bell[0].number
+        with selectors.PollSelector() as waiting:
+            waiting.register(pipes.out, selectors.EVENT_READ)
             waiting.register(bell, selectors.EVENT_READ)
-            self._introduce(into)
-            while True:
-                ready = [key.fileobj for key, _ in waiting.select()]
+            self._introduce(pipes)
+            while pipes.out >= 0:
+                ready = [key.fileobj for key, _ in waiting.select(SILENT_S)]
                 if bell in ready:
                     waiting.unregister(bell)
-                    with contextlib.suppress(OSError):  # it has gone already
-                        into.write(END + b"\n")
-                    into.close()
-                if out in ready:
-                    chunk = os.read(out.fileno(), 1 << 16)
+                if self._over.is_set():
+                    pipes.hang_up()
+                if pipes.out in ready:
+                    chunk = pipes.read()
                     if not chunk:
                         break
                     said = self._heard(said + chunk)
-                    self._introduce(into)
+                    if not self._over.is_set():
+                        self._introduce(pipes)
 
     def _heard(self, said: bytes) -> bytes:
         """Emit what whole records say; returns what is left."""
