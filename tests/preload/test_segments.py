@@ -43,6 +43,23 @@ def test_what_was_written_is_in_the_recording(folder: Path, segments: Segments) 
     assert not window.overwritten
 
 
+def test_a_process_that_closes_all_files_keeps_its_own(
+    folder: Path, segments: Segments, tmp_path: Path
+) -> None:
+    segments.write([*hello(), begins(1, 1)])
+    number = segments._fd
+    os.close(number)
+    with (tmp_path / "theirs").open("wb", buffering=0) as theirs:
+        assert theirs.fileno() == number
+        segments.write([*ends(1, 5, 1)])
+        segments.close()
+        theirs.write(b"theirs")
+    recording, _ = opened(folder)
+
+    assert (tmp_path / "theirs").read_bytes() == b"theirs"
+    assert recording.tasks()["key"].tolist() == ["long-1"]
+
+
 def test_a_later_segment_knows_what_was_told_before_it(folder: Path, segments: Segments) -> None:
     """Workers, places in trees of stacks, and the run that was under way, with its key."""
     segments.write([*hello(), begins(1, 1), shipped(SCHEDULER, 2, running=1)])

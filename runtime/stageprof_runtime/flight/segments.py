@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from stageprof_runtime.batch import together
+from stageprof_runtime.descriptor import Descriptor
 from stageprof_runtime.flight.basis import RUNS, STACKS, Basis
 from stageprof_runtime.flight.record import ABOUT, BASIS, BATCHES, encode, encode_json, join
 
@@ -65,7 +66,7 @@ class Segments:
         self._left_out: tuple[str, ...] = ()
         #: when to try to begin a segment again, and why it failed
         self._again, self._why = 0.0, OSError()
-        self._fd = -1
+        self._file: Descriptor | None = None
         self._path = ""
         self._began = 0.0
         self._head = self._nbytes = self._number = 0
@@ -111,6 +112,11 @@ class Segments:
 
     # -- one segment after the other --------------------------------------------------------------
 
+    @property
+    def _fd(self) -> int:
+        """Of the current segment; -1 if there is none, or the process has closed it."""
+        return -1 if self._file is None else self._file.number
+
     def _make_way(self) -> None:
         """Let go of the segments that are too old, and begin a new one where it is time."""
         now = time.monotonic()
@@ -138,7 +144,7 @@ class Segments:
         self._number += 1
         self._path = os.path.join(self.folder, f"{self._number:08}{SUFFIX}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        self._fd = os.open(self._path, flags, 0o600)
+        self._file = Descriptor(os.open(self._path, flags, 0o600))
         self._began, self._nbytes = now, 0
 
     def _start(self) -> bytes:
@@ -195,11 +201,11 @@ class Segments:
             self._seal()  # a reader stops at the torn record
 
     def _seal(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd < 0:
+        file, self._file = self._file, None
+        if file is None:
             return
         try:
-            os.close(fd)
+            file.close()
         except OSError:
             pass
         self._done.append(_Segment(self._path, time.monotonic(), self._nbytes))
