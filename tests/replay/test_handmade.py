@@ -316,3 +316,17 @@ def test_calls_that_overlap_within_a_task_are_counted_once() -> None:
     made.wait(0, 100, outer, 100)
     recording = made.recording(100)
     assert recording.stages()["wall_s"].sum() == pytest.approx(0.1, abs=1e-6)
+
+
+def test_a_task_that_took_no_time_holds_no_thread_of_the_one_that_began_with_it() -> None:
+    """Clocks are coarse: on one thread a longer task and one of no time begin at one instant."""
+    made = HandMade(workers=1)
+    g = made.graph(0, 0, 0, wanted=4)
+    last = -1
+    for start, stop in ((0, 10), (10, 30), (10, 10), (30, 50)):
+        last = made.run(0, start, stop, cause=-1 - g, lead=(0, 0), wanted=True)
+    made.wait(0, 50, last, 50)
+    recording = made.recording(50)
+
+    assert recording.replay.error == 0
+    assert saved(recording, Change(compute=0.5)) == (25, 25)

@@ -65,8 +65,8 @@ class Model:
         self._read()
         occupying = ~self._gone
         occupying[apart] = False
-        #: rows in the order of their start
-        self.order: Ints = np.lexsort((np.arange(self.n), self.start))
+        #: rows in the order of their start; what took no time was before what began then and stayed
+        self.order: Ints = np.lexsort((self.stop, self.start))
         self._occupying = occupying
 
     def _read(self) -> None:
