@@ -64,12 +64,14 @@ def events(recording: Recording) -> Iterator[Event]:
     names = [_process_name(pid, name) for name, pid in pids.items()]
     names.append(_process_name(PATH_PID, "critical path"))
     drawn: list[tuple[int, Event]] = [(t, event) for t, event in counters]
-    for tid, ((pid, thread), found) in enumerate(slices.items()):
-        seen = set()
+    tid = PATH_PID + len(pids) + 1  # a thread with its process's number were the main one
+    for (pid, thread), found in slices.items():
+        rows = 0
         for row, start, stop, what in nested(found):
-            seen.add(row)
-            drawn.append((start, _complete(pid, tid * 100 + min(row, 99), stop - start, what)))
-        names += [_row_name(pid, tid * 100 + min(r, 99), thread, r) for r in sorted(seen)]
+            rows = max(rows, row + 1)
+            drawn.append((start, _complete(pid, tid + row, stop - start, what)))
+        names += [_row_name(pid, tid + row, thread, row) for row in range(rows)]
+        tid += rows
     yield from names
     for start, event in sorted(drawn, key=lambda pair: pair[0]):
         yield {**event, "ts": (start - zero) / 1e3}

@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stageprof
+from replay.handmade import HandMade
 from stageprof.cli import main
+from stageprof.export.perfetto import events
 from stageprof.export.perfetto import write as perfetto
 from stageprof.export.rows import nested
 from stageprof.export.tables import TABLES
@@ -31,8 +33,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def trace(recorded: Path, tmp_path: Path) -> list[Event]:
     perfetto(stageprof.open(recorded), tmp_path / "t.json")
-    events: list[Event] = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
-    return events
+    found: list[Event] = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    return found
 
 
 def test_tables_come_back_as_they_were(recorded: Path, here: Path) -> None:
@@ -159,6 +161,16 @@ def test_critical_path_covers_the_region(trace: list[Event], recorded: Path) -> 
     path = [e for e in trace if e["pid"] == 1 and e["ph"] == "X"]
     wall = stageprof.open(recorded).wall
     assert sum(e["dur"] for e in path) / 1e6 == pytest.approx(wall, rel=1e-6)
+
+
+def test_no_slices_of_a_row_cross_however_many_coroutines_overlap() -> None:
+    made = HandMade()
+    for i in range(150):
+        made.span("result.gather", i, 300 + i)
+    recording = stageprof.Recording(made.recording(500).store)
+    found = [e for e in events(recording) if e["name"] == "result.gather"]
+
+    assert len({(e["pid"], e["tid"]) for e in found}) == len(found) == 150
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50))))
