@@ -59,16 +59,20 @@ def test_who_is_guilty_is_named_with_line_and_share() -> None:
     assert summary(contended()).gil == GUILTY
 
 
-def test_numpy_is_innocent_with_the_bound() -> None:
-    made = working(cpu=1000)
+@pytest.mark.parametrize(
+    ("length", "most"), [(1400, "82 ms"), (2000, "165 ms"), (5000, "264 ms"), (60_000, "264 ms")]
+)
+def test_numpy_is_innocent_with_the_bound(length: int, most: str) -> None:
+    """What the looks may have missed: they get rarer the longer a run is, down to 160 ms."""
+    made = working(cpu=length / 2, length=length)
     made.held(0, 0, 10)
     made.said(0, "gil source", "watch")
-    for at in (500, 1000, 1500, 2000):
+    for at in range(500, length + 500, 500):
         made.sample(at, "gil.contention", 0.01, worker=0)
-    verdict = gil_verdict(made.recording(2000))
+    verdict = gil_verdict(made.recording(length))
     assert verdict is not None
     assert verdict.guilty is False
-    assert verdict.said == "not to blame: tasks waited at most 82 ms in sum"
+    assert verdict.said == f"not to blame: tasks waited at most {most} in sum"
     assert verdict.waited_s == 0
 
 

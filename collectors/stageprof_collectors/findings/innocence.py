@@ -21,7 +21,7 @@ from stageprof_collectors.findings.quantity import count, seconds, share
 from stageprof_collectors.findings.settings import DEFAULTS, Settings
 from stageprof_collectors.findings.standing import seconds_of
 from stageprof_collectors.profiles.gil import Floats
-from stageprof_collectors.profiles.holders import told, watched
+from stageprof_collectors.profiles.holders import look_s, told, watched
 from stageprof_collectors.profiles.looks import ERRORS
 from stageprof_runtime.stage import SIX, STEP, UNEXPLAINED, Stage, stage_of
 
@@ -114,8 +114,6 @@ def _account(recording: Recording, which: Callable[[int], bool]) -> float:
 
 # -- the GIL --------------------------------------------------------------------------------------
 
-#: Seconds that a look at the GIL stands for while few threads wait; see `runtime/.../gil/watch.py`.
-LOOK_S: Final = 0.05
 #: Seconds of waiting of all tasks together; less is within the measurement.
 MEASURED_S: Final = 0.2
 #: Of the time of all tasks; where less is unknown, nothing is said of it.
@@ -202,12 +200,12 @@ class _Waits:
         self.spare = (self.length - runs["cpu"] / 1e9).clip(0)
         self.waited = float((self.shares * self.length)[self.known].sum())
         self.exact = bool(gil.seen[self.known].all())
+        self.look_s = look_s(recording)
         #: seconds of the critical path in which its tasks waited; and at most
         self.cost = _on_path(recording, self.shares)
         most = _on_path(recording, self.spare / np.maximum(self.length, 1e-9))
-        self.cost_at_most = _at_most(
-            _on_path(recording, np.where(self.known, self.shares, 1.0)), most
-        )
+        cost = _on_path(recording, np.where(self.known, self.shares, 1.0))
+        self.cost_at_most = _at_most(cost, most, self.look_s)
 
     @property
     def share(self) -> float:
@@ -223,7 +221,7 @@ class _Waits:
     @property
     def at_most(self) -> float:
         """Seconds that they waited, and what was not seen of them; but for those that are told."""
-        bound = _at_most(self.waited, float(self.spare[self.known].sum()))
+        bound = _at_most(self.waited, float(self.spare[self.known].sum()), self.look_s)
         rest = np.minimum(self.spare, self.length - self.seen)
         return bound if self.unknown else bound + float(rest.clip(0).sum())
 
@@ -277,9 +275,15 @@ def _culprit(recording: Recording) -> str:
     return f"`{function}`{made_at(str(file), int(line))}" if function else f"tasks of `{prefix}`"
 
 
-def _at_most(waited: float, spare: float) -> float:
-    """What it may be if so much was seen, of time in which the threads used no processor."""
-    return min(spare, waited + ERRORS * sqrt(LOOK_S * (waited + LOOK_S)))
+def _at_most(waited: float, spare: float, each: float) -> float:
+    """What it may be if so much was seen, of time in which the threads used no processor.
+
+    Args:
+        waited: seconds that were seen.
+        spare: seconds without a processor.
+        each: seconds that a look stands for.
+    """
+    return min(spare, waited + ERRORS * sqrt(each * (waited + each)))
 
 
 def _gil(recording: Recording) -> float | None:

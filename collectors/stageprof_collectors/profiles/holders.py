@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from stageprof_collectors.account.timeline import Columns, Ints, present
 from stageprof_collectors.profiles.gil import Floats, Names, Sum, Thread
 from stageprof_collectors.profiles.whereabouts import SUMS, by_line
+from stageprof_runtime.gil.watch import LONG_NS, SELDOMMEST_NS
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -23,6 +24,8 @@ COLUMNS: Final = [
 ]  # fmt: skip
 #: The watch tells what it saw so often; see `runtime/stageprof_runtime/gil/watch.py`.
 EVERY_NS: Final = 500_000_000
+#: Seconds that one of its first looks stands for while few threads wait.
+LOOK_S: Final = 0.05
 #: Nothing takes longer (ns); a recording may claim any number.
 _AGE: Final = 2**61
 
@@ -204,6 +207,16 @@ def watched(recording: Recording) -> dict[int, tuple[int, int]]:
         if edges.get(process := int(gil.process[where])):
             edges[process] += [first - EVERY_NS, last]
     return {p: (max(min(all_), -_AGE), min(max(all_), _AGE)) for p, all_ in edges.items() if all_}
+
+
+def look_s(recording: Recording) -> float:
+    """Seconds that a look at the GIL stands for at most, while few threads wait.
+
+    The watch looks more seldom the longer it has looked; that of a flight recorder has for long.
+    """
+    long = bool(recording.store.header.get("flight"))
+    halved = sum(long or recording.wall * 1e9 > after for after in LONG_NS)
+    return min(LOOK_S * (1 << halved), SELDOMMEST_NS / 1e9)
 
 
 def told(recording: Recording) -> dict[int, tuple[int, int]]:
