@@ -39,6 +39,8 @@ ROWS: Final = 500_000
 _GROUP: Final = 1 << 16
 _NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST: Final = 80
+#: What a column of whole numbers holds; sums of a recording that was forged may be larger.
+_WIDEST: Final = 2**63 - 1
 
 #: What the manifest says of a recording.
 Entry = dict[str, Any]
@@ -179,6 +181,8 @@ def _column(values: pd.Series[Any], kind: pa.DataType) -> pa.Array:
             return pa.array(texts, kind, from_pandas=True)
         except UnicodeEncodeError:  # a lone surrogate, which UTF-8 cannot carry
             return pa.array([printable(t) if isinstance(t, str) else t for t in texts], kind)
+    if pa.types.is_integer(kind) and values.dtype in ("object", "uint64"):
+        return pa.array([min(max(int(n), -_WIDEST), _WIDEST) for n in values], kind)
     return pa.array(values.astype(kind.to_pandas_dtype()).to_numpy(), kind)
 
 

@@ -24,7 +24,7 @@ from stageprof.schema import COLUMNS, MANIFEST, schema
 from stageprof_collectors.storage.collector import Collector
 from stageprof_collectors.storage.sliced import Sliced
 from stageprof_runtime.batch import pack
-from stageprof_runtime.event import MARK, ONGOING, WANT, Place
+from stageprof_runtime.event import FINISH, MARK, ONGOING, WANT, Place
 
 #: What the files are called: digits only, what a path or a query would be confused by.
 NAMES = ("001", "a=b;'<x>", "..b ")
@@ -198,6 +198,21 @@ def test_any_text_is_a_cell() -> None:
     made = parquet._column(frame["key"], schema("tasks").field("key").type)
 
     assert made.to_pylist() == ["\\ud800<", None, "\x1b[31m"]
+
+
+@pytest.mark.parametrize("nbytes", [2**63 - 1, -(2**63)])
+def test_sums_of_a_forged_recording_are_the_largest_numbers_that_there_are(
+    nbytes: int, tmp_path: Path
+) -> None:
+    made = HandMade()
+    runs = [made.run(0, i, i + 1, cause=-1 - made.graph(0, 0, 0), key="x") for i in range(3)]
+    rows = made.rows_of(SCHEDULER)
+    rows[:] = [(*r[:4], nbytes, *r[5:]) if r[0] == FINISH else r for r in rows]
+    made.wait(0, 3, runs[-1], 3)
+    parquet.write(stageprof.Recording(made.recording(3).store), tmp_path / "out")
+    found = stageprof.dataset(tmp_path / "out").layers().compute()
+
+    assert max(abs(found["bytes"])) == 2**63 - 1
 
 
 @pytest.mark.parametrize(("runs", "slices"), [(1, 7), (300, 3), (10_000, 1)])
