@@ -16,6 +16,7 @@ from findings.conftest import Only
 from findings.crews import Crewed, side_by_side
 from findings.made import SECOND, WALL_S, found, made, noting, rule
 from named import plainly
+from replay.handmade import HandMade
 from stageprof_collectors.findings.diagnosis import MOST, diagnose, examine
 from stageprof_collectors.findings.finding import Finding, Severity, severity
 from stageprof_collectors.findings.rule import Limit, Limits
@@ -214,6 +215,10 @@ def test_recording_of_nothing_can_be_diagnosed(only: Only) -> None:
     empty = stageprof.Recording(type(made().store)())
     assert ids(diagnose(empty)) == ["nothing-to-fix"]
     assert empty.innocence() == []
+
+
+def test_recording_that_took_no_time_fails_no_rule() -> None:
+    assert examine(HandMade().recording(0)).failed == ()
 
 
 # -- what fails ---------------------------------------------------------------------------

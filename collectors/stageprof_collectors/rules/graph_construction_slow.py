@@ -151,7 +151,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         return
     built = _built(recording)
     alone = [b for b in built if b.all_s >= least]
-    if not alone and sum(b.all_s for b in built) >= least:
+    if built and not alone and sum(b.all_s for b in built) >= least:
         alone = [max(built, key=lambda b: b.all_s)]
     for each in alone:
         site = Site(recording, recording.crowds.groups, each.label)
