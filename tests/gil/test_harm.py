@@ -229,6 +229,20 @@ def test_a_watch_that_may_not_look_leaves_it_to_a_ticker(monkeypatch: pytest.Mon
     assert recording.gil().empty
 
 
+def test_a_program_that_is_its_own_python_is_not_started_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As PyInstaller makes them: `sys.executable` is the program, whatever words it is given."""
+    frozen, started = tmp_path / "etl", tmp_path / "started"
+    frozen.write_text(f"#!/bin/sh\ntouch {started}\n")
+    frozen.chmod(0o700)
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sys, "executable", str(frozen))
+    (source,) = recorded([lambda: holding.waiting(0.3)]).timeline.gil.sources.values()
+    assert source.startswith("ticker: this program")
+    assert not started.exists()
+
+
 def test_a_program_without_a_gil_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     (source,) = recorded([lambda: holding.waiting(0.3)]).timeline.gil.sources.values()

@@ -49,6 +49,12 @@ def _code(name: str) -> CodeType:
 
 
 def command(size: int, pid: int, state: GilState, rate: int) -> list[str]:
-    """The words that start a watch on a process: bytes of its modules, looks each second."""
+    """The words that start a watch on a process: bytes of its modules, looks each second.
+
+    Raises:
+        NoGil: what runs here is no Python that could be started.
+    """
+    if getattr(sys, "frozen", False):  # as PyInstaller makes it: it would run the program again
+        raise NoGil("this program was made into one that is its own Python")
     numbers = map(str, (size, pid, state.holder, state.ident, rate))
     return [sys.executable, "-I", "-S", "-c", _BOOT, "stageprof-watch", *numbers, spy()]
