@@ -21,6 +21,8 @@ Ints = NDArray[np.int64]
 
 #: Round trips are compared within windows of this length.
 WINDOW_NS = 5_000_000_000
+#: Of so many ns two clocks drift apart by less than one: 500 ppm is what NTP slews a clock by.
+DRIFT = 2_000
 
 
 @dataclass
@@ -90,9 +92,12 @@ def _link(store: Store, mine: Ints) -> _Link | None:
     table = store.table("ping")
     sent, received = table["sent"][mine], table["received"][mine]
     trip = received - sent
-    theta = table["peer_clock"][mine] - (sent + trip // 2)
+    middle = sent + trip // 2
     best = _best(sent, trip)
-    return _Link(sent[best] + trip[best] // 2, theta[best], int(trip[best].max()) // 2)
+    best = best[np.argsort(middle[best], kind="stable")]
+    best = best[_telling(middle[best], trip[best] // 2)]
+    theta = table["peer_clock"][mine] - middle
+    return _Link(middle[best], theta[best], int(trip[best].max()) // 2)
 
 
 def _best(sent: Ints, trip: Ints) -> Ints:
@@ -102,6 +107,19 @@ def _best(sent: Ints, trip: Ints) -> Ints:
     ordered = window[order]
     first = np.append(True, ordered[1:] != ordered[:-1])
     found: Ints = order[first]
+    return found
+
+
+def _telling(knots: Ints, error: Ints) -> NDArray[np.bool_]:
+    """Which knots, in order, know the offset there at least as well as any other may know it.
+
+    While a loop is blocked for seconds the only round trip of a window may be one that took as
+    long: what it is off by would bend the clock of all that happens then.
+    """
+    drifted = knots // DRIFT
+    before = drifted + np.minimum.accumulate(error - drifted)
+    after = np.minimum.accumulate((error + drifted)[::-1])[::-1] - drifted
+    found: NDArray[np.bool_] = error <= np.minimum(before, after)
     return found
 
 
