@@ -49,6 +49,10 @@ _NAMED: Final = {
     ("dask/base.py", "persist"): _HANDS_OVER,
     ("distributed/client.py", "compute"): _HANDS_OVER,
     ("distributed/client.py", "persist"): _HANDS_OVER,
+    # With what a local scheduler does around its loop: a pool of processes is made and ended.
+    ("dask/local.py", "get_async"): STEP["local.loop"],
+    ("dask/threaded.py", "get"): STEP["local.loop"],
+    ("dask/multiprocessing.py", "get"): STEP["local.loop"],
 }
 
 #: In these of `threading` a thread waits for others: for a lock, an event, a future, their end.
@@ -71,8 +75,6 @@ def _judge(code: CodeType) -> int:  # noqa: C901, PLR0911 (a table of rules, rea
             return says
     if file.endswith("dask/tokenize.py"):
         return STEP["tokenize"]
-    if file.endswith("dask/local.py") and name == "get_async":
-        return STEP["local.loop"]
     if name in _META:
         return STEP["meta"]
     if "/distributed/protocol/" in file:

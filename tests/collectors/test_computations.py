@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from replay.handmade import SCHEDULER, HandMade
+from replay.handmade import CLIENT, LANE, SCHEDULER, HandMade, ns
 from stageprof_collectors.account.first_task import FirstTask, first_task
 from stageprof_collectors.recording import Recording
-from stageprof_runtime.event import OWNER
-from stageprof_runtime.stage import Stage
+from stageprof_runtime.event import GRAPH, OWNER, SAMPLED, SPAN, SUBMIT
+from stageprof_runtime.stage import STEP, Stage
 from stageprof_ui.columns import overview
 
 
@@ -63,6 +63,18 @@ def test_what_a_run_leads_to_is_of_the_graph_that_was_said_of_it() -> None:
     assert recording.owners.tolist() == [one, two, two, -1]
     assert recording.timeline.graph_rows.tolist() == [0, 1, 1, -1]
     assert recording.computations()["tasks"].tolist() == [1, 2]
+
+
+def test_a_pool_that_is_made_before_a_local_graph_is_handed_over_is_a_part_of_the_call() -> None:
+    """As a span it would be the loop of a call before it."""
+    made = HandMade()
+    made.span("expr", 10, 20)
+    rows, number = made.rows_of(CLIENT), 2**40
+    rows.append((SPAN, STEP["local.loop"], ns(20), ns(50), LANE, "", SAMPLED))
+    rows.append((SUBMIT, number, ns(51), 1, 0, LANE, "etl.py", 1))
+    rows.append((GRAPH, number, ns(51), ns(52), 1, 1, "local", -1))
+
+    assert made.recording(100).computations()["start_s"].tolist() == pytest.approx([0.01])
 
 
 def test_waiting_behind_tasks_of_others_is_no_time_to_the_first_task() -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import dask
 import pytest
 
 import stageprof
+from stageprof_runtime.seen import look
+from stageprof_runtime.stage import STEPS
+from stageprof_runtime.stem import frames_of
 
 
 def sleeps(seconds: float) -> float:
@@ -32,3 +38,31 @@ def test_the_work_of_the_synchronous_scheduler_is_the_time_that_it_took(nested: 
     assert steps["busy_s"]["compute"] == pytest.approx(steps["wall_s"]["compute"], rel=0.01)
     layers = recording.layers()
     assert layers["execution_s"].sum() + layers["scheduling_s"].sum() <= recording.wall * 1.01
+
+
+class Pool(ThreadPoolExecutor):
+    """In place of processes; says at which step its caller is seen who makes it and ends it."""
+
+    seen: list[int]
+
+    def __init__(self, workers: int, **_: Any) -> None:
+        super().__init__(workers)
+        self._look()
+
+    def shutdown(self, *args: Any, **kwargs: Any) -> None:
+        self._look()
+        super().shutdown(*args, **kwargs)
+
+    def _look(self) -> None:
+        self.seen.append(look(frames_of(sys._getframe()))[0])
+
+
+def test_who_waits_for_processes_to_begin_and_to_end_constructs_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was `build`, of the line of the compute."""
+    monkeypatch.setattr(Pool, "seen", [], raising=False)
+    monkeypatch.setattr("dask.multiprocessing.ProcessPoolExecutor", Pool)
+    dask.compute(dask.delayed(sleeps)(0.0), scheduler="processes", num_workers=1)
+    assert {STEPS[step][1] for step in Pool.seen} == {"local.loop"}
+    assert len(Pool.seen) == 2

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from stageprof_collectors.account.attempts import LOCAL, lookup
-from stageprof_runtime.event import NO_CAUSE
+from stageprof_runtime.event import NO_CAUSE, SAMPLED
 from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:
@@ -172,7 +172,12 @@ class _Calls:
 
 
 def _returns(spans: Columns) -> dict[tuple[int, int], list[int]]:
-    """When local schedulers returned to their callers, by (place, thread), in order."""
+    """When local schedulers returned to their callers, by (place, thread), in order.
+
+    What they do before their loop begins, as the sampler saw it, is a part of the call.
+    """
+    exact = spans["nbytes"] != SAMPLED
+    spans = {name: column[exact] for name, column in spans.items()}
     loops = _by_lane(spans, (STEP["local.loop"],))
     return {lane: sorted(stop for _, stop in pairs) for lane, pairs in loops.items()}
 
