@@ -8,7 +8,7 @@ import numpy as np
 
 from stageprof_collectors.account.account import Account
 from stageprof_collectors.account.attempts import worked
-from stageprof_collectors.account.intervals import clip, gaps, length
+from stageprof_collectors.account.intervals import clip, gaps, innermost, length
 from stageprof_collectors.account.lane import LOOP, SOFT, Lane, Lanes
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline
@@ -163,13 +163,17 @@ def _overlap(starts: Ints, stops: Ints, lane: Lane) -> Ints:
 
 
 def _transfers(account: Account, timeline: Timeline, lanes: Lanes) -> None:
-    """Transfers and connections, without the loading that happens at their receiver."""
-    roles = _roles(timeline)
-    for place, role in enumerate(roles):
-        moved = length(lanes.soft(place, STEP["data.transfer"]))
-        loaded = length(lanes.step([place], STEP["data.load"]))
-        account.entries[STEP["data.transfer"], role].busy += max(0, moved - loaded)
-        account.entries[STEP["connect"], role].busy += length(lanes.soft(place, STEP["connect"]))
+    """Connections, and transfers without these and the loading at their receiver meanwhile.
+
+    What is scattered to a worker, or comes by P2P, is loaded there without a transfer.
+    """
+    for place, role in enumerate(_roles(timeline)):
+        connected = lanes.soft(place, STEP["connect"])
+        within = innermost([*connected, *lanes.step([place], STEP["data.load"])])
+        moved = lanes.soft(place, STEP["data.transfer"])
+        busy = sum(b - a - length(clip(within, a, b)) for a, b, _ in moved)
+        account.entries[STEP["data.transfer"], role].busy += busy
+        account.entries[STEP["connect"], role].busy += length(connected)
         actors = length(lanes.soft(place, _COMPUTE))
         account.entries[_COMPUTE, role].busy += actors
 
