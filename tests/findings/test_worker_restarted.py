@@ -11,7 +11,7 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.replay.absence import Absence
 from stageprof_collectors.rules.worker_restarted import RULE, wasted
 from stageprof_runtime.ending import RAISED
-from stageprof_runtime.event import BLOCK, LOCK, MARK, STATUS
+from stageprof_runtime.event import BLOCK, FINISH, LOCK, MARK, STATUS
 from stageprof_runtime.probes.failure import UNLOADED
 
 LOST = STATUS.index("lost")
@@ -50,6 +50,24 @@ def test_what_was_done_in_vain_is_its_cost() -> None:
     assert "95 % of 1.0 GB" in found.headline
     assert found.evidence["needed_bytes"] == 1_700_000_000
     assert 'memory_limit="1.7GB"' in found.fix.code
+
+
+def test_what_waited_in_its_queue_was_not_done() -> None:
+    """Eight more tasks that the worker had with the one that it ran, for 2 s each."""
+    made = Workers(2)
+    graph = made.graph(0, 0, 0)
+    first = made.run(0, 0, 2000, cause=-1 - graph, status=LOST, key="model")
+    for _ in range(8):
+        run = made.goes_on(0, 0, cause=-1 - graph)
+        made.rows_of(SCHEDULER).append((FINISH, run, ns(2000), LOST, 0, ""))
+    made.killed(0, 2000, 970)
+    again = made.run(1, 3000, 6000, cause=first, lead=(3000, 3000), key="model", wanted=True)
+    made.wait(0, 6000, again, 6000)
+
+    (found,) = ask(made.recording(6000))
+
+    assert found.evidence["tasks_done_again"] == 1
+    assert found.evidence["done_again_s"] == pytest.approx(2.0)
 
 
 def replaced(*, queued: bool = True) -> Recording:

@@ -47,16 +47,16 @@ def threads(timeline: Timeline, order: Ints, occupying: NDArray[np.bool_]) -> Th
     runs = timeline.runs
     words, pool = np.unique(runs["worker"], return_inverse=True)
     pool = np.where(occupying, pool.reshape(-1), NO_POOL)
-    known = _known(timeline)
+    seen = known(timeline)
     names = [timeline.store.strings[i] for i in words.tolist()]
-    names = [*dict.fromkeys([*names, *known])]  # also workers that had nothing to do
-    facts = [known.get(name, (0, 0)) for name in names]
+    names = [*dict.fromkeys([*names, *seen])]  # also workers that had nothing to do
+    facts = [seen.get(name, (0, 0)) for name in names]
     heaps = [[-1] * count for count, _ in facts]
     free = _taken(order, pool, runs["start"], runs["stop"], heaps)
     return Threads(pool, [max(1, len(heap)) for heap in heaps], [t for _, t in facts], free)
 
 
-def _known(timeline: Timeline) -> dict[str, tuple[int, int]]:
+def known(timeline: Timeline) -> dict[str, tuple[int, int]]:
     """Workers as the scheduler saw them: address -> threads, and since when (ns)."""
     found: dict[str, tuple[int, int]] = {}
     room = MOST

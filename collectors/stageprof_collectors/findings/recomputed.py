@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from stageprof_collectors.account.cut_off import took
+
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
@@ -13,11 +15,13 @@ if TYPE_CHECKING:
 def recomputed(recording: Recording) -> pd.DataFrame:
     """See `Recording.recomputed`. One row per key that was run more than once.
 
-    `seconds` is all but the last run that ended well; reason is "lost" (its worker went),
-    "retried" (it failed) or "computed again" (it had been made before).
+    `seconds` is all but the last run that ended well, at most where its worker went and told
+    nothing of it; reason is "lost" (its worker went), "retried" (it failed) or "computed again" (it
+    had been made before).
     """
-    tasks = recording.tasks()
-    tasks = tasks[tasks["status"] != "released"]  # taken back before it ran: nothing was done
+    tasks = recording.tasks().assign(took=took(recording.timeline))
+    # Taken back before it ran, or lost in a worker's queue: nothing was done.
+    tasks = tasks[(tasks["status"] != "released") & (tasks["took"] >= 0)]
     again = tasks[tasks.duplicated("key", keep=False) | tasks["status"].isin(["lost", "erred"])]
     rows = []
     for key, runs in again.groupby("key", sort=False):
@@ -26,7 +30,7 @@ def recomputed(recording: Recording) -> pd.DataFrame:
         wasted = runs.drop(kept)
         if len(wasted):
             reason = _reason(set(wasted["status"]))
-            seconds = float(wasted["duration_s"].sum())
+            seconds = float(wasted["took"].sum()) / 1e9
             rows.append([key, runs["layer"].iloc[0], len(runs), seconds, reason])
     return pd.DataFrame(rows, columns=["key", "layer", "runs", "seconds", "reason"])
 

@@ -6,11 +6,12 @@ What they held or ran was done again, or could not be.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stageprof_collectors.account.calls import Calls
+from stageprof_collectors.account.cut_off import took
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.findings import shortage
 from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where, severity
@@ -60,8 +61,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: AR
             "ended_for_memory": len(killed),
             "results_lost": sum(loss.results for loss in lost),
             "tasks_cut_off": sum(loss.running for loss in lost),
-            "tasks_done_again": len(again),
-            "done_again_s": _seconds(recording, again),
+            **_done_again(recording, again),
             **(shortage.sizes(found) if found else {}),
             **({"could_not_load": reason.why} if reason else {}),
         },
@@ -156,9 +156,11 @@ def wasted(recording: Recording) -> Ints:
     return np.unique(np.array([*again, *lost], np.int64))
 
 
-def _seconds(recording: Recording, rows: Ints) -> float:
-    runs = recording.timeline.runs
-    return float((runs["stop"] - runs["start"])[rows].sum() / 1e9)
+def _done_again(recording: Recording, rows: Ints) -> dict[str, Any]:
+    """Without what only waited in the queue of a worker that went."""
+    lengths = took(recording.timeline)[rows]
+    begun = lengths[lengths >= 0]
+    return {"tasks_done_again": len(begun), "done_again_s": float(begun.sum() / 1e9)}
 
 
 RULE = Rule(
