@@ -11,7 +11,7 @@ The same rules serve the critical path and the busy seconds:
 * what is done to a graph as a whole is shared over its layers (see `graph_parts`);
 * the scheduler's transitions belong to the tasks assigned and finished meanwhile; while it takes in
   a graph to all of its tasks, and where it lets tasks go to each task alike;
-* modules imported belong to what imported them.
+* modules imported belong to what imported them; data that a client scatters are nobody's.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ _LINES: Final = frozenset({STEP["build"], STEP["tokenize"], STEP["meta"]})
 _REWRITING: Final = frozenset(
     {STEP["expr"], IMPORT[Stage.OPTIMIZATION], IMPORT[Stage.CONSTRUCTION]}
 )
+_TRANSFER: Final = STEP["data.transfer"]
 _GRAPH: Final = _WHOLE | {STEP[s] for s in ("materialize", "order", "state")}
 
 
@@ -140,7 +141,7 @@ class Blame:
             rule(tally, piece)
         elif piece.run >= 0:
             tally.rows[self._row(piece.run)] += piece.ns
-        elif stage_of(piece.step) in (Stage.OUTSIDE, Stage.UNEXPLAINED):
+        elif stage_of(piece.step) in (Stage.OUTSIDE, Stage.UNEXPLAINED) or self._scattered(piece):
             tally.rows[NOBODY] += piece.ns
         else:
             self._graph(tally, piece)
@@ -165,6 +166,10 @@ class Blame:
             STEP["result.gather"]: self._results,
             STEP["compute"]: self._compute,
         }
+
+    def _scattered(self, piece: Piece) -> bool:
+        """Whether it is the user who moves data, from a client."""
+        return piece.step == _TRANSFER and self._t.store.places[piece.place].role == "client"
 
     # -- rules --------------------------------------------------------------------------------
 
