@@ -30,6 +30,18 @@ def lonely(lengths: list[tuple[int, float]], workers: int = 2) -> Recording:
     return made.recording(side_by_side(made, lengths))
 
 
+def test_a_task_that_outlasts_what_is_known_of_all_workers_is_none_of_many_threads() -> None:
+    """NumPy warned the program of a division by zero."""
+    made = Crewed(2)
+    end = side_by_side(made, [(0, 900)])
+    for worker in range(2):
+        made.left(worker, 800)
+
+    found = one(RULE, made.recording(end))
+
+    assert found.saving_s == pytest.approx((0.27, 0.4), abs=0.01)
+
+
 def test_one_task_for_two_threads_is_found_with_what_the_other_would_save() -> None:
     """C28: at worst the second thread is worth half of the first, at best as much."""
     found = one(RULE, lonely([(0, 900)]))

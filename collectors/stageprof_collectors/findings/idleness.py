@@ -225,7 +225,9 @@ class Idleness:
         most = max(1, self.crew.useful)
         used = np.minimum(self._running, most)
         more = np.minimum(self._threads, most) - used
-        left = np.where(self._lacking & (more > 0), used / (used + efficiency * more), 1.0)
+        # Where a run outlasts what is known of its worker, or nothing runs, there may be no thread.
+        all_ = np.maximum(used + efficiency * more, 1)
+        left = np.where(self._lacking & (more > 0), used / all_, 1.0)
         left_ns = np.concatenate([[0.0], np.cumsum(left * self._length)])
         factor = np.ones(len(runs["run"]))
         rows = self._rows
