@@ -13,7 +13,7 @@ import pytest
 import clusters
 from findings.asking import asked, one, run
 from findings.crowded import CLIENT, FILE, WORKER, Program, calls, pieces
-from replay.handmade import ns
+from replay.handmade import HandMade, ns
 from stageprof_collectors.findings.calling import FUTURES_KEY
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules import tiny_tasks
@@ -33,6 +33,11 @@ def program(
     made.client(f"construction/{step}", ms, f"{FILE}:39", seen=True)
     made.tasks(pieces(10, name), work=99.0, type_=type_)
     return made.recording()
+
+
+def test_of_a_recording_that_took_no_time_there_is_nothing_to_say() -> None:
+    """One that was broken off with its first batch; the rule failed."""
+    assert asked(RULE, HandMade().recording(0)) == []
 
 
 @pytest.mark.parametrize("step", ["meta", "tokenize", "build"])
