@@ -182,3 +182,9 @@ def ordered(runs: Columns) -> Columns:
         return runs
     order = np.argsort(runs["assigned"], kind="stable")
     return {name: column[order] for name, column in runs.items()}
+
+
+def lanes(runs: Columns) -> Ints:
+    """A number for the thread of each run; threads of different places differ in it."""
+    number: Ints = runs["thread"] ^ (runs["wplace"] << 48)
+    return number

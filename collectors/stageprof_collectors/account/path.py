@@ -19,7 +19,7 @@ from stageprof_collectors.account.graph import Graph
 from stageprof_collectors.account.hop import Hop, Hops
 from stageprof_collectors.account.intervals import clip, paint
 from stageprof_collectors.account.lane import Lanes, What
-from stageprof_collectors.account.timeline import LOCAL, Columns, Ints, Timeline
+from stageprof_collectors.account.timeline import LOCAL, Timeline
 from stageprof_runtime.coordination import WAITS
 from stageprof_runtime.event import LOCK, NO_CAUSE
 from stageprof_runtime.stage import STEP
@@ -107,9 +107,7 @@ class Walk:
         self, out: list[Step], block: Block, run: int, start: int, now: int, depth: int
     ) -> int:
         """Walk from a run's report back to `start` or to where the path is lost."""
-        finished = self._at("finished", run)
-        if finished:
-            now = self._window(out, max(start, finished), now, self._notified(block, run), run)
+        now = self._reported(out, run, start, now, self._notified(block, run), run)
         walked: set[int] = set()  # runs that are each other's causes are told by damaged files only
         while now > start and run >= 0 and run not in walked:
             walked.add(run)
@@ -129,8 +127,15 @@ class Walk:
         if run < 0 or self._at("finished", run) > now:
             return now, -1
         now = self._window(out, max(start, came), now, self._hops.waking(block.place))
-        ended = max(start, min(now, self._at("finished", run)))
-        return self._window(out, ended, now, self._notified(block, run), run), run
+        return self._reported(out, run, start, now, self._notified(block, run), run), run
+
+    def _reported(
+        self, out: list[Step], ended: int, start: int, now: int, hop: Hop, run: int
+    ) -> int:
+        """Back to the report of a run's end, for a run; where it was lost, its worker says more."""
+        finished = self._at("finished", ended)
+        back = max(start, min(now, finished))
+        return self._window(out, back, now, hop, run) if finished else now
 
     def _work(self, out: list[Step], run: int, start: int, now: int, depth: int) -> tuple[int, int]:
         """Function, thread, dependencies, message, decision; returns where, and the next run."""
@@ -205,8 +210,7 @@ class Walk:
             other = self._blocks.ended_before(now)
         if other < 0 or other == run:
             return now, -1
-        ended = max(start, self._at("finished", other))
-        return self._window(out, ended, now, self._hop("placing", run), run), other
+        return self._reported(out, other, start, now, self._hop("placing", run), run), other
 
     # -- graphs -----------------------------------------------------------------------------
 
@@ -291,9 +295,3 @@ class Walk:
         layers, rest = hop
         out += [Step(a, b, what, run) for a, b, what in paint(start, stop, layers, rest)]
         return start
-
-
-def lanes(runs: Columns) -> Ints:
-    """A number for the thread of each run; threads of different places differ in it."""
-    number: Ints = runs["thread"] ^ (runs["wplace"] << 48)
-    return number

@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stageprof_collectors.account.attempts import given_back
+from stageprof_collectors.account.attempts import given_back, lanes
 from stageprof_collectors.account.calls import Calls
-from stageprof_collectors.account.path import Step, lanes
+from stageprof_collectors.account.path import Step
 from stageprof_collectors.findings.burden import Burdens
 from stageprof_collectors.findings.crowd import Bools, Crowd
 from stageprof_collectors.findings.embedded import HEAVY, HEAVY_BYTES, embedded

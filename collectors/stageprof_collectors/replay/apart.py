@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.account.path import lanes
+from stageprof_collectors.account.attempts import lanes
 from stageprof_collectors.findings.standing import Standing, left_of, without
 from stageprof_collectors.replay.change import Change
 from stageprof_collectors.replay.relief import run_windows

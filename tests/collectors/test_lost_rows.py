@@ -1,0 +1,44 @@
+"""A row that a full ring lost costs the account no more than its run, on a cluster as well."""
+
+from __future__ import annotations
+
+import pytest
+
+from replay.handmade import SCHEDULER, HandMade
+from stageprof_collectors.recording import Recording
+from stageprof_runtime.event import ASSIGN, FINISH
+
+#: tasks of 200 ms, each of which needs the one before
+TASKS = 5
+
+
+def chain(table: int, lost: int) -> Recording:
+    """A row of one of the tasks is missing that the scheduler told."""
+    made, at = HandMade(workers=1), 5.0
+    cause = -1 - made.graph(0, 1, 2)
+    for i in range(TASKS):
+        cause = made.run(
+            0, at + 2, at + 202, cause=cause, lead=(at, at + 1), finished=at + 204,
+            wanted=i == TASKS - 1,
+        )  # fmt: skip
+        at += 206
+    made.wait(1, at + 5, cause, at)
+    rows = made.rows_of(SCHEDULER)
+    rows[:] = [row for row in rows if row[:2] != (table, lost)]
+    return made.recording(at + 5)
+
+
+@pytest.mark.parametrize("lost", range(TASKS))
+def test_where_the_end_of_a_run_was_lost_the_path_goes_on_from_its_workers_word(lost: int) -> None:
+    """All before it was `place` once."""
+    steps = chain(FINISH, lost).steps().groupby("step")["wall_s"].sum()
+
+    assert steps["compute"] == pytest.approx(0.2 * TASKS, abs=0.005)
+    assert steps["place"] < 0.02
+
+
+@pytest.mark.parametrize("lost", range(TASKS))
+def test_where_nobody_said_that_a_run_was_assigned_no_other_is_in_doubt(lost: int) -> None:
+    steps = chain(ASSIGN, lost).steps().groupby("step")["wall_s"].sum()
+
+    assert steps["compute"] == pytest.approx(0.2 * (TASKS - 1), abs=0.005)
