@@ -65,6 +65,20 @@ def test_what_a_run_leads_to_is_of_the_graph_that_was_said_of_it() -> None:
     assert recording.computations()["tasks"].tolist() == [1, 2]
 
 
+def test_a_coroutines_call_begins_with_what_it_does_itself_on_the_thread_of_all() -> None:
+    """An async region's hand-overs are told as its own, what is dumped for them as its thread's."""
+    made, other, region = HandMade(), LANE, -3
+    for lane, at in ((other, 10), (region, 600), (other, 1000)):
+        made.span("graph.dump", at, at + 5)
+        made.graph(at + 5, at + 6, at + 7)
+        rows = made.rows_of(CLIENT)
+        rows[-1] = (*rows[-1][:5], lane, *rows[-1][6:])
+
+    computations = made.broken_off(2000, region).computations()
+
+    assert computations["start_s"].tolist() == pytest.approx([0.01, 0.6, 1.0])
+
+
 def test_a_pool_that_is_made_before_a_local_graph_is_handed_over_is_a_part_of_the_call() -> None:
     """As a span it would be the loop of a call before it."""
     made = HandMade()

@@ -143,7 +143,7 @@ class _Calls:
 
     def __init__(self, timeline: Timeline) -> None:
         self._last: dict[tuple[int, int], int] = {}
-        self._start = timeline.region.start
+        self._region = timeline.region
         self._lanes = _by_lane(timeline.spans, _BEFORE)
         self._returned = _returns(timeline.spans)
 
@@ -152,8 +152,8 @@ class _Calls:
 
         `taken`: when its graph was taken in, by a scheduler on the same thread or by another.
         """
-        lane = submit.place, submit.thread
-        since = max(self._last.get(lane, self._start), self._return(lane, submit.t))
+        lane = self._on(submit)
+        since = max(self._last.get(lane, self._region.start), self._return(lane, submit.t))
         self._last[lane] = taken if submit.graph >= LOCAL else submit.t
         spans = self._lanes.get(lane, [])
         for i in range(bisect_left(spans, (since, 0)), len(spans)):
@@ -163,6 +163,12 @@ class _Calls:
             if stop <= submit.t + SLACK:
                 return start
         return submit.t
+
+    def _on(self, submit: Submit) -> tuple[int, int]:
+        """Place and thread of a hand-over: coroutines share one, and do this one after another."""
+        region = self._region
+        own = (submit.place, submit.thread) == (region.place, region.lane)
+        return submit.place, region.thread if own else submit.thread
 
     def _return(self, lane: tuple[int, int], t: int) -> int:
         """When a local scheduler last returned to a thread before an instant; 0 if none did."""
