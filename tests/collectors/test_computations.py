@@ -79,6 +79,20 @@ def test_a_coroutines_call_begins_with_what_it_does_itself_on_the_thread_of_all(
     assert computations["start_s"].tolist() == pytest.approx([0.01, 0.6, 1.0])
 
 
+@pytest.mark.parametrize("tasks", [0, 1])
+def test_a_graph_that_came_before_it_was_handed_over_took_no_less_than_no_time(tasks: int) -> None:
+    """The error of a clock is as large as a quick message takes."""
+    made = HandMade(workers=1)
+    graph = made.graph(10, 9, 9.2)
+    for _ in range(tasks):
+        made.run(0, 9.5, 9.8, cause=-1 - graph)
+
+    [computation] = made.recording(20).computations().to_dict("records")
+
+    assert computation["duration_s"] == 0
+    assert not tasks or computation["first_task_s"] == 0
+
+
 def test_a_pool_that_is_made_before_a_local_graph_is_handed_over_is_a_part_of_the_call() -> None:
     """As a span it would be the loop of a call before it."""
     made = HandMade()

@@ -45,8 +45,9 @@ def _row(recording: Recording, graph: Graph, mine: Ints) -> dict[str, Any]:
     runs, origin = timeline.runs, timeline.region.start
     mine = mine[(runs["place"][mine] == graph.place) & ran(runs)[mine]]
     submit, begin = graph.submit, graph.begun
-    stop = max(int(runs["stop"][mine].max()) if len(mine) else 0, graph.taken)
-    first = int(runs["start"][mine].min()) if len(mine) else 0
+    # By another clock a graph may arrive, and be done, a little before it was handed over.
+    stop = max(int(runs["stop"][mine].max()) if len(mine) else 0, graph.taken, begin)
+    first = max(int(runs["start"][mine].min()), begin) if len(mine) else 0
     return {
         "client": strings[graph.client],
         "file": strings[submit.file] if submit else "",
