@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import stageprof
-from replay.handmade import CLIENT, SCHEDULER, HandMade, ns
-from stageprof_runtime.event import MARK, NO_CAUSE, RUN, Place
+from replay.handmade import CLIENT, LANE, SCHEDULER, HandMade, ns
+from stageprof_runtime.event import BLOCK, MARK, NO_CAUSE, RUN, Place
 
 HOUR = 3_600_000.0
 
@@ -79,6 +79,17 @@ def test_runs_that_are_each_others_cause_end() -> None:
     made.wait(0, 10, last, 5)
     recording = made.recording(10)
     assert recording.stages()["wall_s"].sum() == pytest.approx(recording.wall)
+
+
+def test_results_that_were_there_before_they_were_fetched_cover_no_instant_twice() -> None:
+    """Nobody tells so, either."""
+    made = HandMade(1)
+    run = made.run(0, 5, 20, cause=-1 - made.graph(0, 1, 2), wanted=True)
+    times = (ns(2), ns(100), LANE, "_gather", ns(20), ns(80), ns(30), f"task-{run}")
+    made.rows_of(CLIENT).append((BLOCK, *times))
+    path = made.recording(110).critical_path()
+    assert path["seconds"].sum() == pytest.approx(0.11)
+    assert (path["start_s"][1:].to_numpy() == path["stop_s"][:-1].to_numpy()).all()
 
 
 @pytest.mark.parametrize("label", ["x", "", "-", "--1", "9" * 30])

@@ -68,7 +68,7 @@ class Walk:
         if block.gather and block.gathered > start:
             now = max(start, min(block.gathered, stop))
             self._window(out, now, stop, self._hops.waking(block.place))
-            fetched, now = now, max(start, min(block.gather, stop))
+            fetched, now = now, max(start, min(block.gather, now))
             self._window(out, now, fetched, self._hops.gathering(block.place))
         if block.call == "actor":
             now = self._window(out, start, now, self._hops.acting(block.place))
