@@ -40,6 +40,27 @@ def test_the_work_of_the_synchronous_scheduler_is_the_time_that_it_took(nested: 
     assert layers["execution_s"].sum() + layers["scheduling_s"].sum() <= recording.wall * 1.01
 
 
+def computes_with(scheduler: str) -> object:
+    calls = [dask.delayed(sleeps)(0.02) for _ in range(4)]
+    return dask.compute(*calls, scheduler=scheduler, num_workers=1)
+
+
+@pytest.mark.parametrize("inner", ["sync", "threads"])
+@pytest.mark.parametrize("outer", ["sync", "threads"])
+def test_what_a_task_computes_itself_is_execution(outer: str, inner: str) -> None:
+    """Its own scheduler's loop was on the path, with all that its tasks did."""
+    call = dask.delayed(computes_with)(inner)
+    with stageprof.profile(gil=False) as region:
+        dask.compute(call, scheduler=outer)
+    recording = region.recording
+    tasks = recording.tasks().groupby("prefix")["duration_s"].sum()
+    path = recording.critical_path()
+    within = path[path["key"].str.startswith("sleeps")]
+    computing = within[within["step"] == "compute"]["seconds"].sum()
+    assert computing == pytest.approx(tasks["sleeps"], rel=0.05)
+    assert recording.stages()["busy_s"]["execution"] <= 1.05 * tasks.sum()
+
+
 class Pool(ThreadPoolExecutor):
     """In place of processes; says at which step its caller is seen who makes it and ends it."""
 

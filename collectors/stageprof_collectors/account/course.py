@@ -31,6 +31,7 @@ class Course:
     def __init__(self, recording: Recording) -> None:
         self._t = recording.timeline
         self._walk = recording.walk
+        self._lanes = recording.lanes
         self._blocks = waits(self._t, recording.lanes, self._walk)
         self._track = Track(recording.path_steps)
         self._region = self._t.region
@@ -61,7 +62,7 @@ class Course:
     def _within(self, place: int, thread: int, blocks: list[Block]) -> Iterator[tuple[Block, int]]:
         """Blocking calls of a thread inside the runs on it."""
         runs = self._t.runs
-        mine = self._t.at.of(place)
+        mine = np.concatenate([self._t.at.of(p) for p in self._lanes.beside(place, thread)])
         mine = mine[runs["thread"][mine] == thread]
         mine = mine[np.argsort(runs["start"][mine], kind="stable")]
         starts = runs["start"][mine].tolist()

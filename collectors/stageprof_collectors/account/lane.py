@@ -69,6 +69,42 @@ class Lanes:
         """The exact spans of one thread as they were recorded."""
         return list(self._raw["exact"].get((place, thread), ()))
 
+    def of_thread(self, place: int, thread: int) -> Lane:
+        """All exact that a thread did, whichever parts of its process told of it.
+
+        Where it had loops of local schedulers the runs that it did itself are there too, as in
+        `around_loops`, and what it waited for is left out.
+        """
+        places = self.beside(place, thread)
+        told = [p for p in places if self.exact(p, thread)]
+        looping = [p for p in places if (p, thread) in self._looping]
+        if len(told) < 2 and not looping:
+            return self.exact(told[0], thread) if told else []
+        key = ((place, thread), "thread")
+        if key not in self._selected:
+            parts = [self.spans(p, thread) for p in told]
+            parts += [self._runs(p, thread) for p in looping]
+            parts += [self._local_waits.get((p, thread), []) for p in looping]
+            whole = innermost(segment for part in parts for segment in part)
+            self._selected[key] = [s for s in whole if s[2].step != WAITED]
+        return self._selected[key]
+
+    def beside(self, place: int, thread: int) -> list[int]:
+        """Places that may tell of a thread: tasks on threads of a client's process use that client.
+
+        What an event loop does is told by each of its places for itself.
+        """
+        alone = [place]
+        return alone if (place, thread) in self._loops else self._processes.get(place, alone)
+
+    @cached_property
+    def _processes(self) -> dict[int, list[int]]:
+        """Of each place those that are parts of the same process."""
+        found: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        for i, place in enumerate(self._timeline.store.places):
+            found[place.host, place.pid].append(i)
+        return {i: places for places in found.values() for i in places}
+
     def whole(self, place: int, thread: int, step: int) -> Lane:
         """The spans of one step on a thread, whole, whatever is nested in them."""
         return innermost(s for s in self.spans(place, thread) if s[2].step == step)

@@ -129,11 +129,9 @@ class Walk:
         now = self._window(out, max(start, came), now, self._hops.waking(block.place))
         return self._reported(out, run, start, now, self._notified(block, run), run), run
 
-    def _reported(
-        self, out: list[Step], ended: int, start: int, now: int, hop: Hop, run: int
-    ) -> int:
+    def _reported(self, out: list[Step], of: int, start: int, now: int, hop: Hop, run: int) -> int:
         """Back to the report of a run's end, for a run; where it was lost, its worker says more."""
-        finished = self._at("finished", ended)
+        finished = self._at("finished", of)
         back = max(start, min(now, finished))
         return self._window(out, back, now, hop, run) if finished else now
 
@@ -172,25 +170,30 @@ class Walk:
         if now <= start:
             return now
         place, thread = self._at("wplace", run), self._at("thread", run)
-        lane, rest = self._lanes.exact(place, thread), What(STEP["compute"], place)
-        inner = self._waits_within(place, thread, start, now, depth)
-        if not inner:
-            return self._window(out, start, now, ([lane], rest), run)
-        waits = [(s.start, s.stop, s) for s in inner]
-        own = [(a, b, Step(a, b, what, run)) for a, b, what in clip(lane, start, now)]
+        rest = What(STEP["compute"], place)
+        lane = clip(self._lanes.of_thread(place, thread), start, now)
+        own = [(a, b, self._within(run, a, b, what)) for a, b, what in lane]
+        waits = [(s.start, s.stop, s) for s in self._waits_within(place, thread, start, now, depth)]
         whole = paint(start, now, [waits, own], Step(start, now, rest, run))
         out += [Step(a, b, step.what, step.run) for a, b, step in whole]
         return start
+
+    def _within(self, run: int, start: int, stop: int, what: What) -> Step:
+        """What the thread of a run did; another run on it is labelled with its row."""
+        if what.step == STEP["compute"]:
+            return Step(start, stop, what._replace(label=0), what.label)
+        return Step(start, stop, what, run)
 
     def _waits_within(
         self, place: int, thread: int, start: int, now: int, depth: int
     ) -> list[Step]:
         """What a task's own blocking calls waited for."""
-        blocks = self._blocks.during((place, thread), start, now) if depth < DEPTH else ()
+        places = self._lanes.beside(place, thread) if depth < DEPTH else ()
+        blocks = (b for p in places for b in self._blocks.during((p, thread), start, now))
         found: list[Step] = []
-        for block in blocks:
+        for block in sorted(blocks):
             begin, end = max(start, block.start), min(now, block.stop)
-            if block.call not in ("local", LOCK) and begin < end:
+            if block.call != LOCK and begin < end:
                 found += self.resolve(block, begin, end, depth + 1)
                 start = end  # what lies within another call is a part of that
         return found
@@ -220,10 +223,8 @@ class Walk:
         graph = self._graphs.get((place, number))
         if graph is None:
             return now, -1
-        taking = (
-            self._hops.taking_in(place) if self._is_scheduler(place) else self._hops.local(place)
-        )
-        now = self._window(out, max(start, min(now, graph.arrived)), now, taking)
+        taking = self._hops.taking_in if self._is_scheduler(place) else self._hops.local
+        now = self._window(out, max(start, min(now, graph.arrived)), now, taking(place))
         if graph.submit:
             handing = self._hops.handing_over(graph.submit.place, place)
             now = self._window(out, max(start, min(now, graph.submitted)), now, handing)

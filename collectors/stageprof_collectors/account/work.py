@@ -129,13 +129,13 @@ def inside(
     for place in timeline.at.numbers:
         here = timeline.at.of(place)
         here = here[mine[here]]
-        for thread in lanes.threads(place):
+        for thread in np.unique(runs["thread"][here]).tolist():
             rows = here[runs["thread"][here] == thread]
             start, stop = runs["start"][rows], runs["stop"][rows]
             if lane := lanes.around_loops(place, thread):
                 total[rows] += stop - start - _own(lane, len(total))[rows]
             else:
-                total[rows] += _overlap(start, stop, lanes.exact(place, thread))
+                total[rows] += _overlap(start, stop, lanes.of_thread(place, thread))
     return total
 
 
