@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from replay.handmade import HandMade
+from replay.handmade import CLIENT, LANE, HandMade, ns
 from stageprof_collectors.account.program import Kind
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.replay.replay import Change
+from stageprof_runtime.event import BLOCK
 from stageprof_runtime.stage import STEP, Stage
 
 
@@ -330,3 +331,23 @@ def test_a_task_that_took_no_time_holds_no_thread_of_the_one_that_began_with_it(
 
     assert recording.replay.error == 0
     assert saved(recording, Change(compute=0.5)) == (25, 25)
+
+
+@pytest.mark.parametrize("polls", [1, 4])
+@pytest.mark.parametrize("then", [True, False])
+def test_who_gives_a_task_up_is_replayed_exactly(polls: int, *, then: bool) -> None:
+    """It hands over another graph, or waits once more: for that task all the time."""
+    made = HandMade(workers=2)
+    first = made.run(0, 5, 905, cause=-1 - made.graph(0, 1, 2), wanted=True)
+    for i in range(polls):
+        gave_up = (ns(10 + 100 * i), ns(110 + 100 * i), LANE, "_result gave up", 0, 0, 0, "task-0")
+        made.rows_of(CLIENT).append((BLOCK, *gave_up))
+    if then:
+        after = made.graph(600, 601, 602)
+        last = made.run(1, 605, 700, cause=-1 - after, wanted=True)
+        made.wait(602, 702, last, 701)
+    made.wait(710 if then else 10 + 100 * polls, 910, first, 907)
+    replay = made.recording(920).replay
+
+    assert replay.error < 0.01
+    assert replay.saving(Change(compute=np.array([0.0, 1.0][: 1 + then])))[1] > 0.15

@@ -79,7 +79,9 @@ class Course:
     def programs(self, model: Model) -> list[Program]:
         """The region's program first, then those of tasks."""
         region = self._region
-        events = [*self._handed(model), *self._waited(model), *self._ran()]
+        handed_over = list(self._handed(model))
+        times = sorted(event.start for event in handed_over)
+        events = [*handed_over, *self._waited(model, times), *self._ran()]
         made = [program(-1, region.start, region.stop, events, self._track)]
         runs, launched = self._t.runs, self._launched(model)
         for run, blocks in self.launching.items():
@@ -107,12 +109,15 @@ class Course:
             steps = self._walk.way(graph, ready) or self._track.cut(start, max(start, ready))
             yield handed(graph, number, ready, steps)
 
-    def _waited(self, model: Model) -> Iterator[Event]:
+    def _waited(self, model: Model, times: list[int]) -> Iterator[Event]:
+        """What was waited for; who gave a run up and handed over another graph waited a time."""
         before, asked = self._region.start, _Asked(model, *self._wanted)
         for block in self._parted:
             run = self._walk.awaited(block, block.start, block.stop)
-            if run >= 0:
-                ended = int(model.finished[run])
+            ended = int(model.finished[run]) if run >= 0 else 0
+            at = bisect_left(times, block.stop)
+            went_on = block.given_up and at < len(times) and times[at] < ended
+            if run >= 0 and not went_on:
                 needs = [run] if block.call in _SINGLE else asked.with_it(run, before)
                 yield Event(block.start, block.stop, Kind.WAIT, needs, ended)
             before = block.stop
