@@ -88,6 +88,32 @@ def test_a_graph_that_comes_later_begins_anew() -> None:
     assert stages["wall_s"]["outside"] == pytest.approx(0.4)
 
 
+@pytest.mark.parametrize("wanted", [True, False])
+def test_what_goes_on_as_another_graph_comes_is_no_time_of_nobodys(*, wanted: bool) -> None:
+    """Of two programs one computes all the while; it was `outside` from its first task's end on."""
+    graphs = [(GRAPH, i, at(t), at(t), 2, 1, f"Client-{i}", -1) for i, t in enumerate((0, 500))]
+    scheduler = [*graphs, *assigned(1, 0, -1), *ended(1, 50, wanted=wanted), *assigned(2, 50, 1)]
+    scheduler += [*assigned(3, 500, -2), *ended(3, 600), *ended(2, 900)]
+    recording = recorded(scheduler, [*ran(1, 0, 50), *ran(2, 50, 900)])
+    stages = recording.stages()
+
+    assert stages["wall_s"]["execution"] == pytest.approx(0.9)
+    assert stages["wall_s"]["outside"] == pytest.approx(0.1)
+    assert recording.critical_path().groupby("key")["seconds"].sum()["task-2"] == pytest.approx(
+        0.85
+    )
+
+
+def test_between_tasks_of_a_graph_whose_result_is_wanted_later_it_is_the_schedulers() -> None:
+    """At the instant at which another graph comes no worker has any of them."""
+    graphs = [(GRAPH, i, at(t), at(t), 2, 1, f"Client-{i}", -1) for i, t in enumerate((0, 500))]
+    scheduler = [*graphs, *assigned(1, 0, -1), *ended(1, 400, wanted=False), *assigned(2, 550, 1)]
+    stages = recorded([*scheduler, *ended(2, 900)], [*ran(1, 0, 400), *ran(2, 550, 900)]).stages()
+
+    assert stages["wall_s"]["execution"] == pytest.approx(0.75)
+    assert stages["wall_s"]["scheduling"] == pytest.approx(0.15)
+
+
 def test_a_task_that_goes_on_when_the_recording_ends_is_execution_until_then() -> None:
     scheduler = [*ended(1, 250), *assigned(2, 250, 1)]
     stages = recorded(scheduler, []).stages()
@@ -101,3 +127,12 @@ def test_work_of_a_worker_that_did_not_tell_is_not_said_to_be_the_clients() -> N
 
 def test_a_cluster_that_does_nothing_is_outside() -> None:
     assert recorded([], []).stages()["wall_s"]["outside"] == pytest.approx(1.0)
+
+
+def test_another_programs_graph_comes_in_a_replay_when_it_came() -> None:
+    """It does not wait for what was under way then."""
+    graphs = [(GRAPH, i, at(t), at(t), 2, 1, f"Client-{i}", -1) for i, t in enumerate((0, 500))]
+    scheduler = [*graphs, *assigned(1, 0, -1), *ended(1, 900)]
+    scheduler += [*assigned(2, 500, -2), *ended(2, 600)]
+    other = (RUN, 2, *[at(500)] * 3, at(600), THREAD + 1, 0, WORKER.name)
+    assert recorded(scheduler, [*ran(1, 0, 900), other]).replay.error < 0.01

@@ -124,7 +124,7 @@ class Blocks:
         if block.call == "local":
             run = self._going_on(before, local=True) if block.given_up else -1
             return run if run >= 0 else self._ends.last_of(block.thread, before)
-        if block.call in OUTSIDE:
+        if block.call in OUTSIDE and not block.given_up:
             return self._ends.last(awaited)
         if block.given_up or (awaited and block.gave_up):
             run = self._underway(key, before) if key else -1

@@ -7,7 +7,7 @@ saw; and the rest is the user's own code.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from itertools import pairwise
 
 import numpy as np
@@ -95,14 +95,19 @@ def _computations(timeline: Timeline) -> list[Block]:
     """Of a cluster recorded from outside: from each graph's arrival to its last wanted result.
 
     What was under way when the recording began counts from there on; where nobody wants results,
-    to the end of its last task. What is under way when it ends counts until then.
+    to the end of its last task. What is under way when it ends, or as another graph arrives,
+    counts until then.
     """
     stop, ends = timeline.region.stop, _ends(timeline)
     starts = _starts(timeline, ends)
+    begun, reach = _reach(timeline)
     blocks = []
     for start, until in pairwise([*starts, stop]):
+        before = bisect_left(begun, until) - 1
         if until == stop and _goes_on(timeline, start):
             blocks.append(_computation(timeline, start, until, STILL))
+        elif until < stop and before >= 0 and reach[before] > until:
+            blocks.append(_computation(timeline, start, until, until)._replace(given_up=True))
         else:
             last = _ended_in(ends, start, until) or until
             blocks.append(_computation(timeline, start, last, last))
@@ -136,6 +141,24 @@ def _ends(timeline: Timeline) -> list[list[int]]:
     ended = runs["finished"][(runs["finished"] > 0) & (runs["run"] < LOCAL)].tolist()
     keyless = [stop for _, stop, _ in timeline.keyless]
     return [sorted(wants["t"].tolist()), sorted([*ended, *keyless])]
+
+
+def _reach(timeline: Timeline) -> tuple[list[int], list[int]]:
+    """When what clusters do began, in order, and until when the last of all up to each lasts.
+
+    A task does from its assignment, a graph from its arrival to the last of its wanted results.
+    """
+    runs, table = timeline.runs, timeline.read("want", "t")
+    lasting = np.where(runs["seen"] == 1, runs["stop"], timeline.region.stop)
+    ended = np.where(runs["finished"] > 0, runs["finished"], lasting)
+    row = timeline.runs_of(table["run"], table["place"])
+    graph = np.where(row >= 0, timeline.graph_rows[row], -1) if len(runs["run"]) else row
+    arrived = np.array([g.arrived for g in timeline.graphs], np.int64)
+    mine, known = runs["run"] < LOCAL, graph >= 0
+    begun = np.concatenate([runs["assigned"][mine], arrived[graph[known]]])
+    order = np.argsort(begun, kind="stable")
+    until = np.concatenate([ended[mine], table["t"][known]])[order]
+    return begun[order].tolist(), np.maximum.accumulate(until).tolist()
 
 
 def _ended_in(ends: list[list[int]], start: int, until: int) -> int:
