@@ -6,14 +6,14 @@ import pytest
 
 from replay.handmade import SCHEDULER, HandMade
 from stageprof_collectors.recording import Recording
-from stageprof_runtime.event import ASSIGN, FINISH
+from stageprof_runtime.event import ASSIGN, FINISH, RUN
 
 #: tasks of 200 ms, each of which needs the one before
 TASKS = 5
 
 
-def chain(table: int, lost: int) -> Recording:
-    """A row of one of the tasks is missing that the scheduler told."""
+def chain(table: int, lost: int, *, untold: bool = False) -> Recording:
+    """A row of one of the tasks is missing that the scheduler told; `untold`: its worker's, too."""
     made, at = HandMade(workers=1), 5.0
     cause = -1 - made.graph(0, 1, 2)
     for i in range(TASKS):
@@ -23,17 +23,21 @@ def chain(table: int, lost: int) -> Recording:
         )  # fmt: skip
         at += 206
     made.wait(1, at + 5, cause, at)
-    rows = made.rows_of(SCHEDULER)
-    rows[:] = [row for row in rows if row[:2] != (table, lost)]
+    for place in (SCHEDULER, *made._workers[:untold]):
+        rows = made.rows_of(place)
+        rows[:] = [row for row in rows if row[:2] not in ((table, lost), (RUN, lost))]
     return made.recording(at + 5)
 
 
+@pytest.mark.parametrize("untold", [False, True])
 @pytest.mark.parametrize("lost", range(TASKS))
-def test_where_the_end_of_a_run_was_lost_the_path_goes_on_from_its_workers_word(lost: int) -> None:
+def test_where_the_end_of_a_run_was_lost_the_path_goes_on_before_it(
+    lost: int, *, untold: bool
+) -> None:
     """All before it was `place` once."""
-    steps = chain(FINISH, lost).steps().groupby("step")["wall_s"].sum()
+    steps = chain(FINISH, lost, untold=untold).steps().groupby("step")["wall_s"].sum()
 
-    assert steps["compute"] == pytest.approx(0.2 * TASKS, abs=0.005)
+    assert steps["compute"] == pytest.approx(0.2 * TASKS, abs=0.01)
     assert steps["place"] < 0.02
 
 
@@ -42,3 +46,17 @@ def test_where_nobody_said_that_a_run_was_assigned_no_other_is_in_doubt(lost: in
     steps = chain(ASSIGN, lost).steps().groupby("step")["wall_s"].sum()
 
     assert steps["compute"] == pytest.approx(0.2 * (TASKS - 1), abs=0.005)
+
+
+def test_a_run_whose_end_was_lost_is_no_run_that_goes_on() -> None:
+    """Of a cluster recorded from outside all until the recording's end was its computing."""
+    made = HandMade(workers=1)
+    first = made.run(0, 0, 100, cause=-1 - made.graph(0, 0, 0))
+    made.run(0, 100, 200, cause=first, wanted=True)
+    rows = made.rows_of(SCHEDULER)
+    rows[:] = [row for row in rows if row[:2] != (FINISH, first)]
+
+    recording = made.recording(1000, attached=True)
+
+    assert recording.stages()["wall_s"]["execution"] == pytest.approx(0.2)
+    assert recording.tasks()["status"].tolist() == ["other", "memory"]

@@ -20,7 +20,7 @@ Columns = dict[str, Ints]
 #: Runs of local schedulers are numbered from here on.
 LOCAL = 2**40
 _WORKER_SHIFT = 42
-_RELEASED = STATUS.index("released")
+_RELEASED, _OTHER = STATUS.index("released"), STATUS.index("other")
 
 
 def attempts(assign: Columns, finish: Columns, run: Columns) -> Columns:
@@ -188,3 +188,14 @@ def lanes(runs: Columns) -> Ints:
     """A number for the thread of each run; threads of different places differ in it."""
     number: Ints = runs["thread"] ^ (runs["wplace"] << 48)
     return number
+
+
+def ended(runs: Columns, rows: Columns) -> Columns:
+    """The same; where its scheduler's word was lost, a run ended when its worker says in RUN."""
+    lost = (runs["finished"] <= 0) & (runs["seen"] == 1)
+    if not lost.any():
+        return runs
+    _, told = lookup(rows["run"], rows["worker"], runs["run"], runs["worker"])
+    lost &= told  # others go on
+    finished = np.where(lost, runs["stop"], runs["finished"])
+    return runs | {"finished": finished, "status": np.where(lost, _OTHER, runs["status"])}

@@ -17,6 +17,7 @@ from stageprof_collectors.account.attempts import (
     Columns,
     Ints,
     attempts,
+    ended,
     lookup,
     ordered,
     own_last,
@@ -110,7 +111,7 @@ class Timeline:
         nbytes, type, received, ready, start, stop, thread, cpu, wplace (the worker's place),
         seen (1 if the worker's own row is there; otherwise its times are the scheduler's).
         """
-        runs = ordered(self._joined)
+        runs = ended(ordered(self._joined), self.store.table("run"))
         del self._joined  # some of its columns are not those of `runs`, and take as much
         return {name: self.store.scratch.column(column) for name, column in runs.items()}
 
