@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 
 from stageprof_collectors.account.account import Account
 from stageprof_collectors.account.attempts import worked
@@ -129,13 +130,17 @@ def inside(
     for place in timeline.at.numbers:
         here = timeline.at.of(place)
         here = here[mine[here]]
-        for thread in np.unique(runs["thread"][here]).tolist():
+        for thread in pd.unique(runs["thread"][here]).tolist():
+            loops = lanes.around_loops(place, thread)
+            lane = loops or lanes.of_thread(place, thread)
+            if not lane:  # there may be many threads, and looking for the runs of each takes long
+                continue
             rows = here[runs["thread"][here] == thread]
             start, stop = runs["start"][rows], runs["stop"][rows]
-            if lane := lanes.around_loops(place, thread):
-                total[rows] += stop - start - _own(lane, len(total))[rows]
+            if loops:
+                total[rows] += stop - start - _own(loops, len(total))[rows]
             else:
-                total[rows] += _overlap(start, stop, lanes.of_thread(place, thread))
+                total[rows] += _overlap(start, stop, lane)
     return total
 
 
