@@ -54,6 +54,9 @@ _WAITING: Final = (
     "subprocess.py",
 )
 
+#: How the qualified names begin of methods that `dataclasses` writes and executes.
+_WRITTEN: Final = "__create_fn__.<locals>."
+
 #: Where a task begins; the user's, the standard library's, numpy's or pandas', any other library's.
 BEGIN, USER, STANDARD, NUMERIC, OTHER = range(5)
 
@@ -63,6 +66,11 @@ class Origin(NamedTuple):
 
     whose: int
     loop: str
+
+
+def is_written(code: CodeType) -> bool:
+    """Whether it stands in no file: a method that `dataclasses` has written."""
+    return code.co_qualname.startswith(_WRITTEN)
 
 
 def _look_up(code: CodeType) -> Origin:
@@ -75,9 +83,11 @@ def _look_up(code: CodeType) -> Origin:
         return Origin(NUMERIC, _NUMPY.get(code.co_name, ""))
     if any(part in file for part in _PACKAGES):
         return Origin(NUMERIC if "/pandas/" in file else OTHER, "")
-    if kind(code.co_filename) == USERS:
+    written = is_written(code)
+    if kind(code.co_filename) == USERS and not written:
         return Origin(USER, "")
-    standard = file.startswith(_STDLIB.replace("\\", "/")) and not file.endswith(_WAITING)
+    plain = file.startswith(_STDLIB.replace("\\", "/")) and not file.endswith(_WAITING)
+    standard = written or plain
     return Origin(STANDARD if standard else OTHER, "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable
 from types import CodeType
@@ -38,9 +39,9 @@ def test_code_of_a_recorded_worker_names_its_file_and_is_pickled_as_ever(client:
     assert prof.recording.coverage()["disabled"] == []
 
 
-def dynamic(scope: dict[str, Any]) -> CodeType:
+def dynamic(scope: dict[str, Any], code: CodeType | None = None) -> CodeType:
     """The code of a function as cloudpickle makes it, with what it has of its globals."""
-    code = sources.written_in(by_value().__code__, sources.DYNAMIC)
+    code = sources.written_in(code or by_value().__code__, sources.DYNAMIC)
     leave = process.share(sources.install)
     try:
         made = cloudpickle.cloudpickle._make_function(code, scope, None, None, None)
@@ -55,6 +56,11 @@ def test_code_within_code_is_of_the_same_file() -> None:
     assert made.co_filename == "etl.py"
     assert {c.co_filename for c in made.co_consts if isinstance(c, CodeType)} == {"etl.py"}
     assert dynamic({"__file__": "etl.py"}) is made
+
+
+def test_a_method_that_dataclasses_wrote_is_of_no_file() -> None:
+    code = vars(dataclasses.make_dataclass("Point", ["x"]))["__init__"].__code__
+    assert dynamic({"__file__": "etl.py"}, code).co_filename == sources.DYNAMIC
 
 
 @pytest.mark.parametrize("scope", [{}, {"__file__": None}, {"__file__": 7}])
@@ -83,3 +89,17 @@ def test_code_of_a_notebook_names_its_cell_and_its_tasks_are_called_as_ever(
         assert future.result() == (file, 4)
         assert client.submit(double, 1).key == bare
     assert prof.recording.coverage()["disabled"] == []
+
+
+@pytest.mark.cluster
+def test_a_text_that_a_script_executes_is_not_of_the_scripts_file(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)
+    scope: dict[str, Any] = {"__name__": "__main__", "__file__": __file__}
+    exec(CELL, scope)
+    double: Any = scope["double"]
+    bare = client.submit(double, 1).key
+    with stageprof.profile():
+        assert client.submit(double, 2).result() == ("<string>", 4)
+        assert client.submit(double, 1).key == bare

@@ -6,6 +6,7 @@ import datetime as dt
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import field, make_dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -140,6 +141,15 @@ def test_a_loop_is_named_by_its_own_line() -> None:
 
     first = rows.__code__.co_firstlineno
     assert look.seen[0].label == f"{__file__}:{first + 1} rows"
+
+
+def test_what_a_dataclass_does_is_of_the_line_that_makes_one() -> None:
+    look = Look()
+    made = make_dataclass("Point", [("x", Any, field(default_factory=look))])
+    made()
+
+    here = sys._getframe().f_code
+    assert look.seen[0].label == f"{__file__}:{here.co_firstlineno + 3} {here.co_name}"
 
 
 # -- from another thread ----------------------------------------------------------------------

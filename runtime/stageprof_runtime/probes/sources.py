@@ -5,9 +5,10 @@ cloudpickle leaves out their file, so that tracebacks, stacks and what py-spy se
 `<dynamic-code>`. Their globals still say the file: the code is given it as they are made. To pickle
 them again leaves it out again.
 
-The cells of a notebook have no file in their globals. Their code keeps it in graphs that are handed
-over, and in the tasks that a scheduler makes of them. What names a task by what it is made of is
-not touched: keys are what they are anyway.
+The cells of a notebook have no file in their globals, and what a script has executed (the methods
+of a dataclass, the text of another file) is not of the script's. Such code keeps its file in graphs
+that are handed over, and in the tasks that a scheduler makes of them. What names a task by what it
+is made of is not touched: keys are what they are anyway.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, Final
 from stageprof_runtime.compat import cloudpickle, place, reducers
 from stageprof_runtime.context import inside
 from stageprof_runtime.guard import Watch, caught
+from stageprof_runtime.origin import is_written
 from stageprof_runtime.patch import Emit, Undo, observe, observe_item
 from stageprof_runtime.stage import Stage
 
@@ -44,7 +46,7 @@ def _made(make: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
     @functools.wraps(make)  # it is pickled by its name
     def made(code: Any, scope: Any, *args: Any) -> Any:
         try:
-            if code.co_filename == DYNAMIC and not watch.disabled:
+            if code.co_filename == DYNAMIC and not watch.disabled and not is_written(code):
                 code = _written(code, scope.get("__file__"))
         except BaseException as error:
             caught(error, watch)
@@ -72,7 +74,7 @@ def written_in(code: CodeType, file: str) -> CodeType:
 
 
 def install_cells(emit: Emit) -> Undo:
-    """Keep the file of cells in what is handed over or sent on from now on."""
+    """Keep the file of cells and of executed texts in what is handed over or sent on from now."""
     return observe_item(reducers(cloudpickle.Pickler), CodeType, _reduced)
 
 
@@ -82,7 +84,7 @@ def _reduced(reduce: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
         made = reduce(code)
         try:
             at = inside.at
-            if not watch.disabled and (at == _SENDING or (at == _HANDING_OVER and _in_notebook())):
+            if not watch.disabled and (at == _SENDING or (at == _HANDING_OVER and _is_apart(code))):
                 kind, parts = made
                 return kind, tuple(code.co_filename if _left_out(x) else x for x in parts)
         except BaseException as error:
@@ -92,8 +94,9 @@ def _reduced(reduce: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
     return reduced
 
 
-def _in_notebook() -> bool:
-    return not hasattr(sys.modules.get("__main__"), "__file__")
+def _is_apart(code: CodeType) -> bool:
+    """Whether code is of another file than the program's, whatever its globals say."""
+    return code.co_filename != getattr(sys.modules.get("__main__"), "__file__", None)
 
 
 def _left_out(part: object) -> bool:
