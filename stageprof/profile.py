@@ -87,6 +87,14 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         #: the call of a decorated function that has the file; no lock, which cannot be pickled
         self._writing: dict[str, object] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy for another process has the options alone, and finds the client that is there.
+
+        Functions that are decorated are sent to workers: not with the recording of the latest call.
+        """
+        mine = dict.fromkeys(("_client", "_collector", "_session", "_counting", "_recording"))
+        return vars(self) | mine | {"_writing": {}}
+
     @property
     def recording(self) -> Recording:
         """What was recorded; there once the region has ended.

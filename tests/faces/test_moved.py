@@ -88,6 +88,21 @@ def test_a_decorated_function_that_calls_itself_runs_and_says_what_has_no_file(
     pickle.loads(cloudpickle.dumps(deep))  # as Dask sends it to workers
 
 
+def test_a_decorated_function_is_sent_without_what_was_recorded() -> None:
+    client = threading.Lock()  # neither can be pickled
+
+    @stageprof.profile(client=client)
+    def square(x: int) -> int:
+        return x * x
+
+    prof = stageprof.profile()
+    sent = cloudpickle.dumps(square), pickle.dumps(prof)
+    with prof:
+        assert pickle.dumps(prof) == sent[1]
+    assert (cloudpickle.dumps(square), pickle.dumps(prof)) == sent
+    assert pickle.loads(sent[0])(3) == 9
+
+
 def test_decorated_coroutines_run_beside_each_other(tmp_path: Path) -> None:
     @stageprof.profile(tmp_path / "x.stageprof")
     async def waits() -> int:
