@@ -15,7 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from types import FrameType
-from typing import Final
+from typing import Final, NamedTuple
 
 from stageprof_runtime.assignment import HEARD
 from stageprof_runtime.clock import thread_ns
@@ -45,6 +45,8 @@ _GO_THROUGH: Final = frozenset({"__iter__", "iterrows", "itertuples"})
 _COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+#: What is in them is run whatever was before, but for errors.
+_CERTAIN: Final = (ast.With, ast.AsyncWith, ast.Try, ast.TryStar)
 
 
 def count(frame: FrameType) -> tuple[str, int]:
@@ -128,74 +130,126 @@ def _in_body(loop: ast.AST, line: int) -> bool:
     return bool(body) and body[0].lineno <= line <= (body[-1].end_lineno or 0)
 
 
+class _Step(NamedTuple):
+    """A statement of a loop, or the head of one that has others in it."""
+
+    statement: ast.stmt
+    #: the heads that say whether it is run, and the blocks around it that may not be
+    heads: tuple[ast.stmt, ...]
+    blocks: tuple[int, ...]
+
+    @property
+    def loads(self) -> set[str]:
+        """Names that it depends on."""
+        return set[str]().union(*map(_loads, (self.statement, *self.heads)))
+
+    @property
+    def needs(self) -> set[str]:
+        """Names that what it computes depends on: what that is added to is none of them."""
+        mine = self.statement
+        made = mine.value if isinstance(mine, ast.AugAssign) else mine
+        return set[str]().union(*map(_loads, (made, *self.heads)))
+
+
 def _of(loop: ast.AST, line: int) -> str:
     if isinstance(loop, _COMPREHENSIONS):
         return APART  # its rounds have no names to leave anything in
-    body = list(_simple(getattr(loop, "body", [])))
-    calls = [s for s in body if s.lineno <= line <= (s.end_lineno or s.lineno)]
+    body = list(_steps(getattr(loop, "body", [])))
+    calls = [s for s in body if _spans(s.statement, line)]
     if not calls:
         return UNKNOWN
     tainted = _tainted(body, calls)
-    needed = _needed(body, calls) - _fresh(body) - _names_set(getattr(loop, "target", loop))
-    heads = [n for n in ("iter", "test") if hasattr(loop, n)]
-    for name in heads:
-        needed |= _loads(getattr(loop, name))
-    for test in _leaving(loop):
-        needed |= _loads(test)
-    return CARRIED if needed & tainted else APART
+    needed = _needed(body, calls) - _fresh(body, calls) - _names_set(getattr(loop, "target", loop))
+    leaving = list(_leaving(loop, line))
+    heads = [getattr(loop, name) for name in ("iter", "test") if hasattr(loop, name)]
+    needed = needed.union(*map(_loads, (*heads, *leaving)))
+    left = any(_spans(test, line) for test in leaving)
+    return CARRIED if left or needed & tainted else APART
 
 
-def _simple(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a body without others in them, in order; of others their heads."""
+def _spans(node: ast.stmt | ast.expr, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def _steps(
+    body: list[ast.stmt], heads: tuple[ast.stmt, ...] = (), blocks: tuple[int, ...] = ()
+) -> Iterator[_Step]:
+    """The statements of a body without others in them, in order; of others their heads, too."""
     for statement in body:
-        blocks = [getattr(statement, n, []) for n in ("body", "orelse", "finalbody", "handlers")]
-        if isinstance(statement, (*_FUNCTIONS, ast.ClassDef)) or not any(blocks):
-            yield statement
+        inner = list(_inner(statement))
+        if isinstance(statement, (*_FUNCTIONS, ast.ClassDef)) or not inner:
+            yield _Step(statement, heads, blocks)
             continue
-        for block in blocks:
-            yield from _simple([s for s in block if isinstance(s, ast.stmt)])
-            for handler in block:
-                if isinstance(handler, ast.ExceptHandler):
-                    yield from _simple(handler.body)
+        own = list(_heads(statement))
+        yield from (_Step(head, heads, blocks) for head in own)
+        around = heads if isinstance(statement, _CERTAIN) else (*heads, *own)
+        for name, block in inner:
+            certain = isinstance(statement, _CERTAIN) and name in ("body", "finalbody")
+            yield from _steps(block, around, blocks if certain else (*blocks, id(block)))
 
 
-def _leaving(loop: ast.AST) -> Iterator[ast.expr]:
-    """Conditions under which the loop is left early."""
+def _inner(statement: ast.stmt) -> Iterator[tuple[str, list[ast.stmt]]]:
+    """The blocks of a statement, and what each is to it."""
+    for name in ("body", "handlers", "cases", "orelse", "finalbody"):
+        block = getattr(statement, name, [])
+        if name in ("handlers", "cases"):
+            yield from ((name, part.body) for part in block)
+        elif block:
+            yield name, block
+
+
+def _heads(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """What a statement with others in it does before them, as assignments."""
+    pairs = [(item.optional_vars, item.context_expr) for item in getattr(statement, "items", [])]
+    target = getattr(statement, "target", None)
+    names = ("test", "iter", "subject")
+    pairs += [(target, getattr(statement, name)) for name in names if hasattr(statement, name)]
+    for target, value in pairs:
+        yield ast.copy_location(ast.Assign([] if target is None else [target], value), value)
+
+
+def _leaving(loop: ast.AST, line: int) -> Iterator[ast.expr]:
+    """Conditions under which the loop is left early, or a round is before it comes to the line."""
     for node in ast.walk(loop):
         if isinstance(node, ast.If):
+            leaves = (ast.Break, ast.Return, *([ast.Continue] if node.lineno < line else []))
             inner = [s for part in (node.body, node.orelse) for s in part]
-            if any(isinstance(x, ast.Break | ast.Return) for s in inner for x in ast.walk(s)):
+            if any(isinstance(x, leaves) for s in inner for x in ast.walk(s)):
                 yield node.test
 
 
-def _tainted(body: list[ast.stmt], calls: list[ast.stmt]) -> set[str]:
-    """Names that hold what the calls gave, or what was made of it."""
-    found = {name for call in calls for name in _stores(call)}
+def _tainted(body: list[_Step], calls: list[_Step]) -> set[str]:
+    """Names that hold what the calls gave, or what was made of it or because of it."""
+    made = [call.statement for call in calls]
+    because = [s for s in body if s in calls or any(head in made for head in s.heads)]
+    found = {name for step in because for name in _stores(step.statement)}
     while True:
-        more = {n for s in body if _loads(s) & found for n in _stores(s)} - found
+        more = {n for s in body if s.loads & found for n in _stores(s.statement)} - found
         if not more:
             return found
         found |= more
 
 
-def _needed(body: list[ast.stmt], calls: list[ast.stmt]) -> set[str]:
+def _needed(body: list[_Step], calls: list[_Step]) -> set[str]:
     """Names that the calls are made of, straight or through other statements of the loop."""
-    found = {name for call in calls for name in _loads(call)}
+    found = {name for call in calls for name in call.needs}
+    others = [s for s in body if s not in calls]
     while True:
-        more = {n for s in body if _stores(s) & found and s not in calls for n in _loads(s)} - found
+        more = {n for s in others if _stores(s.statement) & found for n in s.loads} - found
         if not more:
             return found
         found |= more
 
 
-def _fresh(body: list[ast.stmt]) -> set[str]:
-    """Names that each round sets before it looks at them."""
+def _fresh(body: list[_Step], calls: list[_Step]) -> set[str]:
+    """Names that each round sets before it looks at them, if it comes to the calls."""
     seen: set[str] = set()
     fresh: set[str] = set()
-    for statement in body:
-        loads, stores = _loads(statement), _names_set(statement)
-        fresh |= stores - loads - seen
-        seen |= loads | stores | _stores(statement)
+    for step in body:
+        loads, stores = step.loads, _names_set(step.statement)
+        if all(call.blocks[: len(step.blocks)] == step.blocks for call in calls):
+            fresh |= stores - loads - seen
+        seen |= loads | stores | _stores(step.statement)
     return fresh
 
 

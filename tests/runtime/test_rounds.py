@@ -25,6 +25,11 @@ APART_LOOPS = [
     "for x in items:\n    if x:\n        out[x] = f(x).compute()\n    else:\n        no += 1",
     "for x in y:\n  try:\n    v = f(x).compute()\n  except OSError:\n    v = 0\n  g(v)",
     "while items:\n    x = items.pop()\n    v = f(x).compute()\n    print(v)",
+    "for x in items:\n    total += f(x).compute()",
+    "for x in items:\n    if f(x).compute():\n        no += 1",
+    "for x in items:\n    v = f(x).compute()\n    if v < 0:\n        continue\n    g(v)",
+    "for x in items:\n    with open(x) as y:\n        z = f(y)\n        z = z.compute()",
+    "for x in items:\n    for y in x:\n        z = f(y)\n        z = z.compute()",
 ]
 CARRIED_LOOPS = [
     "for i in range(9):\n    w = w - step(data, w).compute()",
@@ -35,6 +40,15 @@ CARRIED_LOOPS = [
     "for x in items:\n    v = f(x).compute()\n    if v > best:\n        break",
     "for x in items:\n    v = f(x, seen).compute()\n    seen.append(v)",
     "for x in queue:\n    found = f(x).compute()\n    queue.extend(found)",
+    "for i in range(9):\n    for x in parts(w):\n        v = f(x).compute()\n    w = w + v",
+    "for i in range(9):\n    with of(w) as x:\n        w = f(x).compute()",
+    "for x in items:\n    if error > 1e-3:\n        error = f(x).compute()",
+    "for x in items:\n    if f(x).compute() > 3:\n        break",
+    "for x in items:\n    if f(y).compute():\n        y = x",
+    "for x in items:\n    if best < x:\n        continue\n    best = f(x).compute()",
+    "for i in range(9):\n    if i == 0:\n        w = first()\n    w = f(w).compute()",
+    "for x in y:\n  match x:\n    case 1:\n      w = f(w).compute()",
+    "for x in items:\n    w *= f(w).compute()",
 ]
 
 
