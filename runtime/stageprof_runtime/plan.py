@@ -76,10 +76,12 @@ def unused(plan: Plan) -> Iterator[Unused]:
     """What a plan reads and does not use."""
     nodes, groups, _ = plan
     users, filtered = _users(nodes), _filtered(nodes)
+    whole = len(nodes) < MOST  # else what was not looked at may use other columns
     for number, node in nodes.items():
         if type(node).__name__ in _READERS:
             group = groups.get(number, node)
-            yield from _of_reader(node, users[number], group)
+            if whole:
+                yield from _of_reader(node, users[number], group)
             if number in filtered:
                 yield Unused(group._name, "filter", "", _function(node), 0, 0)
         elif type(node).__name__ == "HLGExpr":

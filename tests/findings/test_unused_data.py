@@ -169,6 +169,15 @@ def test_columns_that_are_too_many_to_be_told_are_not_told_in_part() -> None:
     assert (row.how, row.label) == ("columns", "")
 
 
+def test_of_a_plan_that_is_cut_no_column_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not looked at uses the others."""
+    frame = dd.from_map(whole, [1, 2], meta=whole(0).astype({"c": "object"}))
+    counts = _together([frame[name].count() for name in "ab"])
+    monkeypatch.setattr("stageprof_runtime.plan.MOST", len(plan_of(counts).nodes) - 2)
+
+    assert list(unused(plan_of(counts))) == []
+
+
 def test_a_filter_above_a_reader_is_seen() -> None:
     frame = dd.from_map(whole, [1, 2], meta=whole(0))
 
@@ -246,10 +255,14 @@ def test_chunks_that_are_not_needed_are_not_loaded() -> None:
     assert _of_array(loaded[:10]) == []
 
 
-def _of_array(array: Any) -> list[Unused]:
+def _together(collections: list[Any]) -> Any:
     from dask.base import collections_to_expr
 
-    return list(unused(plan_of(collections_to_expr([array]).optimize())))
+    return collections_to_expr(collections).optimize()
+
+
+def _of_array(array: Any) -> list[Unused]:
+    return list(unused(plan_of(_together([array]))))
 
 
 def test_a_plan_of_many_readers_is_gone_through_once() -> None:
