@@ -68,8 +68,11 @@ def _package(filename: str) -> str:
     if filename.startswith("<"):  # no file: a cell of IPython, say
         return ""
     folder, package = os.path.dirname(filename), ""
-    while os.path.isfile(os.path.join(folder, "__init__.py")):
-        folder, package = os.path.split(folder)
+    while folder and os.path.isfile(os.path.join(folder, "__init__.py")):
+        outer, name = os.path.split(folder)
+        if outer == folder:  # there is none around it
+            break
+        folder, package = outer, name
     return package
 
 

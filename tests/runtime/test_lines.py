@@ -1,9 +1,10 @@
-"""The user's line: what starts a process of a cluster is none."""
+"""The user's line: what starts a process of a cluster is none, and files may be named anyhow."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +27,17 @@ def test_what_a_worker_began_with_is_not_the_users_program(begins: str, said: st
     asked = [sys.executable, "-c", begins + ASKS]
     told = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60)
     assert told.stdout.strip() == said
+
+
+def test_a_file_named_from_a_folder_that_is_a_package_is_the_users(tmp_path: Path) -> None:
+    """`runpy.run_path("etl.py")` runs such code."""
+    for folder in (tmp_path, tmp_path / "pkg", tmp_path / "dask"):
+        folder.mkdir(exist_ok=True)
+        (folder / "__init__.py").touch()
+    names = ["etl.py", "./etl.py", "pkg/etl.py", "dask/core.py", str(tmp_path / "etl.py")]
+    asks = f"from stageprof_runtime.lines import kind; print(*map(kind, {names}))"
+    asked = [sys.executable, "-P", "-c", asks]
+    told = subprocess.run(
+        asked, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=30
+    )
+    assert told.stdout.split() == ["0", "0", "0", "2", "0"]
