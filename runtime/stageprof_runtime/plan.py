@@ -57,12 +57,13 @@ def plan_of(expr: Any) -> Plan:
 def _parts_of(node: Any) -> list[Any]:
     """The expressions that one is made of, those in lists too."""
     found = []
-    stack = list(node.operands)
+    stack, lists = list(node.operands), set[int]()  # a list of the user's may hold itself
     while stack:
         part = stack.pop()
         if hasattr(type(part), "_parameters"):
             found.append(part)
-        elif type(part) in (list, tuple) and part and _may_hold(part[0]):
+        elif type(part) in (list, tuple) and part and id(part) not in lists and _may_hold(part[0]):
+            lists.add(id(part))
             stack.extend(part)
     return found
 

@@ -265,6 +265,15 @@ def _of_array(array: Any) -> list[Unused]:
     return list(unused(plan_of(_together([array]))))
 
 
+def test_a_list_that_holds_itself_is_gone_through_once() -> None:
+    """Dask takes it as any other."""
+    own: list[Any] = []
+    own.append(own)
+    frame = dd.from_map(whole, [1, 2], meta=whole(0))
+
+    assert plan(frame.map_partitions(lambda part, _: part, own, meta=whole(0))) == []
+
+
 def test_a_plan_of_many_readers_is_gone_through_once() -> None:
     """`dd.concat([dd.read_csv(f) for f in files])`: it took a second for a thousand files."""
     looked: list[object] = []
