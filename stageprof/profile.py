@@ -13,6 +13,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Final, ParamSpec, Self, TypeVar, cast
 
+from distributed import Client
+
 from stageprof.options import Options
 from stageprof.recording import Recording
 from stageprof_collectors.storage.collector import Collector, Live
@@ -56,7 +58,7 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
 
     Raises:
         RecordingNotWritable: `path` cannot be written; nothing of the block has run then.
-        UsageError: `native` without `gil`.
+        UsageError: `native` without `gil`; when it begins, `client` is none.
     """
 
     def __init__(
@@ -153,6 +155,9 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
     def _open(self, caller: FrameType) -> Session:
         if self._session is not None:
             raise UsageError("start() was called twice", do="call stop() first")
+        if not isinstance(self._client, Client | None):
+            seen = f"a {type(self._client).__name__} as client"
+            raise UsageError(seen, expected="a distributed.Client", do="make one, or leave it out")
         self._recording = None
         collector = self._collector = Collector(self._path, self._label or _label(caller))
         self._session = Session(collector.take, cost=collector.cost, **self._watching)

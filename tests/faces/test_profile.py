@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 from dask import delayed
+from distributed import Client
 
 import stageprof
 from stageprof_runtime.errors import UsageError
@@ -64,3 +66,17 @@ async def later() -> AsyncIterator[int]:
 def test_a_generator_function_is_refused_with_what_to_do(function: object) -> None:
     with pytest.raises(UsageError, match=r"one by one.*with stageprof\.profile"):
         stageprof.profile()(function)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("client", ["tcp://127.0.0.1:8786", [], Client])
+def test_what_is_no_client_is_refused_before_anything_is_recorded(
+    client: object, tmp_path: Path
+) -> None:
+    """Of a cluster, say, nothing would be recorded, and nothing would say so."""
+    path = tmp_path / "x.stageprof"
+    with (
+        pytest.raises(UsageError, match=r"a \w+ as client; expected a distributed.Client"),
+        stageprof.profile(path, client=client),
+    ):
+        raise AssertionError
+    assert not path.exists()
