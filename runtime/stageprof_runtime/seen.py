@@ -34,6 +34,9 @@ _AFFAIRS = frozenset(
     }
 )  # fmt: skip
 
+#: But futures are made by what hands graphs over, and gathered one by one.
+_NO_AFFAIRS: Final = ("Future.", "FutureState.", "as_completed.")
+
 _NONE, _DASK, _USER, _OUTSIDE, _HANDS_OVER, _WAITS, _SYNCS, _RUNS = 0, -1, -2, -3, -4, -5, -6, -7
 
 #: Files and functions of Dask's that say more than the step they are in.
@@ -66,9 +69,9 @@ def _judge(code: CodeType) -> int:  # noqa: C901, PLR0911 (a table of rules, rea
     if whose != DASK:
         return _RUNS if _runs(code) else _NONE
     file, name = code.co_filename.replace("\\", "/"), code.co_name
-    if "/distributed/deploy/" in file or (
-        file.endswith("distributed/client.py") and name in _AFFAIRS
-    ):
+    in_client = file.endswith("distributed/client.py")
+    affair = in_client and name in _AFFAIRS and not code.co_qualname.startswith(_NO_AFFAIRS)
+    if affair or "/distributed/deploy/" in file:
         return _OUTSIDE
     for (where, called), says in _NAMED.items():
         if name == called and file.endswith(where):
