@@ -21,6 +21,7 @@ from stageprof_collectors.storage.collector import Collector, Live
 from stageprof_runtime.cells import number_of
 from stageprof_runtime.counting import Counting
 from stageprof_runtime.errors import UsageError
+from stageprof_runtime.lines import user_frame
 from stageprof_runtime.session import Session
 
 P = ParamSpec("P")
@@ -277,6 +278,7 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
 
 
 def _label(caller: FrameType) -> str:
-    file = caller.f_code.co_filename
+    here = user_frame(caller) or caller  # `ExitStack` calls it for the user
+    file = here.f_code.co_filename
     cell = number_of(file)
-    return f"Block at {Path(file).name if cell is None else f'In [{cell}]'}:{caller.f_lineno}"
+    return f"Block at {Path(file).name if cell is None else f'In [{cell}]'}:{here.f_lineno}"

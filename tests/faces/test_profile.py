@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,16 @@ def test_what_is_no_client_is_refused_before_anything_is_recorded(
     ):
         raise AssertionError
     assert not path.exists()
+
+
+def test_a_block_that_is_entered_for_the_user_is_called_by_the_users_line() -> None:
+    """By `ExitStack`, or in a coroutine."""
+
+    async def awaited() -> stageprof.profile:
+        async with AsyncExitStack() as stack:
+            return await stack.enter_async_context(stageprof.profile(gil=False))
+
+    with ExitStack() as stack:
+        prof = stack.enter_context(stageprof.profile(gil=False))
+    for each in (prof, asyncio.run(awaited())):
+        assert str(each.recording).startswith("stageprof  Block at test_profile.py:")
