@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType, TracebackType
 from typing import Any, Final, ParamSpec, Self, TypeVar, cast
 
 from distributed import Client
@@ -33,6 +33,11 @@ _BESIDE: Final = (
     "is recorded in memory only; decorate what calls both, or leave the path out"
 )
 
+
+_LATER: Final = (
+    "stageprof: what {} gave is a {}, which runs after the recording; put `with "
+    "stageprof.profile():` (or `async with`) around what uses it"
+)
 
 _WATCHLESS: Final = "C frames are looked at by the watch of the GIL, which is off"
 
@@ -245,7 +250,10 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         @functools.wraps(function)
         def recorded(*args: P.args, **kwargs: P.kwargs) -> T:
             with self._again(label) as region, region:
-                return function(*args, **kwargs)
+                result = function(*args, **kwargs)
+            if type(result) in (CoroutineType, GeneratorType, AsyncGeneratorType):
+                warnings.warn(_LATER.format(label, type(result).__name__), stacklevel=2)
+            return result
 
         return recorded
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dask import delayed
@@ -94,3 +95,18 @@ def test_a_block_that_is_entered_for_the_user_is_called_by_the_users_line() -> N
         prof = stack.enter_context(stageprof.profile(gil=False))
     for each in (prof, asyncio.run(awaited())):
         assert str(each.recording).startswith("stageprof  Block at test_profile.py:")
+
+
+def test_of_a_coroutine_that_a_plain_function_gives_it_is_said_that_nothing_is_recorded() -> None:
+    """Another decorator around a coroutine function may be one."""
+
+    async def later() -> int:
+        return 3
+
+    @stageprof.profile(gil=False)
+    def given() -> Coroutine[Any, Any, int]:
+        return later()
+
+    with pytest.warns(UserWarning, match=r"given gave is a coroutine, which runs after"):
+        coroutine = given()
+    assert asyncio.run(coroutine) == 3
