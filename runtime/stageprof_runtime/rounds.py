@@ -14,12 +14,15 @@ import linecache
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from types import FrameType
-from typing import Final, NamedTuple
+from typing import Final
 
 from stageprof_runtime.assignment import HEARD
 from stageprof_runtime.clock import thread_ns
 from stageprof_runtime.lines import called_by_user, user_line
+from stageprof_runtime.touched import loads, sets, stores
 
 #: Fewer calls from one line are no loop that matters.
 LEAST: Final = 3
@@ -130,7 +133,8 @@ def _in_body(loop: ast.AST, line: int) -> bool:
     return bool(body) and body[0].lineno <= line <= (body[-1].end_lineno or 0)
 
 
-class _Step(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Step:
     """A statement of a loop, or the head of one that has others in it."""
 
     statement: ast.stmt
@@ -138,17 +142,22 @@ class _Step(NamedTuple):
     heads: tuple[ast.stmt, ...]
     blocks: tuple[int, ...]
 
-    @property
+    @cached_property
     def loads(self) -> set[str]:
         """Names that it depends on."""
-        return set[str]().union(*map(_loads, (self.statement, *self.heads)))
+        return set[str]().union(*map(loads, (self.statement, *self.heads)))
+
+    @cached_property
+    def stores(self) -> set[str]:
+        """Names that it sets or changes."""
+        return stores(self.statement)
 
     @property
     def needs(self) -> set[str]:
         """Names that what it computes depends on: what that is added to is none of them."""
         mine = self.statement
         made = mine.value if isinstance(mine, ast.AugAssign) else mine
-        return set[str]().union(*map(_loads, (made, *self.heads)))
+        return set[str]().union(*map(loads, (made, *self.heads)))
 
 
 def _of(loop: ast.AST, line: int) -> str:
@@ -159,10 +168,10 @@ def _of(loop: ast.AST, line: int) -> str:
     if not calls:
         return UNKNOWN
     tainted = _tainted(body, calls)
-    needed = _needed(body, calls) - _fresh(body, calls) - _names_set(getattr(loop, "target", loop))
+    needed = _needed(body, calls) - _fresh(body, calls) - sets(getattr(loop, "target", loop))
     leaving = list(_leaving(loop, line))
     heads = [getattr(loop, name) for name in ("iter", "test") if hasattr(loop, name)]
-    needed = needed.union(*map(_loads, (*heads, *leaving)))
+    needed = needed.union(*map(loads, (*heads, *leaving)))
     left = any(_spans(test, line) for test in leaving)
     return CARRIED if left or needed & tainted else APART
 
@@ -212,7 +221,8 @@ def _leaving(loop: ast.AST, line: int) -> Iterator[ast.expr]:
     """Conditions under which the loop is left early, or a round is before it comes to the line."""
     for node in ast.walk(loop):
         if isinstance(node, ast.If):
-            leaves = (ast.Break, ast.Return, *([ast.Continue] if node.lineno < line else []))
+            before = (node.test.end_lineno or line) < line
+            leaves = (ast.Break, ast.Return, *([ast.Continue] if before else []))
             inner = [s for part in (node.body, node.orelse) for s in part]
             if any(isinstance(x, leaves) for s in inner for x in ast.walk(s)):
                 yield node.test
@@ -222,9 +232,9 @@ def _tainted(body: list[_Step], calls: list[_Step]) -> set[str]:
     """Names that hold what the calls gave, or what was made of it or because of it."""
     made = [call.statement for call in calls]
     because = [s for s in body if s in calls or any(head in made for head in s.heads)]
-    found = {name for step in because for name in _stores(step.statement)}
+    found = {name for step in because for name in step.stores}
     while True:
-        more = {n for s in body if s.loads & found for n in _stores(s.statement)} - found
+        more = {n for s in body if s.loads & found for n in s.stores} - found
         if not more:
             return found
         found |= more
@@ -235,7 +245,7 @@ def _needed(body: list[_Step], calls: list[_Step]) -> set[str]:
     found = {name for call in calls for name in call.needs}
     others = [s for s in body if s not in calls]
     while True:
-        more = {n for s in others if _stores(s.statement) & found for n in s.loads} - found
+        more = {n for s in others if s.stores & found for n in s.loads} - found
         if not more:
             return found
         found |= more
@@ -246,53 +256,8 @@ def _fresh(body: list[_Step], calls: list[_Step]) -> set[str]:
     seen: set[str] = set()
     fresh: set[str] = set()
     for step in body:
-        loads, stores = step.loads, _names_set(step.statement)
+        loads, stores = step.loads, sets(step.statement)
         if all(call.blocks[: len(step.blocks)] == step.blocks for call in calls):
             fresh |= stores - loads - seen
-        seen |= loads | stores | _stores(step.statement)
+        seen |= loads | stores | step.stores
     return fresh
-
-
-def _names_set(statement: ast.AST) -> set[str]:
-    if isinstance(statement, ast.AugAssign | ast.While):
-        return set()
-    nodes = ast.walk(statement)
-    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-
-
-def _stores(statement: ast.stmt) -> set[str]:
-    """Names that a statement sets, or whose content it may change."""
-    found = {base.id for base in _changed(statement)}
-    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-        found.add(statement.target.id)
-    return found | _names_set(statement)
-
-
-def _loads(node: ast.AST) -> set[str]:
-    """Names that are looked at, but for those whose content is only changed."""
-    changed = set(map(id, _changed(node)))
-    nodes = (n for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in changed)
-    found = {n.id for n in nodes if isinstance(n.ctx, ast.Load)}
-    if isinstance(node, ast.AugAssign):
-        found |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
-    return found
-
-
-def _changed(node: ast.AST) -> list[ast.Name]:
-    """Names in `name[..] = `, `name.x = ` and in `name.method(..)` as a statement of its own."""
-    targets: list[ast.expr] = []
-    if isinstance(node, ast.Assign):
-        targets = [t for t in node.targets if not isinstance(t, ast.Name)]
-    elif isinstance(node, ast.AugAssign | ast.AnnAssign) and not isinstance(node.target, ast.Name):
-        targets = [node.target]
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        function = node.value.func
-        targets = [function.value] if isinstance(function, ast.Attribute) else []
-    found = [_base(target) for target in targets]
-    return [base for base in found if base is not None]
-
-
-def _base(node: ast.expr) -> ast.Name | None:
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return node if isinstance(node, ast.Name) else None

@@ -15,6 +15,7 @@ import pytest
 import stageprof
 from stageprof_runtime import rounds
 from stageprof_runtime.rounds import APART, CARRIED, LONGEST, ROWS, UNKNOWN, handed, verdict
+from stageprof_runtime.touched import loads
 
 APART_LOOPS = [
     "values = [f(x).compute() for x in items]",
@@ -28,6 +29,7 @@ APART_LOOPS = [
     "for x in items:\n    total += f(x).compute()",
     "for x in items:\n    if f(x).compute():\n        no += 1",
     "for x in items:\n    v = f(x).compute()\n    if v < 0:\n        continue\n    g(v)",
+    "for x in items:\n    if (\n        f(x).compute() < 3\n    ):\n        continue\n    g(x)",
     "for x in items:\n    with open(x) as y:\n        z = f(y)\n        z = z.compute()",
     "for x in items:\n    for y in x:\n        z = f(y)\n        z = z.compute()",
 ]
@@ -149,6 +151,21 @@ def test_a_program_is_parsed_once_for_all_its_lines(
     assert len(told) == 50
     assert {verdict.partition(" ")[0] for verdict in told} == {APART}
     assert len(parsed) == 1
+
+
+def test_a_long_loop_is_read_in_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each statement of it is read once; it took nine seconds."""
+    read: list[ast.AST] = []
+
+    def reading(node: ast.AST) -> set[str]:
+        read.append(node)
+        return loads(node)
+
+    monkeypatch.setattr("stageprof_runtime.rounds.loads", reading)
+    lines = ["for x in items:", "    v0 = f(x).compute()"]
+    lines += [f"    v{i + 1} = g(v{i})" for i in range(200)]
+    assert verdict("\n".join(lines), 2) == APART
+    assert len(read) < 2 * len(lines)
 
 
 def test_where_time_runs_out_nothing_is_known_of_the_rest(
