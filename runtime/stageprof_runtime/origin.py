@@ -54,8 +54,11 @@ _WAITING: Final = (
     "subprocess.py",
 )
 
-#: How the qualified names begin of methods that `dataclasses` writes and executes.
+#: How the qualified names begin of methods that `dataclasses` writes and executes, and files that
+#: attrs does; and the one name that occurs in what makes a named tuple.
 _WRITTEN: Final = "__create_fn__.<locals>."
+_ATTRS: Final = "<attrs generated"
+_TUPLE: Final = ("_tuple_new",)
 
 #: Where a task begins; the user's, the standard library's, numpy's or pandas', any other library's.
 BEGIN, USER, STANDARD, NUMERIC, OTHER = range(5)
@@ -69,8 +72,10 @@ class Origin(NamedTuple):
 
 
 def is_written(code: CodeType) -> bool:
-    """Whether it stands in no file: a method that `dataclasses` has written."""
-    return code.co_qualname.startswith(_WRITTEN)
+    """Whether it stands in no file: a method that a library has written for a class."""
+    if code.co_qualname.startswith(_WRITTEN) or code.co_filename.startswith(_ATTRS):
+        return True
+    return code.co_names == _TUPLE and code.co_name == "<lambda>"
 
 
 def _look_up(code: CodeType) -> Origin:

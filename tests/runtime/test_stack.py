@@ -7,8 +7,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import field, make_dataclass
-from types import SimpleNamespace
-from typing import Any
+from types import CodeType, SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from clusters import soon
 from stageprof_runtime import stack
 from stageprof_runtime.instruction import Instruction
 from stageprof_runtime.looping import loops_of
+from stageprof_runtime.origin import STANDARD, origin_of
 from stageprof_runtime.stack import CALL, LIBRARY, OBJECTS, PYTHON, SMALL, Seen, judge
 
 LOCALS = pytest.mark.skipif(
@@ -150,6 +151,24 @@ def test_what_a_dataclass_does_is_of_the_line_that_makes_one() -> None:
 
     here = sys._getframe().f_code
     assert look.seen[0].label == f"{__file__}:{here.co_firstlineno + 3} {here.co_name}"
+
+
+class Pair(NamedTuple):
+    """Made by a function that is written for it."""
+
+    x: int
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        vars(make_dataclass("Point", ["x"]))["__init__"].__code__,
+        cast("Any", Pair).__new__.__code__,
+        plain.__code__.replace(co_filename="<attrs generated init shop.Point>"),
+    ],
+)
+def test_methods_that_are_written_for_a_class_are_not_the_users(code: CodeType) -> None:
+    assert origin_of(code).whose == STANDARD
 
 
 # -- from another thread ----------------------------------------------------------------------
