@@ -16,6 +16,8 @@ from typing import Any, Final, NamedTuple
 
 #: Layers looked at in one graph: some 2 us each, 30 if they load from a file.
 MOST: Final = 3_000
+#: Tasks of a slice that are looked at: of more the chunks are taken to be alike.
+TASKS: Final = 10_000
 #: Layers that are followed from one that loads: Dask may fuse them with it.
 FUSED: Final = 20
 #: Arrays of fewer bytes in a file are read in no time.
@@ -132,12 +134,28 @@ def _cuts(user: Any, layer: Any) -> bool:
 
 def _of_slice(known: _Layers, name: str, source: str) -> Iterator[Unused]:
     kept, loaded = (known.layers[one].collection_annotations for one in (name, source))
-    count = math.prod(kept["shape"])
-    pieces, whole = _pieces(known.layers[name]), _pieces(known.layers[source])
-    total = int(math.prod(loaded["shape"]) * pieces / whole)
+    count, total = math.prod(kept["shape"]), _needed(known.layers[name], source, loaded["chunks"])
+    if total < 0:
+        pieces, whole = _pieces(known.layers[name]), _pieces(known.layers[source])
+        total = int(math.prod(loaded["shape"]) * pieces / whole)
     if 0 < count < total:
         for ran in _fused(known, name):
             yield Unused(ran, SLICE, "", source, int(count), total)
+
+
+def _needed(layer: Any, source: str, chunks: tuple[tuple[int, ...], ...]) -> int:
+    """Elements in the chunks of a source that a slice needs; -1 if they are too many to look at."""
+    numbers: list[set[int]] = [set() for _ in chunks]
+    if len(layer.mapping) > TASKS:
+        return -1
+    for task in layer.mapping.values():
+        for key in getattr(task, "dependencies", ()):
+            if key[0] == source:
+                for needed, number in zip(numbers, key[1:], strict=True):
+                    needed.add(number)
+    if not all(numbers):
+        return -1
+    return math.prod(sum(map(each.__getitem__, n)) for each, n in zip(chunks, numbers, strict=True))
 
 
 # -- files --------------------------------------------------------------------------------------

@@ -205,6 +205,26 @@ def test_a_slice_of_loaded_chunks_is_seen() -> None:
     assert (row.how, row.used, row.total) == ("slice", 100, 10_000)
 
 
+@pytest.mark.parametrize(
+    ("index", "used", "total"),
+    [
+        (slice(-10, None), 10, 10),
+        (slice(None, 10), 10, 365),
+        (slice(360, 370), 10, 375),
+        ([1, 2, 370], 3, 375),
+        (5, 1, 365),
+    ],
+)
+def test_chunks_that_are_loaded_for_a_slice_count_by_their_own_sizes(
+    index: Any, used: int, total: int
+) -> None:
+    loaded = da.ones(375, chunks=365).map_blocks(np.sqrt)
+
+    found = [(row.used, row.total) for row in _of_array(loaded[index])]
+
+    assert found == ([(used, total)] if used < total else [])
+
+
 class Noting:
     """An array in a file, that notes what is read of it."""
 
