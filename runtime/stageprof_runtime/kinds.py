@@ -46,6 +46,9 @@ _DATA: Final = {
     "pandas": frozenset({"NDFrame", "Index", "ExtensionArray"}),
 }
 
+#: The ids of classes that make atoms of those derived from them.
+_ATOMIC: Final = frozenset(map(id, (type, enum.Enum)))
+
 _module = type.__dict__["__module__"].__get__
 _name = type.__dict__["__qualname__"].__get__
 
@@ -74,7 +77,7 @@ def _judge(cls: type) -> int:
     if package in _GRAPH:
         return STRUCTURE
     bases = type.__dict__["__mro__"].__get__(cls)
-    if type in bases or enum.Enum in bases:
+    if not _ATOMIC.isdisjoint(map(id, bases)):  # a metaclass may have an `==` of its own
         return ATOM
     if package in _DATA and not _DATA[package].intersection(_name(base) for base in bases):
         return ATOM
@@ -101,7 +104,8 @@ def is_a(value: object, module: str, name: str) -> bool:
     """Whether a value's class or one of its bases is `module.name`; imports nothing."""
     there = sys.modules.get(module)
     wanted = getattr(there, name, None)
-    return wanted is not None and wanted in type.__dict__["__mro__"].__get__(type(value))
+    bases = type.__dict__["__mro__"].__get__(type(value))
+    return wanted is not None and id(wanted) in map(id, bases)
 
 
 def attributes(value: object) -> dict[str, Any]:

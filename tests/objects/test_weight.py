@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from stageprof_runtime import weight
+from stageprof_runtime.kinds import CUSTOM, kind_of
 from stageprof_runtime.weight import COLUMNS, LARGEST, weigh
 
 
@@ -44,6 +45,21 @@ def test_many_frames_are_weighed_by_some_of_them(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(weight, "buffers", counted)
     assert weigh(Model()) >= 2_400_000
     assert len(weighed) < 10
+
+
+def test_a_class_that_equals_any_other_is_still_the_users() -> None:
+    class Equal(type):
+        def __eq__(cls, other: object) -> bool:
+            return True
+
+        __hash__ = type.__hash__
+
+    class Model(metaclass=Equal):
+        def __init__(self) -> None:
+            self.table = b"1" * 1_000_000
+
+    assert kind_of(Model()) == CUSTOM
+    assert weigh(Model()) == pytest.approx(1_000_000, rel=0.01)
 
 
 def test_a_weight_fits_into_64_bits() -> None:
