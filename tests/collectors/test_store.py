@@ -12,6 +12,8 @@ import pytest
 
 from stageprof_collectors.storage.columns import narrow
 from stageprof_collectors.storage.file import Writer
+from stageprof_collectors.storage.origin import OPEN, Origin
+from stageprof_collectors.storage.shipment import decode
 from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import (
@@ -235,6 +237,27 @@ def test_gaps_in_the_sequence_are_lost_batches_until_they_come() -> None:
     store.add(marks(A, 2, "x"))
     store.add(marks(A, 4, "x"))
     assert (origin.gaps, origin.lost, origin.batches) == ([], 0, 6)
+
+
+def test_a_million_gaps_take_no_longer_than_so_many_batches() -> None:
+    """Each late batch moved all gaps that are behind it; what is lost is counted all the same."""
+    origin, most = Origin(A), 3 * OPEN
+    for seq in range(1, 2 * most, 2):
+        assert origin.take(decode(marks(A, seq)))
+    assert (len(origin.gaps), origin.lost) == (OPEN, most)
+    assert origin.take(decode(marks(A, 2 * most - 2)))
+    assert not origin.take(decode(marks(A, 0)))
+    assert (origin.lost, origin.duplicates) == (most - 1, 1)
+    assert origin.copy().lost == most - 1
+
+
+def test_gaps_within_a_gap_are_not_too_many_either() -> None:
+    origin, first = Origin(A), 2 * OPEN
+    assert origin.take(decode(marks(A, 2 * first)))
+    for seq in range(1, 2 * first, 2):
+        origin.take(decode(marks(A, seq)))
+        assert len(origin.gaps) <= OPEN
+    assert origin.lost == 2 * first + 1 - origin.batches
 
 
 def test_batch_that_comes_again_is_ignored_and_counted() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from copy import copy
 from operator import itemgetter
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -13,6 +13,10 @@ from stageprof_collectors.storage.shipment import Shipment
 from stageprof_runtime.event import Place
 
 _T = TypeVar("_T")
+
+#: Gaps of a place that late batches may still fill: of more the oldest are for ever. A link that
+#: loses much has some hundreds; a million that somebody wrote would take minutes.
+OPEN: Final = 5_000
 
 
 class Origin:
@@ -26,6 +30,8 @@ class Origin:
         self.batches = self.duplicates = 0
         #: ranges (first, last) of sequence numbers that were skipped and have not come since
         self.gaps: list[tuple[int, int]] = []
+        #: how many were in gaps that nobody waits for any more
+        self._gone = 0
         #: clock of the place when it packed its first and its last batch, ns
         self.first_t = self.last_t = 0
         #: code of the step that it is in, and [tasks, assigned, finished] so far
@@ -36,7 +42,7 @@ class Origin:
     @property
     def lost(self) -> int:
         """How many batches are missing."""
-        return sum(last - first + 1 for first, last in self.gaps)
+        return self._gone + sum(last - first + 1 for first, last in self.gaps)
 
     @property
     def drops(self) -> dict[str, int]:
@@ -68,6 +74,7 @@ class Origin:
         first = s.seq - s.merged + 1
         if first > self.last_seq + 1:
             self.gaps.append((self.last_seq + 1, first - 1))
+            self._give_up()
         self.first_t = s.first if self.last_seq < 0 else self.first_t
         self.last_seq, self.last_t, self.now, self.counts = s.seq, s.t, s.now, s.counts
         self._drops, self._cost = s.drops, s.cost
@@ -80,7 +87,14 @@ class Origin:
         first, last = self.gaps[i]
         parts = [(first, low - 1), (high + 1, last)]
         self.gaps[i : i + 1] = [(a, b) for a, b in parts if a <= b]
+        self._give_up()
         return True
+
+    def _give_up(self) -> None:
+        """Wait for the oldest gap no more if there are too many."""
+        if len(self.gaps) > OPEN:
+            first, last = self.gaps.pop(0)
+            self._gone += last - first + 1
 
 
 def _decoded(packed: bytes, kind: type[dict[str, _T]]) -> dict[str, _T]:
