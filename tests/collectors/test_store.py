@@ -12,6 +12,7 @@ import pytest
 
 from stageprof_collectors.storage.columns import narrow
 from stageprof_collectors.storage.file import Writer
+from stageprof_collectors.storage.frame import BATCH, Frame
 from stageprof_collectors.storage.origin import OPEN, Origin
 from stageprof_collectors.storage.shipment import decode
 from stageprof_collectors.storage.store import Store
@@ -304,6 +305,17 @@ def test_memory_limit_leaves_batches_out_and_says_so(tmp_path: Path) -> None:
     assert 0 < store.rows("mark") < 10_000
     assert not store.complete
     assert "max_memory" in store.incomplete_reason
+
+
+@pytest.mark.parametrize("batch", [b"", b"\xc0", marks(A, 0)], ids=["none", "no map", "the same"])
+def test_batches_take_memory_whatever_is_in_them(batch: bytes) -> None:
+    """A file of 130 kB held 33 million of nothing, which took two minutes to look at."""
+    store, many = Store(max_memory=100_000), 4_000
+    raw = (len(batch).to_bytes(4, "little") + batch) * many
+    store._take(Frame(BATCH, 0, 0, raw))
+    assert store.full
+    looked_at = store.skipped["damaged batch"] + sum(o.duplicates + 1 for o in store.origins)
+    assert looked_at < 200
 
 
 # -- batches that lie ---------------------------------------------------------------------

@@ -29,6 +29,9 @@ from stageprof_runtime.event import FIELDS, KEYS, TABLES, Place
 _WIDTH: Final = {TABLES[number]: 8 * (len(fields) + 1) for number, fields in FIELDS.items()}
 _PLACE_BYTES: Final = 2048
 _WORD_BYTES: Final = 16
+#: And a batch beside what is in it, also one that is none: a file of some kilobytes may claim
+#: millions, which take minutes to look at.
+_BATCH_BYTES: Final = 512
 
 _BEYOND: Final = "batch beyond max_memory"
 #: The reason by which frames are counted that a reader passed over.
@@ -128,8 +131,8 @@ class Store:
             `Origin.duplicates`).
         """
         try:
-            shipment = decode(batch)
-            if not self._fits(shipment, len(batch)):
+            shipment = decode(batch) if self._fits(_BATCH_BYTES) else None
+            if shipment is None or not self._fits(self._need(shipment, len(batch))):
                 self.skipped[_BEYOND] += 1
                 return False
             span = self._words.add(shipment.strings)
@@ -185,12 +188,14 @@ class Store:
         """The layers of keys by what a key column holds; much less than their texts take."""
         return Layered(self._keys.parts(indices), len(indices))
 
-    def _fits(self, s: Shipment, size: int) -> bool:
-        need = size
+    def _need(self, s: Shipment, size: int) -> int:
+        """What a batch of so many bytes takes, once it is known what is in it."""
+        need = size + _WORD_BYTES * s.string_count
         for name, part in s.parts.items():
             need += part.rows * _WIDTH[name]
-        need += _WORD_BYTES * s.string_count
-        need += 0 if s.place in self._place_index else _PLACE_BYTES
+        return need + (0 if s.place in self._place_index else _PLACE_BYTES)
+
+    def _fits(self, need: int) -> bool:
         if self.bytes + self._words.bytes + need > self._max_memory:
             return False
         self.bytes += need
