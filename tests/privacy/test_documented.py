@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stageprof_collectors.storage.collector import describe
+from stageprof_collectors.storage.header import describe
 from stageprof_runtime.event import TABLES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "privacy.md").read_text()

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 import threading
 from collections import deque
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.file import MAX_MEMORY, Writer, way_out
+from stageprof_collectors.storage.header import describe
 from stageprof_collectors.storage.merge import merge
 from stageprof_collectors.storage.origin import Origin
 from stageprof_collectors.storage.saved import save
@@ -29,7 +27,6 @@ from stageprof_runtime.clock import thread_ns
 from stageprof_runtime.errors import StageprofError, UsageError
 from stageprof_runtime.event import Place
 from stageprof_runtime.stage import Stage, stage_of
-from stageprof_runtime.system import surroundings
 
 logger = logging.getLogger("stageprof")
 
@@ -41,9 +38,9 @@ GATHER_S = 0.5
 #: clocks of so many agree on no nanosecond: it has instants to the microsecond.
 CROWD = 100
 CROWD_S = 2.0
-#: So many batches wait for a disk that has stopped taking any (a server that is gone): what more
-#: comes would fill the memory of the program that is recorded.
-STUCK = 20_000
+#: So many batches, or bytes of them, wait for a disk that has stopped taking any (a server that is
+#: gone): what more comes would fill the memory of the program that is recorded.
+STUCK, STUCK_BYTES = 20_000, MAX_MEMORY // 2
 
 
 class _Head(msgspec.Struct):
@@ -116,6 +113,8 @@ class Collector:
         #: what is not kept yet, and what the live view has not seen
         self._waiting: deque[bytes] = deque()
         self._unseen: deque[bytes] = deque()
+        #: bytes of what waits, about: several threads add to it
+        self._weight = 0
         self._seeing = threading.Lock()
         #: whether something waits; whether no more will come
         self._came, self._over = threading.Event(), threading.Event()
@@ -131,9 +130,10 @@ class Collector:
         """Hand over one batch; returns at once. What comes after `close` is not kept."""
         if self._over.is_set():
             return
-        if len(self._waiting) >= STUCK:
-            self._failed = self._failed or f"{STUCK:,} batches wait to be written"
+        if len(self._waiting) >= STUCK or self._weight >= STUCK_BYTES:
+            self._failed = self._failed or f"{len(self._waiting):,} batches wait to be written"
             return
+        self._weight += len(batch)
         self._waiting.append(batch)
         self._unseen.append(batch)
         if not self._came.is_set():
@@ -217,6 +217,7 @@ class Collector:
 
         What comes goes on being taken: it would fill the memory of a run that goes on.
         """
+        self._weight = 0
         self._waiting.clear()
         try:
             self._failed = self._failed or f"{type(error).__name__}: {error}"[:200].strip(": ")
@@ -232,6 +233,7 @@ class Collector:
         if len(self._waiting) >= CROWD and self._writer is not None:  # in memory nothing is gained
             self._over.wait(CROWD_S - GATHER_S)
         self._came.clear()
+        self._weight = 0
         more = not self._over.is_set()  # asked between: what comes after is heard, or is kept now
         self._keep([self._waiting.popleft() for _ in range(len(self._waiting))])
         self._see()  # nobody may ask for the live view, and what it has not seen takes its room
@@ -286,13 +288,3 @@ def _lasting(path: str | os.PathLike[str]) -> str:
         return os.path.abspath(path)  # noqa: PTH100 (no path of `pathlib` yet: it may make no sense)
     except OSError:  # the folder that we are in is gone
         return os.fspath(path)
-
-
-def describe(label: str) -> dict[str, Any]:
-    """The header of a recording made here: versions and machine, nothing that may be secret."""
-    return {
-        "label": label,
-        **surroundings(),
-        "started": datetime.now().astimezone().isoformat(timespec="microseconds"),
-        "program": Path(sys.argv[0]).name if sys.argv else "",
-    }
