@@ -51,6 +51,32 @@ def test_a_forked_child_leaves_the_parents_recording_alone(scheduler: str, tmp_p
     assert done.returncode == 0, done.stderr
 
 
+#: The child leaves the block while a thread of the parent's was writing.
+WRITES = """
+import faulthandler, os, sys, stageprof
+faulthandler.dump_traceback_later(20, exit=True)
+prof = stageprof.profile(sys.argv[1] or None)
+with prof:
+    with prof._collector._writer._lock if sys.argv[1] else prof._collector.lock:
+        child = os.fork()
+if child == 0:
+    assert not prof.recording.coverage()["complete"]
+    os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+assert prof.recording.coverage()["complete"]
+"""
+
+
+@pytest.mark.parametrize("name", ["r.stageprof", ""])
+def test_a_child_that_was_forked_while_something_was_written_goes_on(
+    name: str, tmp_path: Path
+) -> None:
+    """It waited for the parent's thread to let go of the file, for ever."""
+    line = [sys.executable, "-c", WRITES, str(tmp_path / name) if name else ""]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=40, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def double(x: int) -> int:
     return 2 * x
 

@@ -121,6 +121,7 @@ class Collector:
         self._told = False
         #: why nothing more is kept, or "" while all is well
         self._failed = ""
+        self._pid = os.getpid()
         #: what its thread has done: times that it kept something, ns of a processor
         self.cost = {"collector": [0, 0]}
         self._thread = threading.Thread(target=self._run, name="stageprof-collector", daemon=True)
@@ -177,8 +178,10 @@ class Collector:
         """Take no more; everything handed over is in the recording that this returns.
 
         It raises nothing, for the user's block ends here: where the file is gone or was overwritten
-        the recording is empty, and says so.
+        the recording is empty, and says so. In a forked child it is the parent's, as far as it is.
         """
+        if os.getpid() != self._pid:  # threads that are not here may have taken locks for ever
+            return self._reopened(self._writer.path) if self._writer else Recording(self._store)
         self._finish()
         if self._writer is not None:
             self._writer.fail(self._failed)
