@@ -10,6 +10,7 @@ import msgpack
 import numpy as np
 import pytest
 
+from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.columns import narrow
 from stageprof_collectors.storage.file import Writer
 from stageprof_collectors.storage.frame import BATCH, Frame
@@ -295,6 +296,17 @@ def test_unfinished_recording_opens_and_says_so(tmp_path: Path) -> None:
     assert "cut short" in store.incomplete_reason
     writer.close()
     assert Store.open(tmp_path / "r").complete
+
+
+@pytest.mark.parametrize(("refused", "told"), [(1, 1), (0, 0), (-1, 0), ("1", 0), (1 << 63, 0)])
+def test_a_batch_that_no_frame_could_hold_is_told(tmp_path: Path, refused: Any, told: int) -> None:
+    """It was the last of its place: no number is missing, and the END frame alone knows of it."""
+    writer = Writer(tmp_path / "r", {})
+    writer.write(marks(A, 0, "x"))
+    writer.refused = refused
+    assert writer.close()
+    dropped = Recording.open(tmp_path / "r").coverage()["dropped"]
+    assert dropped == ({"batch too large for a frame": told} if told else {})
 
 
 def test_memory_limit_leaves_batches_out_and_says_so(tmp_path: Path) -> None:

@@ -223,8 +223,13 @@ class Store:
             self.header = _header(found.raw)
         elif found.type == END:
             self.totals = frame.decode_json(found.raw)
+            self._note_refused(self.totals.get("refused"))
         elif found.type == BATCH:
             self._take_batches(found.raw)
+
+    def _note_refused(self, count: object) -> None:
+        if isinstance(count, int) and 0 < count < 1 << 32:
+            self.skipped["batch too large for a frame"] += count
 
     def _take_batches(self, raw: bytes) -> None:
         try:
