@@ -335,6 +335,37 @@ def test_device_that_takes_nothing_is_noticed_at_the_next_write(
     os.close(full)
 
 
+def test_a_recording_that_is_refused_stays_as_it_is(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of somebody else's, whose permissions are not ours to take, was emptied first."""
+    before = path.read_bytes()
+
+    def not_ours(fd: int, mode: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("stageprof_collectors.storage.file.os.fchmod", not_ours)
+    with pytest.raises(RecordingNotWritable, match="Operation not permitted"):
+        Writer(path, {})
+    assert path.read_bytes() == before
+
+
+def test_a_write_whose_loss_is_told_as_the_file_is_closed_was_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network file system has lost it; `close` said that the recording is complete."""
+    writer = Writer(tmp_path / "a", HEADER)
+    close = writer._file.close
+
+    def late() -> None:
+        close()
+        raise OSError(122, "Disk quota exceeded")
+
+    monkeypatch.setattr(writer._file, "close", late)
+    assert not writer.close()
+    assert "quota" in writer.failed
+
+
 def test_writing_after_the_end_does_nothing(path: Path) -> None:
     size = path.stat().st_size
     writer = Writer(path.with_name("b"), {})

@@ -119,7 +119,7 @@ class Writer:
                 self._put(END, frame.encode_json({**(totals or {}), **counts}))
             done = self._usable()
             self._release()
-            return done
+            return done and not self.failed
 
     def fail(self, why: str) -> None:
         """Write no more: something that should have been cannot be; "" if all is well."""
@@ -227,8 +227,8 @@ def _clear(fd: int, path: Path) -> None:
         raise _not_writable(path, "another recording is being written there")
     if status.st_size and os.pread(fd, len(frame.MAGIC), 0) != frame.MAGIC:
         raise _not_writable(path, "it exists and is not a recording")
+    os.fchmod(fd, 0o600)  # before: one that is somebody else's may be written to, but not so
     os.ftruncate(fd, 0)
-    os.fchmod(fd, 0o600)
 
 
 def _lock(fd: int, how: str) -> bool:
