@@ -22,6 +22,7 @@ from stageprof.dataset import _FACTS, NotADataset
 from stageprof.export import parquet
 from stageprof.schema import COLUMNS, MANIFEST, schema
 from stageprof_collectors.storage.collector import Collector
+from stageprof_collectors.storage.frames import read_frames
 from stageprof_collectors.storage.sliced import Sliced
 from stageprof_runtime.batch import pack
 from stageprof_runtime.event import FINISH, MARK, ONGOING, WANT, Place
@@ -226,6 +227,21 @@ def test_tasks_in_slices_are_those_of_the_whole(runs: int, slices: int, tmp_path
     assert len(parts) == len(sliced.slices) == slices
     assert all(len(part) for part in parts)
     assert_frame_equal(pd.concat(parts, ignore_index=True), stageprof.open(file).tasks())
+
+
+def test_what_is_written_meanwhile_is_in_no_slice(tmp_path: Path) -> None:
+    """A recording that went on while it was exported ended the export with a traceback."""
+    generate(tmp_path / "whole.stageprof", tasks=1_000, workers=2, seed=7)
+    written = (tmp_path / "whole.stageprof").read_bytes()
+    half = [found.offset for found in read_frames(tmp_path / "whole.stageprof")][-1] // 2
+    file = tmp_path / "growing.stageprof"
+    file.write_bytes(written[:half])
+    before, growing = list(Sliced(file, runs=100).tasks()), Sliced(file, runs=100)
+    file.write_bytes(written)
+    parts = list(growing.tasks())
+
+    assert not growing.complete
+    assert_frame_equal(pd.concat(parts), pd.concat(before))
 
 
 def test_tasks_in_slices_are_those_that_go_on_and_that_had_begun_as_well(tmp_path: Path) -> None:

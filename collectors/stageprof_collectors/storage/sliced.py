@@ -2,8 +2,9 @@
 
 The file is read once to learn which runs each batch tells of, then twice more for each slice: the
 first time to learn by how much workers' clocks are off (see `Timeline.bounds`), which only all
-runs together tell, the second time for its tasks. What a slice takes is what its batches take: the
-rows of a batch are kept whole, so that a slice begins with some runs of the one before.
+runs together tell, the second time for its tasks. What is written to it after it was read once is
+left out. What a slice takes is what its batches take: the rows of a batch are kept whole, so that a
+slice begins with some runs of the one before.
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ class Sliced:
         self._assigned: list[tuple[int, int]] = []
         #: processes whose GIL was watched: of them no samples are needed
         self._watched: set[tuple[str, int]] = set()
+        #: where the file ended, in bytes, when it was read once; 0 before
+        self._end = 0
         whole = self._read(self._note)
         #: whether the recording was ended in good order, and what is wrong if not
         self.complete, self.incomplete_reason = whole.complete, whole.incomplete_reason
@@ -134,6 +137,9 @@ class Sliced:
         with read_frames(self._path, max_memory=_NO_LIMIT) as frames, no_collection():
             for found in frames:
                 store._take(found)
+                if frames.offset == self._end:
+                    break
+        self._end = frames.offset
         store._finish(frames)
         return store
 
