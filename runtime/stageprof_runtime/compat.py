@@ -212,7 +212,7 @@ def forgettable(method: Any) -> Any:
     """A handler of a server that keeps nothing alive: Dask never forgets whom it has called.
 
     `distributed.core._expects_comm` is a cache of all handlers, and `Server.handle_stream` keeps
-    the one that the last message was for until the next comes.
+    the one that the last message was for until the next comes, as `Client._handle_report` does.
     """
     known = weakref.WeakMethod(method)
 

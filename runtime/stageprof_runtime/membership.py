@@ -14,7 +14,7 @@ from typing import Any, Final
 from stageprof_runtime import process
 from stageprof_runtime.bootstrap import carry
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.compat import client_handlers, scheduler_id
+from stageprof_runtime.compat import client_handlers, forgettable, scheduler_id
 from stageprof_runtime.event import MARK
 from stageprof_runtime.guard import Watches, attempt, hook
 from stageprof_runtime.inbox import Sink
@@ -64,7 +64,8 @@ class Membership:
         #: what tells the scheduler from others, however its address is spelt
         self.cluster = scheduler_id(client)
         self._op = f"{name}-batch"
-        client_handlers(client)[self._op] = self._received
+        # The client keeps what its last message was for until the next one comes.
+        client_handlers(client)[self._op] = forgettable(self._received)
         self._undo: Undo = process.share(arrivals.Arrivals(client))
 
     @property

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from contextlib import AsyncExitStack
 from typing import Any, ClassVar
 
@@ -248,6 +250,30 @@ def test_a_cluster_that_was_not_joined_is_not_asked_for_the_time() -> None:
 
     asyncio.run(main())
     assert asked == []
+
+
+def test_a_client_that_is_idle_keeps_no_recording() -> None:
+    """It keeps what its last message was for; that was ours, and all that was recorded with it."""
+
+    class Idle:
+        id, scheduler, status, scheduler_comm = "Client-1", None, "running", None
+        _scheduler_identity: ClassVar[dict[str, str]] = {"id": "Scheduler-1"}
+
+        def __init__(self) -> None:
+            self._stream_handlers: dict[str, Any] = {}
+
+    idle, got = Idle(), list[bytes]()
+    membership = Membership(idle, "session", Ring(), got.append, Watches("client"))
+    latest = idle._stream_handlers["session-batch"]
+    latest(batch=b"batch")
+    known = weakref.ref(membership)
+    membership._undo()
+    del membership
+    gc.collect()
+
+    assert got == [b"batch"]
+    assert known() is None
+    assert latest(batch=b"late") is None
 
 
 def test_a_client_starts_although_nobody_answers_us(monkeypatch: pytest.MonkeyPatch) -> None:
