@@ -97,9 +97,11 @@ def _code_span(text: str) -> str:
     return f"{fence}{edge}{escaped}{edge}{fence}"
 
 
-#: A word in which nothing of markdown begins, nor a link, a mention or a number of an issue.
+#: A word in which nothing of markdown begins, nor a link, a mention or a number of an issue: that
+#: is GH-26 at GitHub, too, GL-26 at GitLab, whose milestones are %26 and %name.
 _HARMLESS: Final = re.compile(
-    r"""(?!.*(www\.|//))(\(?<(?=\d))?([^\W_]|[(%'"])([^\W_]|[,.;:()%'"/=+-])*|[,.;:)]+""",
+    r"""(?!.*(www\.|//|(?<![^\W_])g[hl]-\d|%[\w"]))(\(?<(?=\d))?"""
+    r"""([^\W_]|[(%'"])([^\W_]|[,.;:()%'"/=+-])*|[,.;:)]+""",
     re.IGNORECASE,
 )
 #: What the text itself has between backticks, blanks, the points after a word, and words.

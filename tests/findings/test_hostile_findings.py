@@ -99,7 +99,14 @@ def test_prose_is_nothing_but_text_and_code(text: str) -> None:
     assert "//" not in words
 
 
+@pytest.mark.parametrize("word", ["GH-26", "(gh-1", "GL-26", "x/GH-26", "%26", '%"next"', "%v1.0"])
+def test_prose_refers_to_nothing_of_whoever_reads_it(word: str) -> None:
+    """A pull request was linked from the issue whose number a task's name said so."""
+    assert safe(f"a {word} b", "prose") == f"a `{word}` b"
+
+
 def test_prose_keeps_sentences_and_names_readable() -> None:
     text = "`lookup`, a DataFrame (182 MB), is in map_partitions: 6.1 s."
     assert safe(text, "prose") == text.replace("map_partitions", "`map_partitions`")
-    assert safe("47 ms (<1 %)", "prose") == "47 ms (<1 %)"
+    for plain in ("47 ms (<1 %)", "50% (12%/s), 7%.", "high-1 and ugh"):
+        assert safe(plain, "prose") == plain
