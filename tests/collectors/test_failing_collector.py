@@ -146,6 +146,27 @@ def test_a_disk_that_takes_nothing_for_long_fills_no_memory(
     assert recording.store.rows("mark") == 2
 
 
+def test_a_file_whose_end_is_interrupted_may_be_recorded_to_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stayed open and locked for as long as the process lived."""
+    made = Collector(tmp_path / "run.stageprof")
+    made.take(batch(0))
+    soon(lambda: made.cost["collector"][0] > 0)
+    finish = made._finish
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(made, "_finish", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        made.close()
+    half = Recording.open(tmp_path / "run.stageprof")
+    assert (half.complete, half.store.rows("mark")) == (False, 1)
+    assert Collector(tmp_path / "run.stageprof").close().complete
+    finish()
+
+
 def test_a_recording_in_memory_that_is_full_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

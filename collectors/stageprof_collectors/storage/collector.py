@@ -182,7 +182,12 @@ class Collector:
         """
         if os.getpid() != self._pid:  # threads that are not here may have taken locks for ever
             return self._reopened(self._writer.path) if self._writer else Recording(self._store)
-        self._finish()
+        try:
+            self._finish()
+        except BaseException:  # Ctrl-C: it is closed now or never, and locked as long as it is open
+            if self._writer is not None:
+                self._writer.abandon()
+            raise
         if self._writer is not None:
             self._writer.fail(self._failed)
             self._writer.close()
