@@ -156,6 +156,11 @@ class Relay:
         self.relayed[worker] = self.relayed.get(worker, 0) + 1
         self.send_now(batch)
 
+    def left(self, worker: str) -> None:
+        """A worker went; another one may have its address later, and be another in all."""
+        self.relayed.pop(worker, None)
+        self._absent.discard(worker)
+
     async def tell_workers(self, op: str, patience: float, **what: Any) -> None:
         """Have all workers add or remove the plugin; those that are stuck are not waited for."""
         message = {"op": op, "name": self._session, **what}

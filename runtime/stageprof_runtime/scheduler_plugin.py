@@ -166,7 +166,7 @@ class SchedulerProbe(Decisions):
     @hook
     def remove_worker(self, scheduler: Any, worker: str, **kwargs: Any) -> None:
         """A worker went, by itself or not."""
-        self._relayed.pop(worker, None)
+        self._relay.left(worker)
         self._ring.emit((MARK, now_ns(), "worker left", worker))
 
     @hook

@@ -101,6 +101,22 @@ class Asked:
         return SimpleNamespace(**{"session-drain": drain})
 
 
+def test_a_worker_is_asked_for_its_last_though_one_of_its_address_could_not_be_observed() -> None:
+    """A cluster of fixed ports: its last half second was missing, and nothing said so."""
+    made = Relay(Asked("well"), "session", "", Watches("scheduler"))
+    left: list[bytes] = []
+
+    made._relay(worker="well", reason="stageprof 0.1 is here, 0.2 at the client")
+    asyncio.run(made.drain_workers(left))
+    assert left == []
+
+    made._relay(worker="well", batch=b"of the first")
+    made.left("well")
+    made._relay(worker="well", batch=b"of the second")
+    asyncio.run(made.drain_workers(left))
+    assert (left, made.relayed) == ([b"its last"], {"well": 1})
+
+
 def test_who_does_not_give_what_is_left_is_named_unless_it_has_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
