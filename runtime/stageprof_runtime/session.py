@@ -130,8 +130,8 @@ class Session:
 
     def start(self, client: Any = None, *, region: bool = True) -> None:
         """Install everything; with `region`, the calling thread's time is what is accounted."""
-        attempt(self.watches["start"], self._install)
         try:
+            attempt(self.watches["start"], self._install)
             active = client or active_client()
             if active is not None:
                 self._clusters.join(active)
@@ -143,8 +143,8 @@ class Session:
 
     async def start_async(self, client: Any = None) -> None:
         """The same in a coroutine: the region is that of the calling task."""
-        attempt(self.watches["start"], self._install)
         try:
+            attempt(self.watches["start"], self._install)
             active = client or active_client()
             if active is not None:
                 await self._clusters.join_async(active)
@@ -204,15 +204,15 @@ class Session:
         self._monitor = OwnMonitor()
 
     def _uninstall(self) -> None:
-        self._clusters.abort()
+        stopping = [self._end_region, self._clusters.abort, self._follow_no_more, self._tell_loops]
+        stopping += [native.settle] * self._watching["native"]
+        stopping += [self._leave, self._shipper.stop, self._flush, self._end_monitor]
+        attempt_each(self.watches["stop"], [*stopping, self._take_tails, self._heir.end])
+
+    def _follow_no_more(self) -> None:
         if self._clusters in clients.followers:
             clients.followers.remove(self._clusters)
         sinks.pop(self.name, None)
-        attempt(self.watches["stop"], self._tell_loops)
-        stopping = [self._leave, self._shipper.stop, self._flush, self._end_monitor]
-        if self._watching["native"]:
-            stopping.insert(0, native.settle)
-        attempt_each(self.watches["stop"], [*stopping, self._take_tails, self._heir.end])
 
     def _end_monitor(self) -> None:
         if self._monitor is not None:
@@ -220,10 +220,9 @@ class Session:
             self._monitor = None
 
     def _tell_loops(self) -> None:
-        for label in rounds.told():
-            self.ring.emit((MARK, now_ns(), "loop", label))
-        for label in fetched.told():
-            self.ring.emit((MARK, now_ns(), "fetches", label))
+        for name, told in (("loop", rounds.told()), ("fetches", fetched.told())):
+            for label in told:
+                self.ring.emit((MARK, now_ns(), name, label))
 
     @property
     def refused(self) -> str:
@@ -247,8 +246,7 @@ class Session:
             self._sink(batch)
 
     def _take_tails(self) -> None:
-        """Of workers that ended here, and whom no other one has followed."""
-        for batch in self._heir.take():
+        for batch in self._heir.take():  # of workers that ended here, and whom no other followed
             self._sink(batch)
 
     def _begin_region(self, task: Any) -> None:
@@ -263,16 +261,22 @@ class Session:
 
     def _end_region(self) -> None:
         sampler, self._sampler = self._sampler, None
-        if sampler is None:
-            return
+        if sampler is not None:
+            end = functools.partial(self._end_sampler, sampler)
+            attempt_each(self.watches["stop"], [self._tell_region_end, end, self._leave_lane])
+
+    def _tell_region_end(self) -> None:
         if self._region in regions:
             regions.remove(self._region)
         attempt(self.watches["stop"], self._tell_cells)
-        stop = (MARK, now_ns(), "region stop", str(self._region))
-        attempt(self.watches["stop"], self.ring.emit, stop)
+        self.ring.emit((MARK, now_ns(), "region stop", str(self._region)))
+
+    def _end_sampler(self, sampler: Sampler) -> None:
         sampler.stop()
         self.watches["sampler"] = sampler.watch
         self._shipper.cost["sampler"] = [sampler.looks, sampler.cost_ns]
+
+    def _leave_lane(self) -> None:
         if self._lane is not None:
             token, self._lane = self._lane, None
             lane.reset(token)  # which fails where the region ends in another context

@@ -24,6 +24,8 @@ from stageprof_runtime.membership import Membership
 from stageprof_runtime.memberships import Memberships
 from stageprof_runtime.probes import clients
 from stageprof_runtime.ring import Ring
+from stageprof_runtime.session import Session
+from stageprof_runtime.shipper import Shipper
 
 pytestmark = pytest.mark.cluster
 
@@ -154,6 +156,24 @@ def test_an_interrupt_while_a_cluster_is_waited_for_leaves_nothing(
         monkeypatch.setattr(Memberships, "_sync", plain)
         assert not [name for name in process.installed() if name == "ring:client"]
     assert process.installed() == []
+
+
+@pytest.mark.parametrize("step", ["start", "_tell_cells", "_tell_loops", "_flush"])
+def test_an_interrupt_of_any_step_leaves_nothing(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a Ctrl-C while programs were looked at, say, all that was installed stayed for ever."""
+
+    def interrupted(self: Any) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    prof = stageprof.profile()
+    monkeypatch.setattr(Shipper if step == "start" else Session, step, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        prof.start().stop()
+    clusters.soon(lambda: process.installed() == [], 15)  # a client's loop lets go of its cluster
+    assert not [t for t in threading.enumerate() if t.name.startswith("stageprof")]
 
 
 def test_an_async_region_may_end_in_another_context() -> None:
