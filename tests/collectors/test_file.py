@@ -350,6 +350,17 @@ def test_a_recording_that_is_refused_stays_as_it_is(
     assert path.read_bytes() == before
 
 
+def test_a_header_that_is_none_leaves_no_file_and_empties_none(path: Path, tmp_path: Path) -> None:
+    """It stayed open, and locked."""
+    before = path.read_bytes()
+    for each in (path, tmp_path / "new"):
+        with pytest.raises(ValueError, match="JSON"):
+            Writer(each, {"cpus": float("nan")})
+    assert path.read_bytes() == before
+    assert not (tmp_path / "new").exists()
+    assert Writer(path, {}).close()
+
+
 def test_a_write_whose_loss_is_told_as_the_file_is_closed_was_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

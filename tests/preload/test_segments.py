@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,10 +24,12 @@ from preload.shipped import (
     shipped,
 )  # fmt: skip
 from stageprof_collectors.storage.flight import assemble
+from stageprof_collectors.storage.store import Store
 from stageprof_runtime.errors import NotARecording, StageprofError
 from stageprof_runtime.event import COLUMN, LINE, MARK
+from stageprof_runtime.flight import record
 from stageprof_runtime.flight.basis import LATEST
-from stageprof_runtime.flight.segments import Segments
+from stageprof_runtime.flight.segments import SUFFIX, Segments
 from stageprof_runtime.flight.tape import WAITING, Tape
 from stageprof_runtime.guard import Watch
 
@@ -219,6 +223,21 @@ def test_a_segment_of_anybody_gives_a_recording_or_one_error(
         path.write_bytes(good[:at] + bytes([good[at] ^ 0x55]) + good[at + 1 :])
         with suppress(StageprofError):  # nothing in it can be read
             opened(folder)
+
+
+@pytest.mark.parametrize("said", [math.nan, math.inf, None, [math.nan], {"a": -math.inf}], ids=repr)
+def test_what_a_segment_says_of_its_machine_may_be_anything(
+    said: Any, folder: Path, tmp_path: Path
+) -> None:
+    """A number that JSON lacks ended in a traceback, and in a file that stayed locked."""
+    facts = {"cpus": said, "dask": "2026.8.0", "program": said}
+    batches = record.encode(record.BATCHES, record.join([shipped(WORKER, 1)]))
+    folder.mkdir(exist_ok=True)
+    (folder / f"1{SUFFIX}").write_bytes(record.encode_json(record.ABOUT, facts) + batches)
+    for _ in range(2):
+        assemble(folder, tmp_path / "a.stageprof")
+    header = Store.open(tmp_path / "a.stageprof").header
+    assert (header["cpus"], header["dask"], header["program"]) == ("", "2026.8.0", "")
 
 
 def test_a_folder_without_segments_is_refused(tmp_path: Path) -> None:

@@ -47,9 +47,11 @@ class Writer:
 
     Raises:
         RecordingNotWritable: the file cannot be created, or not even its header fits.
+        ValueError: a number of the header is none.
     """
 
     def __init__(self, path: str | os.PathLike[str], header: dict[str, Any]) -> None:
+        meta = frame.encode_json(header)  # before there is a file: it may hold what JSON lacks
         self.path = Path(path)
         #: why recording stopped, or "" while all is well
         self.failed = ""
@@ -59,7 +61,7 @@ class Writer:
         self._pid = os.getpid()
         self._file = Descriptor(_create(self.path))
         self._closed = False
-        self._begin(frame.encode_json(header))
+        self._begin(meta)
 
     def _begin(self, meta: bytes) -> None:
         self._head = frame.file_head(meta)

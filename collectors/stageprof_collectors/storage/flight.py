@@ -135,7 +135,7 @@ class Reel:
         window = self.window
         label = f"Flight recording {_span(window)} of {window.address}"
         return {
-            **{name: self._about.get(name, "") for name in _ABOUT},
+            **{name: _said(self._about.get(name)) for name in _ABOUT},
             "label": label,
             "started": window.began,
             "flight": asdict(window),
@@ -267,6 +267,11 @@ def _moment(ms: int) -> str:
 def _number(value: object) -> float:
     sound = isinstance(value, int | float) and 0 <= value < _LATEST
     return value if sound and isinstance(value, int | float) else 0
+
+
+def _said(value: object) -> str | int:
+    """What a header may hold: a number that is none, say, is none of JSON's."""
+    return value if isinstance(value, str | int) else ""
 
 
 def _texts(value: object) -> list[str]:
