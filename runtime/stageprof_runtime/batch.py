@@ -56,7 +56,7 @@ def pack(
     strings: dict[str, int] = {"": 0}
     batch = {
         "v": VERSION,
-        "place": list(place),
+        "place": [_utf8(value) if type(value) is str else value for value in place],
         "seq": seq,
         "t": t,
         "drops": drops or {},
@@ -132,6 +132,11 @@ def _bytes(values: array[Any]) -> bytes:
     if sys.byteorder == "big":
         values.byteswap()
     return values.tobytes()
+
+
+def _utf8(text: str) -> str:
+    """The text; the name of a host may hold bytes that are none of UTF-8, as surrogates."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def safe_key(key: object) -> object:

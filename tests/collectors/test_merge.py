@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stageprof_collectors.storage.collector import Collector
 from stageprof_collectors.storage.merge import MOST, merge
 from stageprof_collectors.storage.origin import Origin
 from stageprof_collectors.storage.shipment import decode
@@ -89,14 +91,25 @@ def test_a_merged_batch_that_comes_late_fills_its_gap() -> None:
     assert not store.add(merge(batches[2:4])[0]), "a duplicate was taken twice"
 
 
-def test_large_batches_stay_by_themselves_and_damaged_ones_are_left_out() -> None:
+def test_large_batches_stay_by_themselves_and_damaged_ones_as_they_are() -> None:
     rows = [(MARK, n, "x", "") for n in range(MOST - 1)]
     batches = [pack(A, 0, 0, rows), b"\x93abc", pack(A, 1, 1, rows), pack(A, 2, 2, rows[:1])]
 
-    merged = [decode(batch) for batch in merge(batches)]
+    damaged, *merged = merge(batches)
 
-    assert [m.seq for m in merged] == [0, 2]
-    assert [m.merged for m in merged] == [1, 2]
+    assert damaged == batches[1]
+    assert [decode(m).seq for m in merged] == [0, 2]
+    assert [decode(m).merged for m in merged] == [1, 2]
+
+
+def test_a_batch_that_cannot_be_read_is_told_of_as_in_memory(tmp_path: Path) -> None:
+    """It was the first and last of its place, which no gap shows: the file was complete."""
+    dropped = []
+    for path in (None, tmp_path / "r.stageprof"):
+        collector = Collector(path)
+        collector.take(pack(A, 0, 0, []).replace(b"node-1", b"node-\xff"))
+        dropped.append(collector.close().coverage()["dropped"])
+    assert dropped == 2 * [{"damaged batch": 1}]
 
 
 @given(st.lists(st.sampled_from(range(6)), min_size=1, max_size=12), st.integers(1, 4))

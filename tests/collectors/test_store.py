@@ -270,6 +270,14 @@ def test_batch_that_comes_again_is_ignored_and_counted() -> None:
     assert store.origins[0].duplicates == 1
 
 
+def test_the_name_of_a_host_may_be_no_utf8() -> None:
+    """No batch of such a host could be read; nothing of it was in a recording."""
+    store = Store()
+    for place in (A._replace(host="h\udcff"), A._replace(host="hé", life=1)):
+        assert store.add(marks(place, 0, "x"))
+    assert [place.host for place in store.places] == ["h\\udcff", "hé"]
+
+
 def test_two_lives_of_a_worker_are_two_places() -> None:
     store = Store()
     store.add(marks(A, 0, "x"))

@@ -7,7 +7,7 @@ Batches as they are shipped: int64 or float64 columns, keys one by one. Merged t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
 import numpy as np
@@ -27,10 +27,10 @@ MOST = 20_000
 def merge(
     batches: Iterable[bytes], origins: dict[Place, Origin] | None = None, *, coarse: bool = False
 ) -> list[bytes]:
-    """Batches as shipped, in order -> fewer as the file holds them; damaged ones are left out.
+    """Batches as shipped, in order -> fewer as the file holds them; damaged ones as they are.
 
-    So are those that came before: what a killed worker had sent comes again with what it had not,
-    and nobody could tell them apart once they are one batch.
+    Who reads those counts them. What came before is left out: what a killed worker had sent comes
+    again with what it had not, and nobody could tell them apart once they are one batch.
 
     Args:
         batches: at most a few seconds' worth.
@@ -41,7 +41,11 @@ def merge(
     lots: dict[Place, list[Shipment]] = {}
     rows: Counter[Place] = Counter()
     out: list[bytes] = []
-    for shipment in _decoded(batches):
+    for batch in batches:
+        shipment = _decoded(batch)
+        if shipment is None:
+            out.append(batch)
+            continue
         place = shipment.place
         if not origins.setdefault(place, Origin(place)).take(shipment):
             continue
@@ -56,14 +60,14 @@ def merge(
     return out + [_joined(lot, coarse=coarse) for lot in lots.values() if lot]
 
 
-def _decoded(batches: Iterable[bytes]) -> Iterator[Shipment]:
-    for batch in batches:
-        try:
-            shipment = decode(batch)
-            decode_texts(shipment.strings)
-        except (DamagedRecording, ValueError):
-            continue
-        yield shipment
+def _decoded(batch: bytes) -> Shipment | None:
+    """A batch, or None if it is damaged."""
+    try:
+        shipment = decode(batch)
+        decode_texts(shipment.strings)
+    except (DamagedRecording, ValueError):
+        return None
+    return shipment
 
 
 def _fits(last: Shipment, s: Shipment, rows: int) -> bool:
