@@ -146,6 +146,36 @@ def test_a_disk_that_takes_nothing_for_long_fills_no_memory(
     assert recording.store.rows("mark") == 2
 
 
+def test_the_end_of_a_recording_does_not_wait_for_ever_for_a_disk_that_takes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The program hung at the end of its block."""
+    monkeypatch.setattr(module, "STILL_S", 0.01)
+    made = Collector(tmp_path / "run.stageprof")
+    made.take(batch(0))
+    soon(lambda: made.cost["collector"][0] > 0)
+    writer, free = made._writer, threading.Event()
+    assert writer is not None
+    write = writer.write
+
+    def waits(*batches: bytes) -> bool:
+        free.wait(30)
+        return write(*batches)
+
+    monkeypatch.setattr(writer, "write", waits)
+    made.take(batch(1))
+    recording = made.close()
+    assert not recording.complete
+    assert "nothing written" in recording.store.incomplete_reason
+    assert len(caplog.records) == 1
+
+    free.set()  # the server is back
+    made._thread.join(30)
+    assert writer.closed
+    late = Recording.open(tmp_path / "run.stageprof")
+    assert (late.complete, late.store.rows("mark")) == (False, 2)
+
+
 def test_a_file_whose_end_is_interrupted_may_be_recorded_to_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,12 +12,11 @@ import os
 import threading
 from collections import deque
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import msgspec
 
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.storage.file import MAX_MEMORY, Writer, way_out
+from stageprof_collectors.storage.file import MAX_MEMORY, Writer, lasting, way_out
 from stageprof_collectors.storage.header import describe
 from stageprof_collectors.storage.merge import merge
 from stageprof_collectors.storage.origin import Origin
@@ -39,8 +38,9 @@ GATHER_S = 0.5
 CROWD = 100
 CROWD_S = 2.0
 #: So many batches, or bytes of them, wait for a disk that has stopped taking any (a server that is
-#: gone): what more comes would fill the memory of the program that is recorded.
-STUCK, STUCK_BYTES = 20_000, MAX_MEMORY // 2
+#: gone): what more comes would fill the memory of the program that is recorded. So many seconds
+#: without a byte written the end of a recording waits for it.
+STUCK, STUCK_BYTES, STILL_S = 20_000, MAX_MEMORY // 2, 120.0
 
 
 class _Head(msgspec.Struct):
@@ -98,7 +98,7 @@ class Collector:
         self, path: str | os.PathLike[str] | None, label: str = "", *, savable: bool = False
     ) -> None:
         header = describe(label)
-        path = None if path is None else _lasting(path)
+        path = None if path is None else lasting(path)
         self.path = path
         self._live = Live()
         self._writer = None if path is None else Writer(path, header)
@@ -183,11 +183,15 @@ class Collector:
         if os.getpid() != self._pid:  # threads that are not here may have taken locks for ever
             return self._reopened(self._writer.path) if self._writer else Recording(self._store)
         try:
-            self._finish()
+            done = self._finish()
         except BaseException:  # Ctrl-C: it is closed now or never, and locked as long as it is open
             if self._writer is not None:
                 self._writer.abandon()
             raise
+        if not done:
+            self._failed = self._store.incomplete_reason = f"nothing written for {STILL_S:.0f} s"
+            self._tell(self._failed)
+            return Recording(self._store, self.path)
         if self._writer is not None:
             self._writer.fail(self._failed)
             self._writer.close()
@@ -197,13 +201,17 @@ class Collector:
         self._store.complete, self._store.incomplete_reason = not self._failed, self._failed
         return Recording(self._store)
 
-    def _finish(self) -> None:
-        """Keep all that came, and end the thread."""
+    def _finish(self) -> bool:
+        """Keep all that came, and end the thread; False: its disk takes nothing, and it is left."""
         self._over.set()
         self._came.set()
-        self._thread.join()
+        growing, before = self._writer or self._store, -1
+        while self._thread.is_alive() and growing.bytes != before:
+            before = growing.bytes
+            self._thread.join(STILL_S)
+        return not self._thread.is_alive()
 
-    def _reopened(self, path: Path) -> Recording:
+    def _reopened(self, path: os.PathLike[str]) -> Recording:
         try:
             return Recording.open(path)
         except (StageprofError, OSError) as error:
@@ -219,6 +227,8 @@ class Collector:
                 cost[:] = cost[0] + 1, thread_ns()
             except BaseException as error:  # no memory is left, say
                 more = self._lost(error)
+        if self._failed and self._writer:  # nobody may wait for it any more
+            self._writer.abandon()
 
     def _lost(self, error: BaseException) -> bool:
         """Keep no more, for there is a hole now, and let go of what waits; False if all is over.
@@ -288,11 +298,3 @@ class Collector:
         self._live.now[f"{role} {name}"] = head.now
         if any(head.counts):
             self._live.counts[name] = head.counts
-
-
-def _lasting(path: str | os.PathLike[str]) -> str:
-    """The same path wherever the program goes meanwhile."""
-    try:
-        return os.path.abspath(path)  # noqa: PTH100 (no path of `pathlib` yet: it may make no sense)
-    except OSError:  # the folder that we are in is gone
-        return os.fspath(path)

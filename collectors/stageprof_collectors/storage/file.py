@@ -24,7 +24,7 @@ try:
 except ImportError:  # Windows, where nothing keeps two from writing to one file
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["MAX_MEMORY", "Frames", "Writer", "read_frames"]
+__all__ = ["MAX_MEMORY", "Frames", "Writer", "lasting", "read_frames"]
 
 #: Batches written together share a frame up to this size, bytes; a crash loses at most a frame.
 _GROUP: Final = 4 << 20
@@ -251,3 +251,11 @@ def _not_writable(path: Path, why: str) -> RecordingNotWritable:
         expected="a new file, or a recording to replace, in a folder that you may write to",
         do="choose another path",
     )
+
+
+def lasting(path: str | os.PathLike[str]) -> str:
+    """The same path wherever the program goes meanwhile."""
+    try:
+        return os.path.abspath(path)  # noqa: PTH100 (no path of `pathlib` yet: it may make no sense)
+    except OSError:  # the folder that we are in is gone
+        return os.fspath(path)
