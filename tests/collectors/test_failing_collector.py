@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dask import delayed
 
+import stageprof
 from clusters import soon
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage import collector as module
@@ -174,6 +176,25 @@ def test_the_end_of_a_recording_does_not_wait_for_ever_for_a_disk_that_takes_not
     assert writer.closed
     late = Recording.open(tmp_path / "run.stageprof")
     assert (late.complete, late.store.rows("mark")) == (False, 2)
+
+
+@pytest.mark.parametrize("name", ["run.stageprof", None])
+def test_a_program_that_may_begin_no_thread_goes_on_and_is_recorded(
+    name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container may have no more of them; the block that was to be recorded did not run."""
+    begin = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name.startswith("stageprof"):
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with stageprof.profile(name and tmp_path / name) as prof:
+        assert delayed(len)([1, 2]).compute(scheduler="sync") == 2
+    assert prof.recording.complete
+    assert len(prof.recording.tasks()) == 1
 
 
 def test_a_file_whose_end_is_interrupted_may_be_recorded_to_again(

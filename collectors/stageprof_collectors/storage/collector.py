@@ -7,17 +7,16 @@ What the live view shows is read off the batches' heads when it is asked for.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
 from collections import deque
-from dataclasses import dataclass, field
-
-import msgspec
 
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.file import MAX_MEMORY, Writer, lasting, way_out
 from stageprof_collectors.storage.header import describe
+from stageprof_collectors.storage.live import Live
 from stageprof_collectors.storage.merge import merge
 from stageprof_collectors.storage.origin import Origin
 from stageprof_collectors.storage.saved import save
@@ -25,7 +24,8 @@ from stageprof_collectors.storage.store import Store
 from stageprof_runtime.clock import thread_ns
 from stageprof_runtime.errors import StageprofError, UsageError
 from stageprof_runtime.event import Place
-from stageprof_runtime.stage import Stage, stage_of
+
+__all__ = ["Collector", "Live"]
 
 logger = logging.getLogger("stageprof")
 
@@ -41,45 +41,6 @@ CROWD_S = 2.0
 #: gone): what more comes would fill the memory of the program that is recorded. So many seconds
 #: without a byte written the end of a recording waits for it.
 STUCK, STUCK_BYTES, STILL_S = 20_000, MAX_MEMORY // 2, 120.0
-
-
-class _Head(msgspec.Struct):
-    """What of a batch the live view needs."""
-
-    place: tuple[str, str, int, str, int]
-    now: int = 0
-    counts: tuple[int, int, int] = (0, 0, 0)
-
-
-@dataclass
-class Live:
-    """How far the run is: per place, its latest step and counts."""
-
-    #: place's name -> step code; 0 if between steps
-    now: dict[str, int] = field(default_factory=dict)
-    #: place's name -> (tasks, assigned, finished)
-    counts: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-
-    @property
-    def tasks(self) -> tuple[int, int, int]:
-        """Tasks known, assigned and finished, over all schedulers."""
-        counts = list(self.counts.values())  # another thread may add a place meanwhile
-        known, assigned, done = [sum(column) for column in zip(*counts, strict=True)] or [0, 0, 0]
-        again = max(0, done - known)  # results that were lost are made once more
-        return known, assigned - again, done - again
-
-    @property
-    def stage(self) -> Stage:
-        """The stage that most likely holds the caller up now."""
-        now = {place.partition(" ")[0]: step for place, step in dict(self.now).items() if step}
-        known, assigned, done = self.tasks
-        if "client" in now:
-            return stage_of(now["client"])
-        if assigned > done:
-            return Stage.EXECUTION
-        if "scheduler" in now:
-            return stage_of(now["scheduler"])
-        return Stage.SCHEDULING if known > done else Stage.OUTSIDE
 
 
 class Collector:
@@ -125,7 +86,8 @@ class Collector:
         #: what its thread has done: times that it kept something, ns of a processor
         self.cost = {"collector": [0, 0]}
         self._thread = threading.Thread(target=self._run, name="stageprof-collector", daemon=True)
-        self._thread.start()
+        with contextlib.suppress(RuntimeError):  # there may be no more threads: see `_finish`
+            self._thread.start()
 
     def take(self, batch: bytes) -> None:
         """Hand over one batch; returns at once. What comes after `close` is not kept."""
@@ -205,6 +167,8 @@ class Collector:
         """Keep all that came, and end the thread; False: its disk takes nothing, and it is left."""
         self._over.set()
         self._came.set()
+        if self._thread.ident is None:  # it could not begin: nothing has been kept yet
+            self._run()
         growing, before = self._writer or self._store, -1
         while self._thread.is_alive() and growing.bytes != before:
             before = growing.bytes
@@ -287,14 +251,4 @@ class Collector:
     def _see(self) -> None:
         with self._seeing:
             while self._unseen:
-                self._look(self._unseen.popleft())
-
-    def _look(self, batch: bytes) -> None:
-        try:
-            head = msgspec.msgpack.decode(batch, type=_Head)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return
-        role, name = head.place[0], head.place[3]
-        self._live.now[f"{role} {name}"] = head.now
-        if any(head.counts):
-            self._live.counts[name] = head.counts
+                self._live.see(self._unseen.popleft())
