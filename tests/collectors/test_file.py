@@ -16,6 +16,7 @@ import pytest
 
 import stageprof
 from stageprof_collectors.storage import frame
+from stageprof_collectors.storage.collector import Collector
 from stageprof_collectors.storage.file import Frames, Writer, read_frames
 from stageprof_runtime.errors import (
     DamagedRecording,
@@ -203,6 +204,30 @@ def test_without_a_readable_header_there_is_nothing_to_open(path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(DamagedRecording, match="checksum"):
         list(read_frames(path))
+
+
+@pytest.mark.parametrize("kind", [frame.META, frame.END])
+def test_json_of_many_objects_is_not_read(tmp_path: Path, kind: int) -> None:
+    """T13: 64 kB of a header made 1.6 GB of lists."""
+    many = b'{"frames": 1, "a": [' + b"[]," * (frame.MAX_JSON // 3) + b"[]]}"
+    meta = many if kind == frame.META else b"{}"
+    head = frame.file_head(meta)
+    end = frame.encode(head, 1, frame.END, many)
+    path = tmp_path / "bomb"
+    path.write_bytes(head + frame.encode(head, 0, frame.META, meta) + end)
+    if kind == frame.META:
+        with pytest.raises(DamagedRecording, match=r"expected at most .* for 4,194,304"):
+            list(read_frames(path))
+    else:
+        frames = read_frames(path)
+        assert [found.type for found in frames] == [frame.META]
+        assert not frames.complete
+        assert "for 4,194,304" in frames.reason
+
+
+def test_a_label_of_any_length_is_no_reason_to_read_nothing(tmp_path: Path) -> None:
+    collector = Collector(tmp_path / "a", "x" * (frame.MAX_JSON + 1))
+    assert collector.close().complete
 
 
 def test_newer_major_version_is_refused_with_both_versions_named(path: Path) -> None:

@@ -37,6 +37,8 @@ _Batch = dict[str, msgspec.Raw]
 _ABOUT: Final = (
     "stageprof", "dask", "distributed", "python", "platform", "machine", "cpus", "program",
 )  # fmt: skip
+#: Characters of what it says.
+_LONGEST: Final = 200
 #: The year 2100 in ms, for what anybody may have written.
 _LATEST: Final = 4_102_444_800_000
 _ERRORS: Final = (
@@ -155,7 +157,7 @@ class Reel:
         about, first, last = self._about, min(first, _LATEST), min(last, _LATEST)
         without = _texts(about.get("left_out"))
         return Window(
-            str(about.get("address", "")), _moment(first), _moment(last),
+            str(about.get("address", ""))[:_LONGEST], _moment(first), _moment(last),
             (last - first) / 1e3, _number(about.get("minutes")),
             int(_number(about.get("size"))), _number(about.get("number")) > 1,
             _counts(latest.get("dropped") if self._dropped is None else self._dropped),
@@ -271,7 +273,7 @@ def _number(value: object) -> float:
 
 def _said(value: object) -> str | int:
     """What a header may hold: a number that is none, say, is none of JSON's."""
-    return value if isinstance(value, str | int) else ""
+    return value[:_LONGEST] if isinstance(value, str) else value if isinstance(value, int) else ""
 
 
 def _texts(value: object) -> list[str]:
@@ -280,4 +282,4 @@ def _texts(value: object) -> list[str]:
 
 def _counts(value: object) -> dict[str, int]:
     found = value.items() if isinstance(value, dict) else ()
-    return {str(why)[:200]: int(_number(n)) for why, n in found}
+    return {str(why)[:_LONGEST]: int(_number(n)) for why, n in found}

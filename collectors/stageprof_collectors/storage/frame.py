@@ -14,7 +14,7 @@ Then frames follow without padding, each with a head of 13 bytes::
     offset  size  content
          0     1  type: 1 META, 2 BATCH, 3 END; bit 0x80 set: skip it if you don't know it
          1     4  length of the payload, at most 16 MiB
-         5     4  raw length: that of the payload once decompressed, at most 64 MiB
+         5     4  raw length: that of the payload once decompressed, at most 64 MiB; of JSON 4 MiB
          9     4  CRC-32 of: the CRC-32 of the file's 16 bytes (u32), the number of this frame
                   counted from 0 (u32), the 9 bytes before this field, the payload
         13   len  payload: one zlib stream (written at level 1)
@@ -58,6 +58,8 @@ TYPES: Final = {META: "META", BATCH: "BATCH", END: "END"}
 
 MAX_PAYLOAD: Final = 16 << 20
 MAX_RAW: Final = 64 << 20
+#: Of JSON: the objects that it makes take twenty times as much.
+MAX_JSON: Final = 4 << 20
 
 FILE_HEAD: Final = struct.Struct("<8sBBHI")
 FRAME_HEAD: Final = struct.Struct("<BIII")

@@ -25,6 +25,8 @@ MAX_MEMORY: Final = 2 << 30
 MAX_READ: Final = 4 << 30
 LEAST_MEMORY: Final = 128 << 20
 GROWTH: Final = 40
+#: Frames that hold JSON.
+_JSON: Final = frozenset({META, END})
 #: Places where something is wrong that are told; of more their number.
 _TOLD: Final = 3
 #: What to do about a recording that takes more.
@@ -130,7 +132,7 @@ class Frames(Iterator[Frame]):
         if len(head) < frame.FRAME_HEAD.size:
             raise _DamageError("the frame is cut off in its head")
         kind, length, raw_length, crc = frame.FRAME_HEAD.unpack(head)
-        self._check_limits(length, raw_length)
+        self._check_limits(length, raw_length, frame.MAX_JSON if kind in _JSON else frame.MAX_RAW)
         payload = file.read(length)
         if len(payload) < length:
             raise _DamageError(f"the frame is cut off: {len(payload):,} of {length:,} bytes")
@@ -148,11 +150,11 @@ class Frames(Iterator[Frame]):
         self.close()
         raise StopIteration
 
-    def _check_limits(self, length: int, raw_length: int) -> None:
-        if length > frame.MAX_PAYLOAD or raw_length > frame.MAX_RAW:
+    def _check_limits(self, length: int, raw_length: int, most: int) -> None:
+        if length > frame.MAX_PAYLOAD or raw_length > most:
             raise _DamageError(
                 f"it claims {length:,} bytes for {raw_length:,} decompressed; expected at most "
-                f"{frame.MAX_PAYLOAD:,} for {frame.MAX_RAW:,}"
+                f"{frame.MAX_PAYLOAD:,} for {most:,}"
             )
         if self.raw_bytes + raw_length > self.max_memory:
             raise ValueError(f"more than {self.max_memory:,} bytes decompressed; {ALLOW_MORE}")

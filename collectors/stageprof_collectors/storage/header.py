@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from stageprof_runtime.system import surroundings
+
+#: Characters of what the user calls it; faces show fewer, and a header has a bound.
+_LABEL: Final = 10_000
 
 
 def describe(label: str) -> dict[str, Any]:
     """The header of a recording made here: versions and machine, nothing that may be secret."""
     return {
-        "label": label,
+        "label": label[:_LABEL],
         **surroundings(),
         "started": datetime.now().astimezone().isoformat(timespec="microseconds"),
         "program": Path(sys.argv[0]).name if sys.argv else "",
