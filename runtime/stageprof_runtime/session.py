@@ -126,8 +126,6 @@ class Session:
         self._heir = Heir(self.name)
         self._clusters = Memberships(self.name, self.ring, sink, self.watches, self._watching)
 
-    # -- the region -------------------------------------------------------------------------
-
     def start(self, client: Any = None, *, region: bool = True) -> None:
         """Install everything; with `region`, the calling thread's time is what is accounted."""
         try:
@@ -277,8 +275,8 @@ class Session:
         self._shipper.cost["sampler"] = [sampler.looks, sampler.cost_ns]
 
     def _leave_lane(self) -> None:
-        if self._lane is not None:
-            token, self._lane = self._lane, None
+        token, self._lane = self._lane, None
+        if token is not None:
             lane.reset(token)  # which fails where the region ends in another context
 
     def _sample(self) -> None:
