@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+import dask
 import pytest
 from distributed import Client, as_completed
 
@@ -111,6 +112,8 @@ def test_a_scheduler_that_restarts_ends_what_is_recorded_of_it_and_it_is_said(
     line = ("--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
     path = tmp_path / "r.stageprof"
     with ExitStack() as stack:
+        # Of a client that has connected again Dask leaves this behind, recorded or not.
+        stack.enter_context(dask.config.set(scheduler="dask.distributed"))
         first = stack.enter_context(ExitStack())
         address = clusters.address_of(first.enter_context(clusters.process("scheduler", *line)))
         first.enter_context(clusters.worker(address))
