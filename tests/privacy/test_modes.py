@@ -12,6 +12,7 @@ import pytest
 from dask import delayed
 
 import stageprof
+from reliability.enemy import written
 from stageprof.cli import main
 from stageprof.export import FORMATS
 from stageprof_collectors.storage.collector import Collector
@@ -68,11 +69,13 @@ def test_a_recording_that_is_saved_later(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_an_export(form: str, recording: Path, tmp_path: Path) -> None:
+def test_an_export(form: str, tmp_path: Path) -> None:
+    """Of a recording in which each form finds what it holds: looks and calls, too."""
+    full = written(tmp_path / "run.stageprof")
+    full.chmod(0o666)
     out = tmp_path / "out"
-    status = main(["export", str(recording), "--to", form, "-o", str(out)])
-    if status == 0:  # else it holds no looks or calls to export
-        assert private(out)
+    assert main(["export", str(full), "--to", form, "-o", str(out)]) == 0
+    assert private(out)
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
 
