@@ -15,8 +15,9 @@ from stageprof.schema import COLUMNS
 from stageprof_collectors.comparison.comparison import Compared
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.replay.replay import Change
-from stageprof_runtime import errors
+from stageprof_runtime import errors, system
 from stageprof_runtime.event import STATUS
+from stageprof_runtime.unrunnable import MANY
 
 PAGE = (Path(__file__).parents[2] / "docs" / "recording.md").read_text()
 TABLES = tuple({**COLUMNS, "findings_frame": ""}.keys() - {"findings"})
@@ -60,14 +61,24 @@ def test_the_page_has_every_attribute_of_a_comparison() -> None:
 
 
 def test_the_page_has_every_error_and_how_a_run_may_have_ended() -> None:
-    tree = [name for name, each in inspect.getmembers(errors, inspect.isclass) if "E" in name]
-    kinds = [name for name in tree if issubclass(getattr(errors, name), errors.StageprofError)]
+    classes = inspect.getmembers(errors, inspect.isclass)
+    kinds = [name for name, each in classes if issubclass(each, errors.StageprofError)]
     assert [name for name in kinds if name not in section("Errors")] == []
     assert [word for word in (*STATUS, "running") if f"`{word}`" not in section("`tasks()`")] == []
 
 
-def test_samples_of_a_run_have_names_that_are_on_the_page(recorded: Path) -> None:
-    names = set(stageprof.open(recorded).samples()["name"])
+def sampled() -> set[str]:
+    """The names of all samples but facts of workers, as the code that takes them has them."""
+    name = r"\"([a-z]+\.[a-z_]+)\""
+    sources = [path.read_text() for path in Path(system.__file__).parent.rglob("*.py")]
+    given = {each for text in sources for each in re.findall(rf"SAMPLE, [^\"\n]*{name}", text)}
+    facts = inspect.getsource(system.memory_limits)
+    return given | {MANY, *re.findall(name, inspect.getsource(system).replace(facts, ""))}
+
+
+def test_samples_have_names_that_are_on_the_page(recorded: Path) -> None:
+    names = sampled()
+    assert set(stageprof.open(recorded).samples()["name"]) <= names
     assert {name for name in names if f"`{name}`" not in section("`samples()`")} == set()
 
 
