@@ -125,7 +125,6 @@ def test_hostile_names_do_nothing_in_a_message(word: str) -> None:
 
     said = text([Verdict(word, found, [2.0], word)])
 
-    assert said.isprintable() or "\n" in said
     assert all(line.isprintable() for line in said.splitlines())
     assert len(said.splitlines()) == 5
     said.encode()
