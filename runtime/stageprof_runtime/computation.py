@@ -106,16 +106,24 @@ class Computation:
     def _timed(self, batch: Any, task: Any, times: list[tuple[int, int, int, str]]) -> Any:
         """One task's result; the synchronous scheduler lets what it raises through."""
         with within("client", Stage.EXECUTION):
-            before, failed, result = stacks.begin("client", task[0]), True, None
+            before, failed, result = self._begun(task[0]), True, None
             cpu, start = thread_ns(), now_ns()
             try:
                 (result,) = batch([task])
                 failed = bool(result[2])
             finally:
                 stop, cpu = now_ns(), thread_ns() - cpu
-                stacks.end(before)
+                attempt(self._watch, stacks.end, before)
                 times.append((start, stop, cpu, self._said(task[0], result) if failed else ""))
         return result
+
+    def _begun(self, key: Any) -> tuple[str, Any] | None:
+        """The calling thread begins a task; what it was at before."""
+        try:
+            return stacks.begin("client", key)
+        except BaseException as error:
+            caught(error, self._watch)
+            return None
 
     def _said(self, key: Any, result: Any) -> str:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import sys
 import traceback
@@ -67,6 +68,31 @@ def test_what_is_done_as_all_is_taken_back_is_taken_back_at_once(modules: Path) 
     undo = arrived(["arriving"], then)
     importlib.import_module("arriving")
     assert done == ["done", "undone"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, asyncio.CancelledError, SystemExit])
+def test_what_fails_as_a_module_arrives_is_no_failure_of_its_import(
+    error: type[BaseException], modules: Path
+) -> None:
+    """F1: nor of what others do to it."""
+    (modules / "arriving.py").write_text("")
+    met: list[str] = []
+
+    def fails(_: str, module: ModuleType) -> list[Undo]:
+        met.append("fails")
+        raise error("planted")
+
+    def goes_on(_: str, module: ModuleType) -> list[Undo]:
+        met.append("goes on")
+        return []
+
+    undos = [arrived(["arriving"], then) for then in (fails, goes_on)]
+    try:
+        assert importlib.import_module("arriving").__name__ == "arriving"
+    finally:
+        for undo in undos:
+            undo()
+    assert met == ["fails", "goes on"]
 
 
 def test_two_that_wait_share_one_function_and_leave_in_any_order() -> None:
