@@ -74,10 +74,7 @@ def lab(colour: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """A colour of sRGB in CIELAB, where distances are as they are seen; about 2 is the least."""
     rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     light = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    to_xyz = np.array(
-        [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
-    )
-    x, y, z = np.cbrt(to_xyz @ light / [0.9505, 1.0, 1.089])
+    x, y, z = np.cbrt(_XYZ @ light / [0.9505, 1.0, 1.089])
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
