@@ -20,7 +20,7 @@ import pytest
 from hypothesis import settings
 
 import stageprof_runtime
-from stageprof_runtime import process
+from stageprof_runtime import patch, process
 from stageprof_runtime.tail import MEMORY
 
 # What tests share (planted delays, clusters) is imported by tests and by workers alike.
@@ -183,8 +183,19 @@ def nothing_left() -> Iterator[None]:
 
 def leftovers() -> list[str]:
     """What of stageprof is in this process, or was started by it, as texts."""
-    here = [*stageprof_runtime.installed(), *_not_undone(), *_threads()]
+    here = [*stageprof_runtime.installed(), *_replaced(), *_not_undone(), *_threads()]
     return [*here, *_processes(), *_files(), *_configured()]
+
+
+#: What was told of already: the next test is not blamed for it.
+_told: set[object] = set()
+
+
+def _replaced() -> list[str]:
+    """What stands in place of something of Dask's, or of a test's own."""
+    found = [layer for layer in patch._layers.values() if layer not in _told]
+    _told.update(found)
+    return [f"replaced by {layer.ours}" for layer in found]
 
 
 def _files() -> list[str]:
