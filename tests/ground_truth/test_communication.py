@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-import dask
 import pytest
 from distributed import Client
 
@@ -147,10 +146,3 @@ def test_a_slow_link_is_communication() -> None:
         assert min(truths) - slack <= found["communication"] <= max(truths) + slack
         others = found.drop(["communication", "outside"])
         assert (others.abs() < slack).all(), found
-
-
-def test_dask_config_is_left_alone(cluster: Client) -> None:
-    """Recording changes no setting of Dask's."""
-    before = dask.config.config.copy()
-    record(lambda: cluster.submit(planted.identity, 1).result())
-    assert dask.config.config == before

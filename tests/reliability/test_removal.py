@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from types import ModuleType
 from typing import Any
 
@@ -136,6 +137,17 @@ def test_something_left_behind_would_be_found() -> None:
         assert counts() != numbers
     assert changed(before) == []
     assert counts() == numbers
+
+
+@pytest.mark.cluster
+def test_no_setting_of_dasks_is_changed() -> None:
+    """N3: of client, scheduler and worker, while they are recorded and afterwards."""
+    with clusters.inside(1) as client:
+        before = deepcopy(dask.config.config)
+        with stageprof.profile():
+            assert client.gather(client.map(inc, range(5), pure=False)) == [1, 2, 3, 4, 5]
+            assert dask.config.config == before
+        assert dask.config.config == before
 
 
 _before: dict[str, object] = {}
