@@ -63,6 +63,7 @@ def read_back(program: Callable[[str, float], object], delay: float, folder: Pat
 def appears_in(reading: Reading, expected: dict[str, float]) -> None:
     """The planted seconds are in their stages, and nowhere else."""
     slack = SECONDS + SHARE * sum(expected.values())
+    assert min(expected.values()) > slack, "too little was planted to be seen"
     for stage, seconds in reading.extra().items():
         want = expected.get(stage, 0.0)
         table = reading.recording.steps().head(25).to_string()
