@@ -115,7 +115,8 @@ def test_several_computes_in_a_loop_are_listed_one_by_one(cluster: Client, tmp_p
     table = reading.recording.computations()
     assert len(table) == 5
     assert table["tasks"].tolist() == [1] * 5
-    assert table["execution_s"].tolist() == pytest.approx([0.2] * 5, rel=0.1, abs=0.05)
+    took = [noted["seconds"] for noted in reading.truth]
+    assert table["execution_s"].tolist() == pytest.approx(took, rel=0.1, abs=0.05)
     assert (table["first_task_s"] > 0).all()
     assert table["file"].unique().tolist() == [__file__]
 
@@ -127,9 +128,12 @@ def test_computes_in_a_loop_on_local_schedulers(local_scheduler: str, tmp_path: 
         for _ in range(3):
             dask.delayed(planted.work)(log, delay).compute()
 
-    recording = record(lambda: program(str(tmp_path / "log"), 0.2))
+    log = str(tmp_path / "log")
+    recording = record(lambda: program(log, 0.2))
     assert len(recording.computations()) == 3
-    assert step_seconds(recording, "compute") == pytest.approx(0.6, rel=0.1, abs=0.05)
+    took = [noted["seconds"] for noted in planted.truths(log)]
+    assert len(took) == 3
+    assert step_seconds(recording, "compute") == pytest.approx(sum(took), rel=0.1, abs=0.05)
 
 
 def test_spilling_is_execution_with_its_own_steps() -> None:
@@ -176,7 +180,7 @@ def test_what_servers_are_asked_to_run_that_is_no_task_is_outside(
         getattr(cluster, call)(planted.work, log, delay)
 
     reading = read_back(program, 0.5, tmp_path)
-    appears_in(reading, {"outside": 0.5})
+    appears_in(reading, {"outside": max(noted["seconds"] for noted in reading.truth)})
     assert own_lines(reading.recording)[0].seconds > 0.4
 
 

@@ -11,10 +11,12 @@ from collections.abc import Callable
 from concurrent.futures import as_completed
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from distributed import Client, Future, progress
 
+import planted
 import stageprof
 from replay.handmade import CLIENT, LANE, HandMade, ns
 from stageprof_collectors.recording import Recording
@@ -77,15 +79,20 @@ def test_waiting_for_those_who_wait_for_dask_is_no_code_of_the_users(
     assert wall["outside"] < 0.25 * region.recording.wall
 
 
-def test_waiting_for_threads_that_have_nothing_to_do_with_dask_is(client: Client) -> None:
+def test_waiting_for_threads_that_have_nothing_to_do_with_dask_is(
+    client: Client, tmp_path: Path
+) -> None:
     """Whatever tasks do beside it, if none of them ends meanwhile."""
+    log = str(tmp_path / "log")
     with stageprof.profile(gil=False) as region:
         late = client.submit(time.sleep, 1.0, pure=False)
-        thread = threading.Thread(target=time.sleep, args=(0.5,))
+        thread = threading.Thread(target=planted.timed_sleep, args=(log, "own", 0.5))
         thread.start()
         thread.join()
         late.result()
-    assert region.recording.stages()["wall_s"]["outside"] == pytest.approx(0.5, abs=0.1)
+    (noted,) = planted.truths(log)
+    outside = region.recording.stages()["wall_s"]["outside"]
+    assert outside == pytest.approx(noted["seconds"], abs=0.1)
 
 
 # -- by hand: times are in ms ----------------------------------------------------------------------
