@@ -68,10 +68,11 @@ def test_the_readme_names_every_page() -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    docs = Path(__file__).parents[2] / "docs"
-    for page in (docs / name for name in ("commands.md", "recording.md", "stages.md")):
-        for name, _, anchor in re.findall(r"\]\(([\w.]*)(#([\w-]+))?\)", page.read_text()):
-            text = (docs / name if name else page).read_text()
+    root = Path(__file__).parents[2]
+    for page in (root / "README.md", root / "CHANGELOG.md", *root.glob("docs/*.md")):
+        for name, _, anchor in re.findall(r"\]\(([\w./-]*)(#([\w-]+))?\)", page.read_text()):
+            assert (page.parent / name).exists(), (page.name, name)
+            text = (page.parent / name).read_text() if anchor and name else page.read_text()
             heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
             assert not anchor or anchor in map(_anchor, heads), (page.name, name, anchor)
 
