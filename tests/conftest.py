@@ -40,6 +40,9 @@ TESTS = Path(__file__).parent
 #: Python's own helpers, which stay from the first spawned process to the end of the session.
 TRACKING, FORKING = "multiprocessing.resource_tracker", "multiprocessing.forkserver"
 
+#: Said of a test that leaves something, which no second try hides.
+LEFT = "something of this test is left"
+
 #: Seconds that a thread or process already told to stop may take to be gone.
 GRACE_S = 15
 
@@ -116,7 +119,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         family = f"{path}::{item.name.partition('[')[0]}"
         seen[family] += 1
         if path.startswith(NOISY):
-            item.add_marker(pytest.mark.flaky(reruns=2))
+            item.add_marker(pytest.mark.flaky(reruns=2, rerun_except=LEFT))
         if path.startswith(ALONE) and not f"{path}::{item.name}".startswith(ANYWHERE):
             item.add_marker(pytest.mark.alone)
         if _is_long(item, path) or (family in THIRD and seen[family] % 3 != 1):
@@ -178,7 +181,8 @@ def no_loop_of_the_browsers(request: pytest.FixtureRequest) -> Iterator[None]:
 def nothing_left() -> Iterator[None]:
     """Fails the test that leaves a probe, a thread, a process or a name of a cluster."""
     yield
-    assert leftovers() == []
+    found = leftovers()
+    assert found == [], LEFT
 
 
 def leftovers() -> list[str]:
