@@ -44,8 +44,8 @@ GOLDEN: Final = DATA / "golden-1.0.stageprof"
 GOLDENS: Final = tuple(sorted(DATA.glob("golden-*.stageprof")))
 ROOT: Final = Path(__file__).parents[2]
 
-#: Forged mutations every time, and mutations of each kind by night.
-MUTATIONS: Final = 500
+#: Mutations of each kind every time, and by night.
+MUTATIONS: Final = 1_000
 BY_NIGHT: Final = 10_000
 CHUNK: Final = 500
 
@@ -329,7 +329,7 @@ def run_child(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_mutated_recording_is_refused_or_says_what_is_missing(kind: str, seed: int) -> None:
     """B1, T12: no signal, no silently different result, none over 5 s, none over 512 MiB.
 
-    500 forged ones every time, 10,000 of each kind by night; the golden recordings take turns.
+    1,000 of each kind every time, 10,000 by night; the golden recordings take turns.
     """
     good = GOLDENS[seed // CHUNK % len(GOLDENS)]
     done = run_child(kind, good, seed, CHUNK)

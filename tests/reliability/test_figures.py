@@ -24,7 +24,7 @@ VERSIONS: Final = [path.stem.partition("-")[2] for path in GOLDENS]
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ("B1", f"{MUTATIONS} forged each time, {BY_NIGHT:,} of each at night"),
+        ("B1", f"{MUTATIONS:,} of each every time, {BY_NIGHT:,} of each at night"),
         ("B2", f"{len(BAD)} bad files"),
         ("B2", f"{len([*chain(*READING.values())])} command lines"),
         ("B3", f"{len(BOMBS)} bombs"),

@@ -108,9 +108,3 @@ def test_the_layout_says_which_versions_there_are() -> None:
     found = {p.name for p in DATA.glob("golden-*.stageprof")}
     numbers = {tuple(map(int, re.findall(r"\d+", name))) for name in found}
     assert max(numbers) == (frame.MAJOR, frame.MINOR)
-
-
-def test_docs_reliability_says_how_much_is_tried() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text()
-    assert f"| 1.0 to {frame.MAJOR}.{frame.MINOR}; {len(LINES)} command lines |" in page
-    assert f"| {sum(map(len, READING.values()))} command lines | `test_bad_files.py`" in page
