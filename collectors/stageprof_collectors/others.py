@@ -19,7 +19,7 @@ from stageprof_collectors.findings.standing import Floats, series
 from stageprof_runtime.event import POOLED
 
 if TYPE_CHECKING:
-    from stageprof_collectors.account.timeline import Ints
+    from stageprof_collectors.account.timeline import Columns, Ints
     from stageprof_collectors.recording import Recording
 
 #: Where more than this share of a host's processors is idle, nobody waits for one.
@@ -31,6 +31,8 @@ LEAST_NS: Final = 250_000_000
 PART: Final = 1 / 3
 #: Sums of one process, or of one machine, agree as well as this, seconds: a kernel counts in ticks.
 AGREE_S: Final = 0.25
+#: Instants at which the sums of all machines are compared at once.
+_INSTANTS: Final = 8
 
 
 class Others(NamedTuple):
@@ -80,6 +82,26 @@ class _Sum(NamedTuple):
 Sums = dict[int, _Sum]
 
 
+class _Columns:
+    """The sums of many machines: which of them may agree with one, without a look at each."""
+
+    def __init__(self, sums: Sequence[_Sum]) -> None:
+        self._first, self._last = np.array([(one.t[0], one.t[-1]) for one in sums], np.int64).T
+        self._at = np.linspace(self._first.min(), self._last.max(), _INSTANTS + 2)[1:-1]
+        self._seconds = np.array([np.interp(self._at, one.t, one.seconds) for one in sums])
+
+    def like(self, one: _Sum) -> list[int]:
+        """Those that are near it at each instant around which both were looked at."""
+        after = np.searchsorted(one.t, self._at).clip(1, len(one.t) - 1)
+        (begin, end), (low, high) = ((c[after - 1], c[after]) for c in (one.t, one.seconds))
+        both = (self._first[:, None] <= begin) & (end <= self._last[:, None])
+        both &= (begin <= self._at) & (self._at <= end)
+        near = (self._seconds > low - AGREE_S) & (self._seconds < high + AGREE_S)
+        at_once = (self._first <= one.t[-1]) & (one.t[0] <= self._last)
+        found: list[int] = np.flatnonzero(at_once & (near | ~both).all(axis=1)).tolist()
+        return found
+
+
 def others(recording: Recording) -> Others | None:
     """What others took; None where not all processes of a host were looked at for long enough.
 
@@ -95,12 +117,18 @@ def beside(recording: Recording) -> list[tuple[list[int], Others]]:
     busy, own = _sums(recording, "host.busy_s"), _sums(recording, "process.cpu_s")
     cpus = {p: float(v[-1]) for p, (_, v) in _series(recording, "host.cpus") if v[-1] >= 1}
     machines = _machines(recording, {p: s for p, s in busy.items() if p in cpus})
-    found = ((places, _of(recording, places, busy, own, cpus)) for places in machines)
+    pooled = _pooled(recording)
+    found = ((places, _of(recording, places, busy, own, cpus, pooled)) for places in machines)
     return [(places, one) for places, one in found if one is not None]
 
 
 def _of(
-    recording: Recording, places: Sequence[int], busy: Sums, own: Sums, cpus: dict[int, float]
+    recording: Recording,
+    places: Sequence[int],
+    busy: Sums,
+    own: Sums,
+    cpus: dict[int, float],
+    pooled: Columns,
 ) -> Others | None:
     """Of one machine, by the place that looked at it the longest."""
     looked = [p for p in places if p in busy and p in cpus]
@@ -113,7 +141,7 @@ def _of(
     stop = min(int(one.t[-1]) for one in (did, *ours))
     if stop - start < max(LEAST_NS, PART * _span(did)):
         return None
-    took = sum(one.between(start, stop) for one in ours) + _in_pools(recording, places, start, stop)
+    took = sum(one.between(start, stop) for one in ours) + _in_pools(pooled, places, start, stop)
     per_s = 1e9 / (stop - start)
     total, mine = did.between(start, stop) * per_s, took * per_s
     kept = min(max(total - mine, 0.0), there)
@@ -132,17 +160,22 @@ def _machines(recording: Recording, busy: Sums) -> list[list[int]]:
     hosts: defaultdict[str, list[int]] = defaultdict(list)
     for number, place in enumerate(recording.store.places):
         hosts[place.host].append(number)
-    machines: list[list[int]] = []
-    for places in hosts.values():
-        same = (m for m in machines if _agree(busy, m, places))
-        known = next(same, None)
-        machines.append(places) if known is None else known.extend(places)
-    return machines
+    alone = [places for places in hosts.values() if not _known(busy, places)]
+    return [*_joined(busy, [p for p in hosts.values() if _known(busy, p)]), *alone]
 
 
-def _agree(busy: Sums, one: Iterable[int], other: Iterable[int]) -> bool:
-    first, second = (max(_known(busy, places), key=_span, default=None) for places in (one, other))
-    return first is not None and second is not None and first.agrees(second)
+def _joined(busy: Sums, hosts: list[list[int]]) -> list[list[int]]:
+    """Hosts of which each was looked at, those together that are one machine."""
+    longest = [max(_known(busy, places), key=_span) for places in hosts]
+    columns = _Columns(longest) if hosts else None
+    #: by the host that was looked at longest: all places of the machine
+    machines: dict[int, list[int]] = {}
+    for i, one in enumerate(longest):
+        like = columns.like(one) if columns else ()
+        same = next((j for j in like if j in machines and longest[j].agrees(one)), i)
+        places = machines.pop(same, []) + hosts[i]
+        machines[max(same, i, key=lambda j: _span(longest[j]))] = places
+    return list(machines.values())
 
 
 def _known(sums: Sums, places: Iterable[int]) -> list[_Sum]:
@@ -167,13 +200,18 @@ def _merged(sums: list[_Sum]) -> list[_Sum]:
     return sums if falls else [_Sum(t[order], np.maximum.accumulate(seconds))]
 
 
-def _in_pools(recording: Recording, places: Sequence[int], start: int, stop: int) -> float:
-    """Seconds that tasks took which ran in processes of a pool's."""
+def _pooled(recording: Recording) -> Columns:
+    """The runs that were in processes of a pool's."""
     runs, strings = recording.timeline.read("run", "stop"), recording.store.strings
     pools = [i for i in present(runs["worker"]) if strings[i].startswith(POOLED)]
-    rows = np.isin(runs["worker"], pools) & np.isin(runs["place"], places)
-    rows &= (runs["cpu"] > 0) & (runs["stop"] > start) & (runs["stop"] <= stop)
-    return float(runs["cpu"][rows].sum() / 1e9)
+    rows = np.flatnonzero(np.isin(runs["worker"], pools) & (runs["cpu"] > 0))
+    return {name: runs[name][rows] for name in ("place", "stop", "cpu")}
+
+
+def _in_pools(pooled: Columns, places: Sequence[int], start: int, stop: int) -> float:
+    """Seconds that tasks took which ran in processes of a pool's."""
+    rows = np.isin(pooled["place"], places) & (pooled["stop"] > start) & (pooled["stop"] <= stop)
+    return float(pooled["cpu"][rows].sum() / 1e9)
 
 
 # -- samples ---------------------------------------------------------------------------------------

@@ -78,11 +78,11 @@ class Idleness:
         if not len(self._edges):
             return []
         worked = np.concatenate([[0.0], np.cumsum(self._length * (self._running > 0))])
-        found = []
-        for member, busy in zip(self.crew.members, self.busy.tolist(), strict=True):
-            a, b = np.interp([member.since, member.until], self._edges.astype(float), worked)
-            there = float(b - a) / 1e9 * member.threads
-            found.append(max(0.0, 1 - busy / there) if there > 0 else 0.0)
+        since, until, threads = self._stays
+        a, b = (np.interp(t, self._edges.astype(float), worked) for t in (since, until))
+        there = (b - a) / 1e9 * threads
+        part = np.maximum(0.0, 1 - self.busy / np.where(there > 0, there, np.inf))
+        found: list[float] = np.where(there > 0, part, 0.0).tolist()
         return found
 
     # -- instant by instant -------------------------------------------------------------------
@@ -111,11 +111,14 @@ class Idleness:
 
     @cached_property
     def _threads(self) -> Ints:
-        members = self.crew.members
-        total = np.zeros(len(self._length), np.int64)
-        for m in members:
-            total += m.threads * self._count(np.array([m.since]), np.array([m.until]))
-        return total
+        since, until, threads = self._stays
+        return self._count(since, until, threads)
+
+    @cached_property
+    def _stays(self) -> Ints:
+        """Of each member since when and until when it was there, and its threads: three rows."""
+        stays = [(m.since, m.until, m.threads) for m in self.crew.members]
+        return np.array(stays, np.int64).reshape(-1, 3).T
 
     @cached_property
     def _able(self) -> Ints:
@@ -159,13 +162,13 @@ class Idleness:
         """Runs that waited at a worker for one of its threads."""
         return self._count(self._queued_from, self._t.runs["start"][self._rows])
 
-    def _count(self, start: Ints, stop: Ints) -> Ints:
-        """How many of some intervals cover each stretch between two edges."""
+    def _count(self, start: Ints, stop: Ints, each: Ints | int = 1) -> Ints:
+        """How many of some intervals cover each stretch between two edges; each counts so much."""
         if not len(self._edges):
             return np.zeros(0, np.int64)
         change = np.zeros(len(self._edges), np.int64)
-        np.add.at(change, np.searchsorted(self._edges, start), 1)
-        np.add.at(change, np.searchsorted(self._edges, stop), -1)
+        np.add.at(change, np.searchsorted(self._edges, start), each)
+        np.add.at(change, np.searchsorted(self._edges, stop), -each)
         return np.cumsum(change)[:-1]
 
     # -- why ----------------------------------------------------------------------------------

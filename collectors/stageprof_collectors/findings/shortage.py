@@ -6,6 +6,7 @@ them: their findings have one cause, so that the one whose removal saves most is
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
@@ -73,8 +74,8 @@ def missing_cost(recording: Recording, ended: Iterable[int]) -> float:
         ended: when the workers ended, ns.
     """
     come = [t for t, _, _ in recording.timeline.marks("worker seen")]
-    stop = recording.timeline.region.stop
-    away = [(went, next((t for t in come if t > went), stop)) for went in ended]
+    until = [*come, recording.timeline.region.stop]
+    away = [(went, until[bisect_right(come, went)]) for went in ended]
     return _waited(recording, away, {}) if away else 0.0
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.storage.rows import Rows, by_thread
 from stageprof_collectors.tables.fact import rows_of
 from stageprof_collectors.text import number
 
@@ -82,18 +83,22 @@ class Gil:
     def threads(self) -> dict[tuple[int, int], Thread]:
         """(process, thread) -> what it had."""
         found: dict[tuple[int, int], Thread] = {}
-        processes = self.process[self._rows["place"]]
-        for process in np.unique(processes).tolist():
-            rows = {name: column[processes == process] for name, column in self._rows.items()}
+        of_process = Rows(self.process[self._rows["place"]])
+        for process in of_process.numbers:
+            mine = of_process.of(process)
+            rows = {name: column[mine] for name, column in self._rows.items()}
             found |= {(process, thread): had for thread, had in _threads(rows)}
         return found
 
     def watched(self, places: Ints) -> NDArray[np.bool_]:
         """Whether the process of each place (-1: unknown) was seen."""
-        known = {process for process, _ in self.threads}
-        of = np.array([p in known for p in self.process] or [False])
-        seen: NDArray[np.bool_] = of[np.maximum(places, 0)] & (places >= 0)
+        seen: NDArray[np.bool_] = self._known[np.maximum(places, 0)] & (places >= 0)
         return seen
+
+    @cached_property
+    def _known(self) -> NDArray[np.bool_]:
+        """Of each place whether its process was seen."""
+        return np.isin(self.process, [process for process, _ in self.threads])
 
     @cached_property
     def seen(self) -> NDArray[np.bool_]:
@@ -109,9 +114,9 @@ class Gil:
         """What each stretch of a thread's time had."""
         out = Seconds(*(np.zeros(len(start)) for _ in range(3)))
         process = np.where(places >= 0, self.process[np.maximum(places, 0)], -1)
-        for (which, thread), had in self.threads.items():
-            mine = np.flatnonzero((process == which) & (threads == thread))
-            if len(mine):
+        for whose, mine in by_thread(process, threads).items():
+            had = self.threads.get(whose)
+            if had is not None:
                 for column, total in zip(out, had, strict=True):
                     column[mine] = total.between(start[mine], stop[mine])
         return out
@@ -162,9 +167,9 @@ class Gil:
         if not len(rows):
             return None
         runs = self._timeline.runs
-        share = np.zeros(len(whole))
-        for place in np.unique(samples["place"][rows]).tolist():
-            at = rows[samples["place"][rows] == place]
+        share, of_place = np.zeros(len(whole)), Rows(samples["place"][rows])
+        for place in of_place.numbers:
+            at = rows[of_place.of(place)]
             mine = self._timeline.at.of(place)
             middle = (runs["start"][mine] + runs["stop"][mine]) // 2
             share[mine] = np.interp(middle, samples["t"][at], samples["value"][at])
@@ -183,9 +188,8 @@ def _threads(rows: Columns) -> Iterator[tuple[int, Thread]]:
     """The threads of one process."""
     waits = rows["waits"] != 0
     queue = _queue(rows["start"][waits], rows["stop"][waits])
-    for thread in np.unique(rows["thread"]).tolist():
-        mine = rows["thread"] == thread
-        held, waited = mine & ~waits, mine & waits
+    for (_, thread), mine in by_thread(np.zeros_like(rows["thread"]), rows["thread"]).items():
+        held, waited = mine[~waits[mine]], mine[waits[mine]]
         starts, stops = _disjoint(rows["start"][held], rows["stop"][held])
         caused = queue.between(starts, stops)
         yield (

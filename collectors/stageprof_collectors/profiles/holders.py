@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from stageprof_collectors.account.timeline import Columns, Ints, present
 from stageprof_collectors.profiles.gil import Floats, Names, Sum, Thread
 from stageprof_collectors.profiles.whereabouts import SUMS, by_line
+from stageprof_collectors.storage.rows import by_thread
 from stageprof_runtime.gil.watch import LONG_NS, SELDOMMEST_NS
 
 if TYPE_CHECKING:
@@ -99,15 +100,6 @@ def _known(recording: Recording) -> Known:
         codes[np.append(groups.of_run, -1)],
         np.array(different),
     )
-
-
-def by_thread(process: Ints, thread: Ints) -> Rows:
-    """Rows by process and thread."""
-    order = np.lexsort((thread, process))
-    whose = np.stack([process[order], thread[order]])
-    cuts = np.flatnonzero((whose[:, 1:] != whose[:, :-1]).any(axis=0)) + 1
-    parts = np.split(order, cuts) if len(order) else []
-    return {(int(process[rows[0]]), int(thread[rows[0]])): rows for rows in parts}
 
 
 def _of_thread(recording: Recording, known: Known, process: int, thread: int) -> Sums:

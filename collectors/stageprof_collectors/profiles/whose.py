@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stageprof_collectors.profiles.holders import by_thread
 from stageprof_collectors.storage.columns import Ints
+from stageprof_collectors.storage.rows import by_thread
 from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ waited for threads, what a missing thread would have done in that time was done 
 from __future__ import annotations
 
 from collections.abc import Container
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -52,26 +53,26 @@ class Absence:
         runs, member = self._recording.timeline.runs, self._crew.member_of
         took = (runs["stop"] - runs["start"]) / 1e9
         kinds = pd.factorize(self._recording.tasks()["prefix"])[0]
-        alike = Rows(kinds)
-        extra = 0.0
-        for new in {self._crew.members.index(came) for _, came in self._away if came}:
-            mine = np.flatnonzero((member == new) & (runs["seen"] == 1))
+        alike, of_member = Rows(kinds), Rows(np.where(runs["seen"] == 1, member, -1))
+        usual = cache(lambda kind: float(np.median(took[alike.of(kind)])))
+        new, extra = {came for _, came in self._away if came}, 0.0
+        for number, one in enumerate(self._crew.members):
+            mine = of_member.of(number if one in new else -1)
             for kind, first in zip(*np.unique(kinds[mine], return_index=True), strict=True):
-                usual = np.median(took[alike.of(int(kind))])
-                extra += max(0.0, float(took[mine[first]] - usual))
+                extra += max(0.0, float(took[mine[first]]) - usual(int(kind)))
         return extra / self._threads
 
     @property
     def _away(self) -> list[tuple[Member, Member | None]]:
         """Each worker that was ended, with the one that came in its place."""
         new = [m for m in self._crew.members if m.since > self._crew.members[0].since]
-        found: list[tuple[Member, Member | None]] = []
-        for one in sorted(self._crew.members, key=lambda m: m.until):
-            if one.address in self._ended:
-                came = next((m for m in new if m.since >= one.until), None)
-                found.append((one, came))
-                new = [m for m in new if m is not came]
-        return found
+        coming = iter(new)  # in order: who came before one went came before all that went later
+        gone = sorted(self._crew.members, key=lambda m: m.until)
+        return [
+            (one, next((m for m in coming if m.since >= one.until), None))
+            for one in gone
+            if one.address in self._ended
+        ]
 
     def _missing(self) -> float:
         stop = self._recording.timeline.region.stop
@@ -99,8 +100,9 @@ class Absence:
         """Seconds of threads in runs in vain; one thread runs one of them at a time."""
         runs = self._recording.timeline.runs
         total = 0.0
-        for worker in np.unique(runs["worker"][self._again]).tolist():
-            mine = self._again[runs["worker"][self._again] == worker]
+        of_worker = Rows(runs["worker"][self._again])
+        for worker in of_worker.numbers:
+            mine = self._again[of_worker.of(worker)]
             spans = zip(runs["start"][mine].tolist(), runs["stop"][mine].tolist(), strict=True)
             total += length(innermost((a, b, None) for a, b in spans))
         return total / 1e9 / self._threads

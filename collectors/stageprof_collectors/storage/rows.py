@@ -1,4 +1,4 @@
-"""The rows of a table by a small number that each has, such as that of its place.
+"""The rows of a table by a small number that each has, such as that of its place, or by two.
 
 One sort, where a thousand places would otherwise each be looked for among all rows.
 """
@@ -36,3 +36,12 @@ class Rows:
         """Those that any row has."""
         found: list[int] = np.flatnonzero(np.diff(self._ends)).tolist()
         return found
+
+
+def by_thread(process: Ints, thread: Ints) -> dict[tuple[int, int], Ints]:
+    """Rows by process (or place) and thread, each thread's in order; threads are large numbers."""
+    order = np.lexsort((thread, process))
+    whose = np.stack([process[order], thread[order]])
+    cuts = np.flatnonzero((whose[:, 1:] != whose[:, :-1]).any(axis=0)) + 1
+    parts = np.split(order, cuts) if len(order) else []
+    return {(int(process[rows[0]]), int(thread[rows[0]])): rows for rows in parts}

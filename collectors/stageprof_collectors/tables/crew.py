@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import defaultdict, deque
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -83,14 +83,21 @@ class Crew:
 
     def on_host(self, host: str) -> list[Member]:
         """The workers of a host that were there at once."""
-        return [member for member in self.fullest if member.host == host]
+        return self._by_host.get(host, [])
+
+    @cached_property
+    def _by_host(self) -> dict[str, list[Member]]:
+        """The workers that were there at once, by their hosts."""
+        found: defaultdict[str, list[Member]] = defaultdict(list)
+        for member in self.fullest:
+            found[member.host].append(member)
+        return dict(found)
 
     @property
     def useful(self) -> int:
         """Threads that can run at once: on no host more than it has CPUs."""
         total = 0
-        for host in {member.host for member in self.fullest}:
-            mine = self.on_host(host)
+        for mine in self._by_host.values():
             cpus = max(member.cpus for member in mine)
             threads = sum(member.threads for member in mine)
             total += min(threads, cpus) if cpus else threads
@@ -148,11 +155,11 @@ class Crew:
         first = min((member.since for member in self.members), default=0)
         since = max(self.begun, first + TOGETHER)
         came = [m for m in self.members if m.since > since] if self.begun >= 0 else []
-        went = sorted(m.until for m in self.members)
+        went = deque(sorted(m.until for m in self.members))
         found = []
         for member in came:
             if went and went[0] <= member.since:
-                went.pop(0)
+                went.popleft()
             else:
                 found.append(member)
         return found

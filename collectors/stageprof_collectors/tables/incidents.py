@@ -115,9 +115,13 @@ class Incidents:
 
     def place(self, worker: str) -> int:
         """The index of a worker's place; -1 if it was not observed."""
-        places = self._t.store.places
-        mine = (i for i, p in enumerate(places) if p.role == "worker" and p.name == worker)
-        return next(mine, -1)
+        return self._by_name.get(worker, -1)
+
+    @cached_property
+    def _by_name(self) -> dict[str, int]:
+        """The first place of each worker's address."""
+        places = reversed([*enumerate(self._t.store.places)])
+        return {place.name: i for i, place in places if place.role == "worker"}
 
     def _inside(self, t: int) -> bool:
         return self._region.start <= t <= self._region.stop

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stageprof_collectors.account.timeline import Ints, Timeline
+from stageprof_collectors.storage.rows import Rows
 from stageprof_collectors.tables.fact import rows_of, told
 
 
@@ -108,13 +109,13 @@ class Memory:
     # -- how --------------------------------------------------------------------------------------
 
     @cached_property
-    def _samples(self) -> dict[str, tuple[Ints, Ints, Ints]]:
-        """Place, time and value of the samples of each name."""
+    def _samples(self) -> dict[str, tuple[Rows, Ints, Ints]]:
+        """Rows by place, time and value of the samples of each name."""
         table = self._t.read("sample", "t")
         rows = {name: rows_of(self._t.store, f"memory.{name}") for name in _TAKEN}
         columns = table["place"], table["t"], table["value"]
         taken = {name: [column[r] for column in columns] for name, r in rows.items()}
-        return {n: (place, t, value.astype(np.int64)) for n, (place, t, value) in taken.items()}
+        return {n: (Rows(place), t, v.astype(np.int64)) for n, (place, t, v) in taken.items()}
 
     def _taken(self, place: int) -> Taken:
         series = {n: _at(place, *columns) for n, columns in self._samples.items()}
@@ -129,11 +130,16 @@ class Memory:
 
     def _around_runs(self, place: int) -> tuple[list[Ints], list[Ints]]:
         """[t, process, managed] before runs, and [t, process] after them."""
-        mine = self.around["place"] == place
+        mine = self._around_of.of(place)
         rows = self.around["row"][mine]
         start, stop = self._t.runs["start"][rows], self._t.runs["stop"][rows]
         before, after, held = (self.around[n][mine] for n in ("before", "after", "managed"))
         return [start, before, held], [stop, after]
+
+    @cached_property
+    def _around_of(self) -> Rows:
+        """Rows of `around` by place."""
+        return Rows(self.around["place"])
 
     @cached_property
     def around(self) -> dict[str, Ints]:
@@ -149,9 +155,9 @@ class Memory:
         return {"row": order[at[known]], **columns}
 
 
-def _at(place: int, places: Ints, t: Ints, values: Ints) -> tuple[Ints, Ints]:
+def _at(place: int, rows: Rows, t: Ints, values: Ints) -> tuple[Ints, Ints]:
     """Time and value of what is of one place, in order."""
-    mine = np.flatnonzero(places == place)
+    mine = rows.of(place)
     mine = mine[np.argsort(t[mine], kind="stable")]
     return t[mine], values[mine]
 
