@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 
 from findings.crews import Crewed
-from replay.handmade import ns
+from findings.crowded import Program
+from replay.handmade import CLIENT, SCHEDULER, ns
 from stageprof_collectors.others import beside
 from stageprof_collectors.recording import Recording
-from stageprof_runtime.event import HOLD, MARK, SAMPLE, SPAN
+from stageprof_runtime.event import HOLD, MARK, SAMPLE, SHARE, SPAN
 from stageprof_runtime.stage import STEP
 
 #: What a worker's samples say at the beginning, and by how much it is more each time.
@@ -51,6 +52,23 @@ def told(pid: int) -> list[tuple[object, ...]]:
     return rows
 
 
+def embedding(workers: int) -> Recording:
+    """So many with twenty tasks each, all of which carry the same object in their messages."""
+    made, layer, tasks = Crewed(workers), f"apply-{'0' * 32}", 20 * workers
+    graph = made.graph(0, 1, 2)
+    held = Program()
+    held.embedded(layer, nbytes=1_000_000)
+    made.rows_of(CLIENT).extend(held.rows[CLIENT])
+    for i in range(tasks):
+        w, t, step = i % workers, 3.0 + i, STEP["task.dump"]
+        made.rows_of(SCHEDULER).append((SPAN, step, ns(t), ns(t + 0.5), 1, "", 1_000_100))
+        last = made.run(w, t + 2, t + 9, cause=-1 - graph, lead=(t, t + 1), key=(layer, i))
+    row = (SHARE, ns(tasks), STEP["task.dump"], layer, tasks, tasks * 500_000, tasks * 1_000_100)
+    made.rows_of(SCHEDULER).append(row)
+    made.wait(2, tasks + 14, last, tasks + 13)
+    return made.recording(tasks + 15)
+
+
 def seconds(recording: Recording) -> float:
     """Of the processor that findings take, and what others did on the hosts."""
     begun = time.process_time()
@@ -63,3 +81,8 @@ def test_eight_times_the_hosts_take_about_eight_times_as_long() -> None:
     """Not 64 times, as where each host, place or worker is looked for among all the others'."""
     seconds(crewed(10))  # what is made once
     assert seconds(crewed(960)) < 20 * seconds(crewed(120))
+
+
+def test_an_object_in_all_messages_costs_by_message_not_by_message_and_worker() -> None:
+    assert any(f.rule == "embedded-object" for f in embedding(10).findings())
+    assert seconds(embedding(160)) < 8 * seconds(embedding(40))

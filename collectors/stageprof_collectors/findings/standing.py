@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stageprof_collectors.account.path import Step
-from stageprof_collectors.account.timeline import Columns, Ints, present
-from stageprof_collectors.replay.relief import Covered, Interval, run_windows
+from stageprof_collectors.account.timeline import Columns, Ints
+from stageprof_collectors.replay.relief import Common, Covered, Interval, run_windows
 from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.storage.rows import Rows
 from stageprof_collectors.tables.fact import rows_of
 
 if TYPE_CHECKING:
@@ -34,11 +35,9 @@ def series(recording: Recording, name: str) -> dict[int, tuple[Ints, Floats]]:
     """Times and values of a sample at each place, in order."""
     samples, rows = recording.timeline.read("sample", "t"), rows_of(recording.store, name)
     rows = rows[np.argsort(samples["t"][rows], kind="stable")]
-    places = samples["place"][rows]
-    return {
-        p: (samples["t"][rows[places == p]], samples["value"][rows[places == p]].astype(float))
-        for p in present(places)
-    }
+    of_place = Rows(samples["place"][rows])
+    mine = {p: rows[of_place.of(p)] for p in of_place.numbers}
+    return {p: (samples["t"][r], samples["value"][r].astype(float)) for p, r in mine.items()}
 
 
 def stood(recording: Recording, name: str) -> dict[int, list[Interval]]:
@@ -55,13 +54,12 @@ def stood(recording: Recording, name: str) -> dict[int, list[Interval]]:
 
 def shared(recording: Recording, standing: Standing) -> dict[int, list[Interval]]:
     """The same for all places of each process: one tells for all that it is."""
-    places = recording.store.places
+    process = recording.timeline.gil.process
+    of_process = Rows(process)
     found: dict[int, list[Interval]] = {}
     for place, spans in standing.items():
-        mine = places[place].host, places[place].pid
-        for i, other in enumerate(places):
-            if (other.host, other.pid) == mine:
-                found.setdefault(i, []).extend(spans)
+        for i in of_process.of(int(process[place])).tolist():
+            found.setdefault(i, []).extend(spans)
     return found
 
 
@@ -94,16 +92,17 @@ def without(
         if _role(recording, p) == "scheduler"
         for span in spans
     ]
-    at = recording.timeline.at
+    at, scheduler = recording.timeline.at, Common(scheduling)
     for place in at.numbers:
         mine = at.of(place)
-        own = standing.get(place, ())
+        own = Covered(standing.get(place, ()))
+        both = scheduler.beside(standing.get(place, ()))
         for name, (start, stop) in windows.items():
-            spans = [*own, *(scheduling if name in _SCHEDULED else ())]
-            left[name][mine] = left_of(spans, start[mine], stop[mine], part)
+            stood = both if name in _SCHEDULED else [own]
+            left[name][mine] = left_of(stood, start[mine], stop[mine], part)
     # What is fetched comes from another worker, which may be the one that stood still.
-    everybodys = [span for spans in standing.values() for span in spans]
-    left["fetch"] = left_of(everybodys, *windows["fetch"], part)
+    everybodys = Covered(span for spans in standing.values() for span in spans)
+    left["fetch"] = left_of([everybodys], *windows["fetch"], part)
     covered = {place: Covered(spans) for place, spans in standing.items()}
 
     def serial(step: Step) -> float:
@@ -127,13 +126,14 @@ def in_runs(recording: Recording, standing: Standing) -> Floats:
     return found
 
 
-def left_of(spans: Sequence[Interval], start: Ints, stop: Ints, part: float) -> Floats:
-    """What is left of each [start, stop) without a part of these times: 1 is all of it."""
-    if not spans:
-        return np.ones(len(start))
+def left_of(times: Sequence[Covered], start: Ints, stop: Ints, part: float) -> Floats:
+    """What is left of each [start, stop) without a part of times that do not overlap.
+
+    1 is all of it.
+    """
     whole = np.maximum(stop - start, 1).astype(float)
-    gone = np.minimum(Covered(spans).of(start, stop) / whole, 1.0)
-    left: Floats = 1.0 - part * gone
+    gone = sum((each.of(start, stop) for each in times), start=np.zeros(len(start)))
+    left: Floats = 1.0 - part * np.minimum(gone / whole, 1.0)
     return left
 
 

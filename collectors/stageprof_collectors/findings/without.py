@@ -22,7 +22,7 @@ from stageprof_collectors.findings.burden import WAY_BYTES_S, Burdens, Floats
 from stageprof_collectors.findings.crowd import Bools
 from stageprof_collectors.findings.embedded import Embedded
 from stageprof_collectors.replay.change import Change, Factor
-from stageprof_collectors.replay.relief import Covered, relief, run_windows
+from stageprof_collectors.replay.relief import Covered, Interval, relief, run_windows
 from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Without:
     def _change(self, which: Bools, left: float) -> Change:
         """Of the runs that held it only those in `which` are without it."""
         mine = self.holders & which
-        rest = relief(self._recording, self._trouble(mine))
+        rest = relief(self._recording, self._trouble(mine), common=self._pickled[1])
         least = {part: self._as_others(part) for part in ("lead", "lag")}
         return replace(
             rest,
@@ -115,7 +115,9 @@ class Without:
     def _lightened(self) -> Floats:
         """What is left of each lead without the pickling of heavy messages and their bytes' way."""
         took = np.maximum(self._took("lead"), 1).astype(float)
-        pickled = took * (1.0 - np.asarray(relief(self._recording, self._pickled).lead))
+        own, common = self._pickled
+        rest = relief(self._recording, own, common=common)
+        pickled = took * (1.0 - np.asarray(rest.lead))
         sent = self._burdens.under_way(*self._windows["lead"]) * 1e9 / WAY_BYTES_S
         left = np.maximum(took - pickled - sent, np.minimum(_SMALL_NS, took - pickled))
         found: Floats = np.clip(left / took, 0.0, 1.0)
@@ -126,9 +128,10 @@ class Without:
         took: Ints = np.maximum(stop - start, 0)
         return took
 
-    def _trouble(self, mine: Bools) -> dict[int, list[tuple[int, int]]]:
+    def _trouble(self, mine: Bools) -> dict[int, list[Interval]]:
         """When messages with it were on their way to each worker: others waited behind them."""
-        found = defaultdict(list, {place: list(spans) for place, spans in self._pickled.items()})
+        own, _ = self._pickled
+        found = defaultdict(list, {place: list(spans) for place, spans in own.items()})
         start, stop = self._windows["lead"]
         columns = (column[mine].tolist() for column in (self._runs["wplace"], start, stop))
         for place, a, b in zip(*columns, strict=True):
@@ -137,18 +140,18 @@ class Without:
         return found
 
     @cached_property
-    def _pickled(self) -> dict[int, list[tuple[int, int]]]:
-        """When messages with it were pickled by the scheduler or unpickled, by worker."""
+    def _pickled(self) -> tuple[dict[int, list[Interval]], list[Interval]]:
+        """When messages with it were unpickled, by worker, and when by others, for all of them."""
         spans, store = self._recording.timeline.spans, self._recording.store
         heavy = np.isin(spans["step"], _MESSAGES)
         heavy &= spans["nbytes"] >= _MOST_OF_IT * self._thing.each_bytes
-        found: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-        workers = [i for i, place in enumerate(store.places) if place.role == "worker"]
+        common: list[Interval] = []
+        own: dict[int, list[Interval]]
+        own = {i: [] for i, place in enumerate(store.places) if place.role == "worker"}
         columns = (spans[name][heavy].tolist() for name in ("place", "start", "stop"))
         for place, start, stop in zip(*columns, strict=True):
-            for worker in [place] if place in workers else workers:
-                found[worker].append((start, stop))
-        return found
+            own.get(place, common).append((start, stop))
+        return own, common if own else []
 
     def _serial(self, mine: Bools, left: float) -> Callable[[Step], float]:
         """What is left of the graph's way, and of results that waited behind the object."""

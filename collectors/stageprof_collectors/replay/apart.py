@@ -16,7 +16,7 @@ import pandas as pd
 from stageprof_collectors.account.attempts import lanes
 from stageprof_collectors.findings.standing import Standing, left_of, without
 from stageprof_collectors.replay.change import Change
-from stageprof_collectors.replay.relief import run_windows
+from stageprof_collectors.replay.relief import Covered, by_host, run_windows
 from stageprof_collectors.storage.rows import Rows
 from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stage import STEP
@@ -114,10 +114,10 @@ def _taking_over(recording: Recording, between: Change, loops: Standing, part: f
     rows = Rows(pd.factorize(lanes(runs))[0])
     for mine in map(rows.of, rows.numbers):
         place, thread = (int(runs[name][mine[0]]) for name in ("wplace", "thread"))
-        spans = [*loops.get(place, ()), *(gil.waits(place, thread) or ())]
+        held = Covered([*loops.get(place, ()), *(gil.waits(place, thread) or ())])
         for name in _HANDS:
             start, stop = windows[name]
-            left[name][mine] = left_of(spans, start[mine], stop[mine], part)
+            left[name][mine] = left_of([held], start[mine], stop[mine], part)
     return replace(between, begin=left["begin"], lag=left["lag"])
 
 
@@ -163,12 +163,9 @@ def processor_bound(recording: Recording) -> Floats:
     runs = recording.timeline.runs
     length = np.maximum(runs["stop"] - runs["start"], 1)
     own = np.clip(runs["cpu"] / length, 0.0, 1.0)
-    hosts = [place.host for place in recording.store.places]
     cpus = dict(recording.workers().groupby("host")["cpus"].max())
     bound = own.copy()
-    for host in {hosts[p] for p in np.unique(runs["wplace"]).tolist() if p >= 0}:
-        there = [i for i, name in enumerate(hosts) if name == host]
-        mine = np.flatnonzero(np.isin(runs["wplace"], there))
+    for host, mine in by_host(recording).items():
         beside = concurrency(runs["start"][mine], runs["stop"][mine])
         bound[mine] = own[mine] * np.maximum(1.0, beside / max(1.0, float(cpus.get(host, 1))))
     found: Floats = np.minimum(bound, 1.0)

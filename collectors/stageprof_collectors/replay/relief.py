@@ -7,6 +7,7 @@ taken away; the task's own function goes on meanwhile on its thread, more slowly
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stageprof_collectors.account.attempts import given_back
-from stageprof_collectors.account.intervals import innermost
+from stageprof_collectors.account.intervals import clip, gaps, innermost
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import Columns, Ints
 from stageprof_collectors.replay.replay import Change
@@ -64,10 +65,28 @@ class Covered:
         return float(covered) / max(step.stop - step.start, 1)
 
 
+class Common:
+    """Times that many have in common, beside which each has some of its own.
+
+    Were they put with each one's own there would be as many as the product of both numbers.
+    """
+
+    def __init__(self, spans: Iterable[Interval]) -> None:
+        self._merged = innermost((a, b, None) for a, b in spans)
+        self._covered = Covered((a, b) for a, b, _ in self._merged)
+
+    def beside(self, own: Iterable[Interval]) -> list[Covered]:
+        """Both, so that they do not overlap: these times, and what of one's own is in none."""
+        merged = innermost((a, b, None) for a, b in own)
+        rest = (gap for a, b, _ in merged for gap in gaps(clip(self._merged, a, b), a, b))
+        return [self._covered, Covered(rest)]
+
+
 def relief(
     recording: Recording,
     trouble: Mapping[int, Sequence[Interval]],
     *,
+    common: Sequence[Interval] = (),
     steps: frozenset[int] = frozenset(),
     gone: Ints | None = None,
     slowed: bool = False,
@@ -77,20 +96,22 @@ def relief(
     Args:
         recording: of what.
         trouble: by a worker's place, when it was in trouble (ns).
+        common: when all workers were.
         steps: step codes that are trouble where they belong to no run.
         gone: rows of runs that would not have happened at all.
         slowed: whether runs during trouble would have taken no longer than others of their kind.
     """
     runs = recording.timeline.runs
     parts = {name: np.ones(len(runs["run"])) for name in ("lead", "fetch", "begin", "lag")}
-    ends = run_windows(recording, runs)
+    ends, all_ = run_windows(recording, runs), Common(common)
     for place, spans in trouble.items():
         mine = recording.timeline.at.of(place)
-        covered = Covered(spans)
+        worker = recording.store.places[place].role == "worker"
+        covered = all_.beside(spans) if worker else [Covered(spans)]
         for name, (start, stop) in ends.items():
             parts[name][mine] = _left(covered, start[mine], stop[mine])
     # What is fetched comes from a worker whose loop may be the one in trouble.
-    everybodys = Covered(span for spans in trouble.values() for span in spans)
+    everybodys = all_.beside(span for spans in trouble.values() for span in spans)
     parts["fetch"] = _left(everybodys, *ends["fetch"])
     # So does what a worker waited for that had to give the task back.
     back = given_back(runs)
@@ -138,23 +159,35 @@ def _met(recording: Recording, trouble: Mapping[int, Sequence[Interval]]) -> Flo
     """The part of each run during which a worker on its host was in trouble."""
     runs, places = recording.timeline.runs, recording.store.places
     met = np.zeros(len(runs["run"]))
-    hosts = [place.host for place in places]
-    for host in {hosts[place] for place in trouble}:
-        covered = Covered(
-            span for p, spans in trouble.items() if hosts[p] == host for span in spans
-        )
-        mine = [i for i, name in enumerate(hosts) if name == host]
-        rows = np.flatnonzero(np.isin(runs["wplace"], mine))
-        start, stop = runs["start"][rows], runs["stop"][rows]
-        met[rows] = 1.0 - _left(covered, start, stop)
+    on_host: defaultdict[str, list[Interval]] = defaultdict(list)
+    for place, spans in trouble.items():
+        on_host[places[place].host] += spans
+    for host, rows in by_host(recording).items():
+        if host in on_host:
+            start, stop = runs["start"][rows], runs["stop"][rows]
+            met[rows] = 1.0 - _left([Covered(on_host[host])], start, stop)
     return met
 
 
-def _left(covered: Covered, start: Ints, stop: Ints) -> Floats:
-    """The fraction of each interval that is left."""
-    whole = np.maximum(stop - start, 1).astype(float)
-    left: Floats = np.clip(1.0 - covered.of(start, stop) / whole, 0.0, 1.0)
-    return left
+def by_host(recording: Recording) -> dict[str, Ints]:
+    """Rows of the runs of each host's workers, in order."""
+    numbers: dict[str, int] = {}
+    hosts = (place.host for place in recording.store.places)
+    of_place = [numbers.setdefault(host, len(numbers)) for host in hosts]
+    wplace = recording.timeline.runs["wplace"]
+    rows = Rows(np.where(wplace >= 0, np.array([*of_place, -1])[wplace], -1))
+    found = ((host, rows.of(number)) for host, number in numbers.items())
+    return {host: mine for host, mine in found if len(mine)}
+
+
+def _left(times: Iterable[Covered], start: Ints, stop: Ints) -> Floats:
+    """The fraction of each interval that is left without times that do not overlap."""
+    left = np.maximum(stop - start, 1).astype(float)
+    whole = left.copy()
+    for each in times:
+        left -= each.of(start, stop)
+    found: Floats = np.clip(left / whole, 0.0, 1.0)
+    return found
 
 
 def run_windows(recording: Recording, runs: Columns) -> dict[str, tuple[Ints, Ints]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from stageprof_collectors.account.groups import Row
-from stageprof_collectors.account.intervals import gaps, innermost
+from stageprof_collectors.account.intervals import clip, gaps, innermost
 from stageprof_collectors.findings import shortage
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall
@@ -106,10 +106,10 @@ def _absent(recording: Recording, crew: Crew, least: float) -> Iterator[Finding]
     """While there was no worker, tasks waited to be given to one."""
     region, members = recording.timeline.region, crew.members
     there = innermost((member.since, member.until, None) for member in members)
-    none = gaps(there, region.start, region.stop) if members else []
+    without = gaps(there, region.start, region.stop) if members else []
+    none = [(a, b, None) for a, b in without]
     steps = [s for s in recording.path_steps if s.what.step == _PLACE]
-    waits = [(max(a, s.start), min(b, s.stop)) for s in steps for a, b in none]
-    waits = [(a, b) for a, b in waits if a < b]
+    waits = [(a, b) for s in steps for a, b, _ in clip(none, s.start, s.stop)]
     cost = sum(b - a for a, b in waits) / 1e9
     if not waits or cost < least:
         return
