@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stageprof_collectors.account.blame import Tally, Wanted
+from stageprof_collectors.account.tally import Tally, Wanted
 
 sizes = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1000)), min_size=1, max_size=20)
 pieces = st.lists(st.tuples(st.integers(0, 19), st.integers(1, 20), st.integers(1, 10**9)))

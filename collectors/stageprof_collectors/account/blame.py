@@ -29,6 +29,7 @@ from stageprof_collectors.account.graph_parts import GraphParts, kind_of
 from stageprof_collectors.account.groups import NOBODY, Groups, Parts
 from stageprof_collectors.account.intervals import clip
 from stageprof_collectors.account.lane import Lane, Lanes
+from stageprof_collectors.account.tally import Tally, Wanted
 from stageprof_collectors.account.timeline import Ints, Timeline
 from stageprof_runtime.stage import IMPORT, STEP, Stage, stage_of
 
@@ -64,59 +65,6 @@ class Piece(NamedTuple):
     def ns(self) -> int:
         """How long it is."""
         return self.stop - self.start
-
-
-class Tally:
-    """Nanoseconds by row, and what is still to be shared out by graph."""
-
-    def __init__(self) -> None:
-        self.rows: defaultdict[int, float] = defaultdict(float)
-        self.graphs: defaultdict[tuple[str, int], float] = defaultdict(float)
-        #: the same by results wanted, from which to which
-        self.results: defaultdict[tuple[int, int], float] = defaultdict(float)
-
-    def share(self, ns: float, parts: Parts) -> None:
-        """Add time that belongs to rows in proportion."""
-        whole = sum(parts.values())
-        if whole <= 0:
-            self.rows[NOBODY] += ns
-            return
-        for row, part in parts.items():
-            self.rows[row] += ns * part / whole
-
-    def settled(self, blame: Blame) -> dict[int, float]:
-        """All of it by row."""
-        for (kind, graph), ns in self.graphs.items():
-            self.share(ns, blame.graphs.parts(kind, graph, ns))
-        if self.results:
-            blame.wanted.share(self)
-        self.graphs.clear()
-        self.results.clear()
-        return dict(self.rows)
-
-
-class Wanted(NamedTuple):
-    """Results that clients had asked for, in the order in which runs produced them.
-
-    `until` has the bytes of all before the first, before the second, ... and of all of them.
-    """
-
-    times: Ints
-    rows: Ints
-    until: Floats
-
-    def share(self, tally: Tally) -> None:
-        """Add what belongs to some of them, one after another, to their rows by their bytes.
-
-        A program that fetches one by one has as many such times as results: all are added at once.
-        """
-        (first, last), ns = np.array([*tally.results]).T, np.array([*tally.results.values()])
-        each = ns / (self.until[last] - self.until[first])
-        steps = np.bincount(first, each, len(self.until)) - np.bincount(last, each, len(self.until))
-        shares = np.maximum(np.cumsum(steps)[:-1], 0) * np.diff(self.until)
-        sums = np.bincount(self.rows, shares)
-        for row in np.flatnonzero(sums).tolist():
-            tally.rows[row] += float(sums[row])
 
 
 class Blame:
@@ -286,8 +234,8 @@ class Blame:
         first, last = np.searchsorted(times, [start, stop])
         if first == last:
             return {}
-        counts = np.bincount(rows[first:last])
-        return {int(row): float(counts[row]) for row in np.flatnonzero(counts)}
+        moved, counts = np.unique(rows[first:last], return_counts=True)
+        return dict(zip(moved.tolist(), counts.astype(float).tolist(), strict=True))
 
 
 def on_path(recording: Recording) -> dict[int, dict[int, float]]:

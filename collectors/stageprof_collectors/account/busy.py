@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from stageprof_collectors.account.attempts import worked
-from stageprof_collectors.account.blame import CARRIED, Blame, Piece, Tally
+from stageprof_collectors.account.blame import CARRIED, Blame, Piece
 from stageprof_collectors.account.groups import NOBODY, Parts
 from stageprof_collectors.account.intervals import Segment
 from stageprof_collectors.account.lane import Lane, What
+from stageprof_collectors.account.tally import Tally
 from stageprof_collectors.account.timeline import Ints, Timeline, present
 from stageprof_collectors.account.work import inside, shown
 from stageprof_collectors.storage.rows import Rows

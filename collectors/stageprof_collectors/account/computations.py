@@ -25,7 +25,8 @@ def computations(recording: Recording) -> pd.DataFrame:
     tasks (run for it), graph_tasks, wanted, graph_bytes, and `<stage>_s` for the eight lines.
     """
     codes, numbers = pd.factorize(recording.owners)
-    owned, code = Rows(codes), {number: i for i, number in enumerate(numbers.tolist())}
+    code = {number: i for i, number in enumerate(numbers.tolist())}
+    owned = Rows(np.where(ran(recording.timeline.runs), codes, -1))
     rows = [
         _row(recording, graph, owned.of(code.get(graph.number, -1)))
         for graph in recording.timeline.graphs
@@ -40,10 +41,10 @@ _COLUMNS = [
 
 
 def _row(recording: Recording, graph: Graph, mine: Ints) -> dict[str, Any]:
-    """Of a graph, and the runs that a graph of its number led to at any scheduler."""
+    """Of a graph, and what ran that a graph of its number led to at any scheduler."""
     timeline, strings = recording.timeline, recording.store.strings
     runs, origin = timeline.runs, timeline.region.start
-    mine = mine[(runs["place"][mine] == graph.place) & ran(runs)[mine]]
+    mine = mine[runs["place"][mine] == graph.place]
     submit, begin = graph.submit, graph.begun
     # By another clock a graph may arrive, and be done, a little before it was handed over.
     stop = max(int(runs["stop"][mine].max()) if len(mine) else 0, graph.taken, begin)

@@ -149,14 +149,10 @@ class GraphParts:
             return {row: entry[kind == BY_BYTES] for row, entry in objects.items()}
         step = STEP["task.load"] if kind == BY_LOAD else STEP["task.dump"]
         sums = self._carried.nbytes[step] if kind == BY_BYTES else self._carried.ns[step]
-        each = {row: value / max(1, self._groups.tasks(row)) for row, value in sums.items()}
-        simple = min((each[row] for row in tasks if row in each), default=0.0)
-        copies = {row: entry[2] for row, entry in objects.items()}
-        return {
-            row: min(n, copies.get(row, n)) * (each[row] - simple)
-            for row, n in tasks.items()
-            if row in each
-        }
+        each = {row: sums[row] / max(1, self._groups.tasks(row)) for row in tasks if row in sums}
+        simple = min(each.values(), default=0.0)
+        copies = {row: objects[row][2] if row in objects else tasks[row] for row in each}
+        return {row: min(tasks[row], copies[row]) * (one - simple) for row, one in each.items()}
 
     @cached_property
     def _objects(self) -> dict[int, dict[int, list[float]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import Ints
 from stageprof_runtime.stage import Stage, stage_of
 
+#: An instant (ns) after all.
+FOREVER: Final = 1 << 62
 _LINES = [*Stage]
 _INDEX = {stage: i for i, stage in enumerate(_LINES)}
 
@@ -30,6 +33,10 @@ class Walls:
         """Seconds between two instants (ns) as `<stage>_s` for the eight lines."""
         seconds = (self._until(max(begin, stop)) - self._until(begin)) / 1e9
         return {f"{stage}_s": s for stage, s in zip(_LINES, seconds.tolist(), strict=True)}
+
+    def seconds(self, begin: int = 0, stop: int = FOREVER) -> float:
+        """Seconds of all lines between two instants (ns)."""
+        return float((self._until(max(begin, stop)) - self._until(begin)).sum()) / 1e9
 
     def _until(self, t: int) -> Ints:
         """Ns of each line before an instant."""

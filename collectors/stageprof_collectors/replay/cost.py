@@ -35,7 +35,7 @@ def cost_of(
 
 def cost_of_graphs(recording: Recording, graphs: Collection[int]) -> float:
     """Seconds of the blocking account from each graph's call to its last task."""
-    return min(sum(costs_of_graphs(recording, graphs)), cost_of(recording))
+    return min(sum(costs_of_graphs(recording, graphs)), recording.walls.seconds())
 
 
 def costs_of_graphs(recording: Recording, graphs: Collection[int]) -> list[float]:
@@ -44,14 +44,4 @@ def costs_of_graphs(recording: Recording, graphs: Collection[int]) -> list[float
     stop = np.zeros(len(known), np.int64)
     np.maximum.at(stop, owner[owner >= 0], recording.timeline.runs["finished"][owner >= 0])
     spans = sorted((known[g].begun, max(int(stop[g]), known[g].taken)) for g in graphs)
-    found, at = [], 0
-    steps = recording.path_steps
-    for begin, end in spans:
-        while at < len(steps) and steps[at].stop <= begin:
-            at += 1
-        i, total = at, 0
-        while i < len(steps) and steps[i].start < end:
-            total += max(0, min(end, steps[i].stop) - max(begin, steps[i].start))
-            i += 1
-        found.append(total / 1e9)
-    return found
+    return [recording.walls.seconds(begin, end) for begin, end in spans]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -65,8 +66,10 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         return
     calls = Calls(recording)
     streaks = [s for s in calls.streaks if s.verdict != CARRIED]
-    for file, line in sorted({(s.file, s.line) for s in streaks}):
-        mine = [s for s in streaks if (s.file, s.line) == (file, line)]
+    of_line: defaultdict[tuple[str, int], list[Streak]] = defaultdict(list)
+    for streak in streaks:
+        of_line[streak.file, streak.line].append(streak)
+    for _, mine in sorted(of_line.items()):
         if sum(len(s.graphs) for s in mine) >= limits["calls"]:
             yield _finding(recording, calls, mine)
 

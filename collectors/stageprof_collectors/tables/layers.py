@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.account.blame import Blame, Piece, Tally
+from stageprof_collectors.account.blame import Blame, Piece
 from stageprof_collectors.account.busy import busy
 from stageprof_collectors.account.groups import Groups
+from stageprof_collectors.account.tally import Tally
 from stageprof_runtime.stage import CODE, SIX, Stage, stage_of
 
 if TYPE_CHECKING:
