@@ -5,16 +5,18 @@ Fusing renames layers: one that is not found by its name is found by the user's 
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from dask.utils import key_split
 
 from stageprof_collectors.account.timeline import LOCAL
 from stageprof_collectors.storage.layered import layer_of
-from stageprof_collectors.tables.lines import UNKNOWN, Lines
+from stageprof_collectors.tables.lines import UNKNOWN, Line, Lines
 from stageprof_runtime.stage import STEP
 
 if TYPE_CHECKING:
@@ -37,6 +39,25 @@ class Took(NamedTuple):
     def times(self, part: float) -> Took:
         """A part of it."""
         return Took(self.number * part, self.seconds * part, int(self.nbytes * part))
+
+
+class Rooms:
+    """Bytes for which there is room in the messages of each layer's tasks."""
+
+    def __init__(self, rooms: Iterable[tuple[float, str]]) -> None:
+        self._rooms = sorted(rooms)
+
+    def take(self, nbytes: int) -> str:
+        """The layer in whose messages an object of so many bytes is; "" if in none.
+
+        It is that with the least room for it, which it has no longer.
+        """
+        at = bisect_left(self._rooms, (nbytes, ""))
+        if at == len(self._rooms):
+            return ""
+        room, layer = self._rooms.pop(at)
+        insort(self._rooms, (room - nbytes, layer))
+        return layer
 
 
 class Layers:
@@ -71,19 +92,16 @@ class Layers:
     def runs(self, layer: str) -> int:
         """Runs of a layer; where fusing has renamed it, of the layers made at its line."""
         known = self._runs.get(layer) or self._prefixes.get(layer)
-        return known or sum(self._runs[name] for name in self._alike(layer, self._runs))
+        return known or self._runs_at.get(self._lines.of(layer), 0)
 
-    def carrier(self, nbytes: int, known: Mapping[str, int]) -> str:
-        """The layer in whose tasks' messages an object of so many bytes is; "" if in none.
-
-        It is that with the least room for it, beside `known` bytes of other objects.
-        """
-        rooms = [
-            (took["task.dump"].nbytes / took["task.dump"].number - known.get(name, 0), name)
-            for name, took in self._took.items()
-            if name in self._runs and "task.dump" in took
-        ]
-        return min((room for room in rooms if room[0] >= nbytes), default=(0.0, ""))[1]
+    def rooms(self, known: Mapping[str, int]) -> Rooms:
+        """What else than `known` bytes of objects each layer's tasks' messages may hold."""
+        dumps = {n: took["task.dump"] for n, took in self._took.items() if "task.dump" in took}
+        return Rooms(
+            (took.nbytes / took.number - known.get(name, 0), name)
+            for name, took in dumps.items()
+            if name in self._runs and took.number
+        )
 
     def took(self, layer: str, step: str) -> Took:
         """Seconds and bytes of a step for a layer, found in the same way."""
@@ -98,8 +116,7 @@ class Layers:
             # by their prefix.
             own = own.plus(prefix.times(rest / prefix.number))
         if not own.number:
-            for name in self._alike(layer, self._took):
-                own = own.plus(self._took[name].get(step, Took()))
+            own = own.plus(self._took_at.get((self._lines.of(layer), step), Took()))
         return (
             own
             if own.number
@@ -111,9 +128,24 @@ class Layers:
         told = (self._took.get(name, {}).get("task.dump") for name in (layer, key_split(layer)))
         return next((took.nbytes / took.number for took in told if took and took.number), 0.0)
 
-    def _alike(self, layer: str, known: Any) -> list[str]:
-        line = self._lines.of(layer)
-        return [] if line == UNKNOWN else [name for name in known if self._lines.of(name) == line]
+    @cached_property
+    def _runs_at(self) -> dict[Line, int]:
+        """Runs of all layers made at each line."""
+        found = Counter[Line]()
+        for name, runs in self._runs.items():
+            found[self._lines.of(name)] += runs
+        return {line: runs for line, runs in found.items() if line != UNKNOWN}
+
+    @cached_property
+    def _took_at(self) -> dict[tuple[Line, str], Took]:
+        """What all layers made at each line took, by step."""
+        found: dict[tuple[Line, str], Took] = {}
+        for name, steps in self._took.items():
+            line = self._lines.of(name)
+            for step, took in steps.items():
+                if line != UNKNOWN:
+                    found[line, step] = found.get((line, step), Took()).plus(took)
+        return found
 
 
 def _shares(recording: Recording) -> dict[str, dict[str, Took]]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from stageprof_collectors.account.attempts import ran
 from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.storage.rows import Rows
 from stageprof_runtime.loaded import SLICE, STORED
 
 if TYPE_CHECKING:
@@ -75,13 +76,13 @@ class _Ran:
 
     def __init__(self, recording: Recording) -> None:
         layered, runs = recording.layered, recording.timeline.runs
-        self._layered, self._were = layered, ran(runs)
+        self._layered = layered
+        self._rows = Rows(np.where(ran(runs), layered.of, -1))
         self._took = np.bincount(layered.of, runs["stop"] - runs["start"], len(layered.names))
         #: indices of layers by the last word of their names, which fusing keeps
         self._ends: defaultdict[str, list[int]] = defaultdict(list)
         for i, name in enumerate(layered.names):
             self._ends[_end(name)].append(i)
-        self._rows: dict[int, Ints] = {}
 
     def of(self, name: str) -> tuple[str, Ints]:
         """The layer that ran a layer of the plan, and its runs.
@@ -93,9 +94,7 @@ class _Ran:
         if not found:
             return "", np.zeros(0, np.int64)
         most = max(found, key=lambda i: float(self._took[i]))
-        if most not in self._rows:
-            self._rows[most] = np.flatnonzero((self._layered.of == most) & self._were)
-        return names[most], self._rows[most]
+        return names[most], self._rows.of(most)
 
 
 def _end(name: str) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import introduced, made_at, of_wall, word
@@ -19,6 +22,8 @@ from stageprof_runtime.stage import Stage
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
+#: Seconds by which a sum may be off that is only a first look.
+_ROUNDED: Final = 1e-6
 _TEXT: Final = (
     "If it is not changed in between, scatter it once, before the loop, and give the same future "
     "to all tasks: each worker that needs it fetches it once. What the workers can read or make "
@@ -35,23 +40,32 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     times: defaultdict[tuple[int, int], dict[Interval, Scattered]] = defaultdict(dict)
     for each in scattered(recording):
         times[each.who].setdefault(each.call, each)
-    for same in (list(calls.values()) for calls in times.values()):
-        change = _without(same[1:])
-        cost = toll(recording, change) if len(same) > 1 else 0.0
-        if cost and cost >= limits["share"] * recording.wall:
-            yield _finding(recording, same, change, cost)
+    least = limits["share"] * recording.wall
+    waited = Covered((s.start, s.stop) for s in recording.path_steps if s.run == -1)
+
+    @cache  # what is scattered together is so in the same calls
+    def gone(again: tuple[Interval, ...]) -> tuple[float, tuple[float, float]]:
+        if waited.of(*np.array(again).T).sum() / 1e9 < least - _ROUNDED:
+            return 0.0, (0.0, 0.0)
+        change = _without(again)
+        return toll(recording, change), recording.replay.saving(change)
+
+    for calls in times.values():
+        first, *again = calls
+        cost, saved = gone(tuple(again)) if again else (0.0, (0.0, 0.0))
+        if cost and cost >= least:
+            yield _finding(recording, calls[first], len(calls), cost, saved)
 
 
-def _without(again: Sequence[Scattered]) -> Change:
+def _without(again: Sequence[Interval]) -> Change:
     """It is sent the first time only; what else went in the same call goes along with it."""
-    calls = Covered([each.call for each in again])
+    calls = Covered(again)
     return Change(serial=lambda step: 1.0 - calls.part(step))
 
 
 def _finding(
-    recording: Recording, same: Sequence[Scattered], change: Change, cost: float
+    recording: Recording, thing: Scattered, times: int, cost: float, saved: tuple[float, float]
 ) -> Finding:
-    saved, thing = recording.replay.saving(change), same[0]
     made = made_at(thing.file, thing.line, " made at ")
     name = introduced(
         thing.type, thing.variable, made, of=f" of {size(thing.nbytes)}", unnamed="unnamed"
@@ -60,14 +74,14 @@ def _finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"{name} is scattered {len(same):,} times"
+            f"{name} is scattered {times:,} times"
             f"{made_at(thing.used_file, thing.used_line)}: {of_wall(cost, recording)}"
         ),
         stage=Stage.COMMUNICATION,
         evidence={
-            "times": len(same),
+            "times": times,
             "object_bytes": thing.nbytes,
-            "sent_again_bytes": thing.nbytes * (len(same) - 1),
+            "sent_again_bytes": thing.nbytes * (times - 1),
             "type": thing.type,
         },
         cost_s=cost,

@@ -86,11 +86,21 @@ class _Waste(NamedTuple):
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for each layer that reads."""
+    on_path, least = _on_path(recording), limits["share"] * recording.wall
     for loading in loadings(recording):
-        if loading.how in _HOW:
+        if loading.how in _HOW and on_path[loading.rows].sum() >= least:
             waste = _waste(recording, loading)
             if 1 - waste.used >= limits["unused"]:
                 yield from _found(recording, waste, limits)
+
+
+def _on_path(recording: Recording) -> NDArray[np.float64]:
+    """Seconds of each run's function in the blocking account."""
+    steps = [s for s in recording.path_steps if s.what.step in _COMPUTE and s.run >= 0]
+    rows, took = [s.run for s in steps], [(s.stop - s.start) / 1e9 for s in steps]
+    found = np.zeros(len(recording.timeline.runs["run"]))
+    np.add.at(found, rows, took)
+    return found
 
 
 def _waste(recording: Recording, loading: Loading) -> _Waste:

@@ -9,6 +9,7 @@ more bytes than there was room for in the messages of the tasks that hold it.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -106,26 +107,42 @@ class _Submits:
         self._strings = recording.store.strings
         frame = recording.computations()
         origin = recording.timeline.region.start
-        self._began = np.asarray(frame["submitted_s"] * 1e9 + origin, dtype=float)
+        began = np.asarray(frame["submitted_s"] * 1e9 + origin, dtype=float)
+        self._number = np.argsort(began, kind="stable")
+        self._began = began[self._number]
+        #: by place and graph the first row; by place those of local schedulers
+        self._first: dict[tuple[int, int], int] = {}
+        self._local: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        columns = (self._table[name].tolist() for name in ("t", "place", "graph"))
+        for i, (t, place, graph) in sorted(enumerate(zip(*columns, strict=True)), key=_in_time):
+            self._first.setdefault((place, graph), i)
+            if graph >= LOCAL:
+                self._local[place].append((t, i))
 
     def of(self, row: dict[str, int]) -> _Submit:
         """The hand-over of an object's graph."""
-        table = self._table
-        mine = table["place"] == row["place"]
+        first = self._first.get((row["place"], row["graph"]), -1)
         if row["graph"] < 0:  # the next one of a local scheduler
-            mine &= (table["graph"] >= LOCAL) & (table["t"] >= row["t"])
-        else:
-            mine &= table["graph"] == row["graph"]
-        at = np.flatnonzero(mine)
-        if not len(at):
+            later = self._local[row["place"]]
+            at = bisect_left(later, (row["t"], -1))
+            first = later[at][1] if at < len(later) else -1
+        if first < 0:
             return _Submit(row["t"], 0, -1, UNKNOWN)
-        first = at[np.argmin(table["t"][at])]
-        t = int(table["t"][first])
-        away = np.abs(self._began - t)
-        # Rows of computations are in seconds: a microsecond is more than their rounding.
-        number = int(np.argmin(away)) if len(away) and away.min() < 1000 else -1
-        line = Line(self._strings[table["file"][first]], int(table["line"][first]))
-        return _Submit(t, int(table["nbytes"][first]), number, line)
+        t, nbytes, file, number = (
+            int(self._table[name][first]) for name in ("t", "nbytes", "file", "line")
+        )
+        return _Submit(t, nbytes, self._computation(t), Line(self._strings[file], number))
+
+    def _computation(self, t: int) -> int:
+        """The row of `computations()` that was handed over then; -1 if none was."""
+        # They are in seconds: a microsecond is more than their rounding.
+        near = slice(*np.searchsorted(self._began, [t - 1000.0, t + 1000.0]))
+        away = zip(np.abs(self._began[near] - t).tolist(), self._number[near].tolist(), strict=True)
+        return min(away, default=(0.0, -1))[1]
+
+
+def _in_time(row: tuple[int, tuple[int, int, int]]) -> int:
+    return row[1][0]
 
 
 # -- the scheduler's load of the graph ------------------------------------------------------------
@@ -141,33 +158,47 @@ def _loads(recording: Recording, found: list[Thing]) -> None:
     for t, inside in graphs.items():
         # The message around a graph is dumped and loaded at the same steps, and is larger.
         nbytes = inside[0].graph_bytes
-        dump = [s.seconds for s in dumps[nbytes] if s.start <= t][-1:]
-        load = [s.seconds for s in loads[nbytes] if s.stop >= t][:1]
+        dump, load = dumps[nbytes].before(t), loads[nbytes].after(t)
         things = sum(thing.weight for thing in inside)
-        whole = max(sum(dump) + nbytes / COPIED, things, 1e-9)
+        whole = max(dump + nbytes / COPIED, things, 1e-9)
         for thing in inside:
-            thing.load_s = sum(load) * thing.weight / whole
+            thing.load_s = load * thing.weight / whole
 
 
-class _Span(NamedTuple):
-    """When a step began and ended (ns)."""
+class _Spans:
+    """Those of a step that made or read as many bytes, in their order (ns)."""
 
-    start: int
-    stop: int
+    def __init__(self) -> None:
+        self._start: list[int] = []
+        self._took: list[int] = []
+        #: until when each and all before it went on
+        self._until: list[int] = []
 
-    @property
-    def seconds(self) -> float:
-        return (self.stop - self.start) / 1e9
+    def add(self, start: int, stop: int) -> None:
+        """One more, that began no earlier."""
+        self._start.append(start)
+        self._took.append(stop - start)
+        self._until.append(max(stop, self._until[-1]) if self._until else stop)
+
+    def before(self, t: int) -> float:
+        """Seconds of the last one that had begun; 0 if none had."""
+        i = bisect_right(self._start, t)
+        return self._took[i - 1] / 1e9 if i else 0.0
+
+    def after(self, t: int) -> float:
+        """Seconds of the first one that had not ended; 0 if all had."""
+        i = bisect_left(self._until, t)
+        return self._took[i] / 1e9 if i < len(self._took) else 0.0
 
 
-def _spans(recording: Recording, step: str) -> defaultdict[int, list[_Span]]:
-    """A step's spans by the bytes that they made or read, in their order."""
+def _spans(recording: Recording, step: str) -> defaultdict[int, _Spans]:
+    """A step's spans by the bytes that they made or read."""
     spans = recording.timeline.spans
     mine = spans["step"] == STEP[step]
     columns = (spans[name][mine].tolist() for name in ("start", "stop", "nbytes"))
-    found: defaultdict[int, list[_Span]] = defaultdict(list)
+    found: defaultdict[int, _Spans] = defaultdict(_Spans)
     for start, stop, nbytes in sorted(zip(*columns, strict=True)):
-        found[nbytes].append(_Span(start, stop))
+        found[nbytes].add(start, stop)
     return found
 
 
@@ -207,9 +238,9 @@ def _find_carriers(layers: Layers, found: list[Thing]) -> None:
                 known[held.layer] += thing.nbytes
             else:  # each compute of a collection tells of it anew
                 lost.setdefault((thing.number, held.layer), []).append(held)
+    rooms = layers.rooms(known)
     for (number, layer), some in sorted(lost.items(), key=lambda item: -sizes[item[0][0]]):
-        carrier = layers.carrier(sizes[number], known) or layer
-        known[carrier] += sizes[number]
+        carrier = rooms.take(sizes[number]) or layer
         for held in some:
             held.layer = carrier
 
