@@ -15,6 +15,7 @@ import numpy as np
 from stageprof_collectors.account.block import LATE_NS, LONG_NS, STILL, Block, named
 from stageprof_collectors.account.ends import Ends
 from stageprof_collectors.account.graph import SLACK
+from stageprof_collectors.account.locks import behind
 from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline, present
 from stageprof_collectors.account.underway import running
 from stageprof_collectors.account.unended import unended
@@ -68,45 +69,25 @@ class Blocks:
         locks = [block for block in blocks if block.call == LOCK]
         if not locks:
             return blocks
-        rests = (rest for lock in locks for rest in self._rests(lane, lock))
-        behind = [wait for rest, until in rests for wait in self._behind(rest, until)]
-        return sorted([*(block for block in blocks if block.call != LOCK), *behind])
+        calls = [block for block in blocks if block.call != LOCK]
+        until = max(lock.stop for lock in locks) + LATE_NS
+        return sorted([*calls, *behind(locks, calls, self._came(lane, locks[0].start, until))])
 
-    def _rests(self, lane: tuple[int, int], lock: Block) -> Iterator[tuple[Block, int]]:
-        """A lock without the calls beside it, of which is known from when to when they were.
+    def _came(self, lane: tuple[int, int], start: int, stop: int) -> Iterator[tuple[int, str]]:
+        """Keys that came to a thread's place in (start, stop], if it had handed their graph over.
 
-        Of each piece also until when what it waited for may have come.
+        What others compute is no part of the account.
         """
-        now, end = lock.start, lock.stop + LATE_NS
-        for call in self.during(lane, lock.start, end):
-            if call.call != LOCK:
-                if now < min(call.start, lock.stop):
-                    yield lock._replace(start=now, stop=min(call.start, lock.stop)), call.start
-                now = max(now, call.stop)
-        if now < lock.stop:
-            yield lock._replace(start=now), end
-
-    def _behind(self, lock: Block, until: int) -> Iterator[Block]:
-        """What a thread waited for in Dask while it waited for other threads of its process.
-
-        Dask's own loop is one of them: each key's arrival ended a wait, if the thread itself had
-        handed the graph over. What others compute is no part of the account, and the rest of the
-        time is the user's own.
-        """
-        times, keys = self._arrivals.get(lock.place, (_NONE, _NONE))
-        first, last = np.searchsorted(times, (lock.start, until), side="right").tolist()
+        times, keys = self._arrivals.get(lane[0], (_NONE, _NONE))
+        first, last = np.searchsorted(times, (start, stop), side="right").tolist()
         came = zip(times[first:last].tolist(), self._t.store.keys(keys[first:last]), strict=True)
-        now = lock.start
-        for t, key in came:
-            if now < lock.stop and self._handed_over_by(lock, self._producer(key, t)):
-                yield lock._replace(start=now, stop=min(t, lock.stop), awaited=t, key=key)
-                now = t
+        return ((t, key) for t, key in came if self._handed_over_by(lane, self._producer(key, t)))
 
-    def _handed_over_by(self, lock: Block, run: int) -> bool:
+    def _handed_over_by(self, lane: tuple[int, int], run: int) -> bool:
         """Whether a run is of a graph that the thread itself handed over."""
         row = int(self._t.graph_rows[run]) if run >= 0 else -1
         submit = self._t.graphs[row].submit if row >= 0 else None
-        return submit is not None and (submit.place, submit.thread) == (lock.place, lock.thread)
+        return submit is not None and (submit.place, submit.thread) == lane
 
     @cached_property
     def _reach(self) -> dict[tuple[int, int], list[int]]:
