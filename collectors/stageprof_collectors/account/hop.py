@@ -58,8 +58,14 @@ class Hops:
         self._lanes = lanes
 
     @cached_property
-    def _workers(self) -> list[int]:
-        return [i for i, place in enumerate(self._t.store.places) if place.role == "worker"]
+    def _workers(self) -> dict[int, None]:
+        places = enumerate(self._t.store.places)
+        return dict.fromkeys(i for i, place in places if place.role == "worker")
+
+    @cached_property
+    def _unspilling(self) -> Lane:
+        """Workers that read what they had spilled."""
+        return self._lanes.step(self._workers, STEP["spill.read"])
 
     # -- of a blocking call -------------------------------------------------------------------
 
@@ -204,12 +210,13 @@ class Hops:
         """Dependencies come from other workers; `name` is the text of the worker's address."""
         if worker < 0:  # not instrumented, or lost: all that is known is that it had the task
             return [], What(STEP["compute"], worker)
-        others = [p for p in self._workers if p != worker]
+        step = STEP["data.dump"]
+        others = [p for p in self._lanes.naming(step, name) if p in self._workers and p != worker]
         layers = [
             self._lanes.bytes_work(worker),
             self._lanes.loop(worker),
-            self._lanes.step(others, STEP["data.dump"], label=name),
-            self._lanes.step(self._workers, STEP["spill.read"]),
+            self._lanes.step(others, step, label=name),
+            self._unspilling,
             self._lanes.soft(worker, STEP["connect"]),
         ]
         return layers, What(STEP["data.transfer"], worker)

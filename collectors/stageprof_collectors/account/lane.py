@@ -8,7 +8,7 @@ kept apart too, because exact spans go before it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import NamedTuple
 
@@ -210,7 +210,18 @@ class Lanes:
         running = self._running.get(place, frozenset())
         return self._select(place, "all", lambda thread, _: thread not in running)
 
-    def step(self, places: Sequence[int], *steps: int, label: int = -1) -> Lane:
+    def naming(self, step: int, label: int) -> list[int]:
+        """The places that have spans of a step with a label."""
+        return self._naming.get((step, label), [])
+
+    @cached_property
+    def _naming(self) -> dict[tuple[int, int], list[int]]:
+        found: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+        for place, step, label in sorted(self._by_step):
+            found[step, label].append(place)
+        return found
+
+    def step(self, places: Collection[int], *steps: int, label: int = -1) -> Lane:
         """The spans of some steps at some places, of any thread; with `label`, those so named."""
         key = (tuple(places), f"steps {steps} {label}")
         if key not in self._selected:
