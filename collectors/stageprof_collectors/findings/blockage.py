@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stageprof_collectors.account.intervals import clip, innermost, length
-from stageprof_collectors.findings.standing import Standing, seconds_of, series, shared, stood
+from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.findings.standing import (
+    Floats,
+    Standing,
+    seconds_of,
+    series,
+    shared,
+    stood,
+)
 from stageprof_collectors.replay.relief import Interval
 from stageprof_runtime.stage import STEP
 
@@ -50,60 +58,76 @@ def blocked(
     if not stalls:
         return {}
     pauses = collections(recording)
-    found = {p: _by_others(recording, p, s, pauses, held) for p, s in stalls.items()}
-    return {p: s for p, s in found.items() if s}
+    contention, loops = series(recording, "gil.contention"), recording.timeline.gil.loops
+    found = {}
+    for p, spans in stalls.items():
+        waits = _waiting(loops[p]) if p in loops else _taken(recording, p, contention.get(p))
+        kept = _by_others(recording, p, spans, pauses.get(p, ()), waits, held)
+        if kept:
+            found[p] = kept
+    return found
 
 
 def _by_others(
-    recording: Recording, place: int, spans: list[Interval], pauses: Standing, held: float
+    recording: Recording,
+    place: int,
+    spans: list[Interval],
+    pauses: Sequence[Interval],
+    for_gil: Callable[[int, int], float],
+    held: float,
 ) -> list[Interval]:
     own, graphs = recording.lanes.loop(place), recording.lanes.step([place], *_TAKING_IN)
     here = _of_process(recording, place)
     pickled = innermost(s for p in here for s in recording.lanes.bytes_work(p))
-    collected = innermost((a, b, None) for a, b in pauses.get(place, ()))
-    for_gil = _waiting if place in recording.timeline.gil.loops else _taken
+    collected = innermost((a, b, None) for a, b in pauses)
     kept = []
     for start, stop in spans:
         if max(length(clip(lane, start, stop)) for lane in (own, graphs)) > OWN * (stop - start):
             continue
         # What another thread pickles has steps of its own, unless a task made it wait too.
         pickling = length(clip(pickled, start, stop)) > OWN * (stop - start)
-        if pickling and not _met(recording, here, start, stop, OWN).any():
+        if pickling and not len(_met(recording, here, start, stop, OWN)):
             continue
         gc = length(clip(collected, start, stop)) / (stop - start)
-        if max(gc, for_gil(recording, place, start, stop)) >= held:
+        if max(gc, for_gil(start, stop)) >= held:
             kept.append((start, stop))
     return kept
 
 
 def _of_process(recording: Recording, place: int) -> list[int]:
     """All places of a place's process."""
-    places = recording.store.places
-    mine = places[place].host, places[place].pid
-    return [i for i, other in enumerate(places) if (other.host, other.pid) == mine]
+    process = recording.timeline.gil.process
+    found: list[int] = np.flatnonzero(process == process[place]).tolist()
+    return found
 
 
-def _met(
-    recording: Recording, places: list[int], start: int, stop: int, part: float
-) -> NDArray[np.bool_]:
-    """Which runs of these places were there for a part of a stall."""
-    runs = recording.timeline.runs
-    both = np.minimum(runs["stop"], stop) - np.maximum(runs["start"], start)
-    return np.isin(runs["wplace"], places) & (both >= part * (stop - start))
+def _met(recording: Recording, places: list[int], start: int, stop: int, part: float) -> Ints:
+    """The runs of these places that were there for a part of a stall."""
+    runs, at = recording.timeline.runs, recording.timeline.at
+    rows = np.concatenate([at.of(place) for place in places])
+    both = np.minimum(runs["stop"][rows], stop) - np.maximum(runs["start"][rows], start)
+    found: Ints = rows[both >= part * (stop - start)]
+    return found
 
 
-def _waiting(recording: Recording, place: int, start: int, stop: int) -> float:
-    """The part of a stall in which the loop was seen to wait for the GIL."""
-    waits = innermost((a, b, None) for a, b in recording.timeline.gil.loops[place])
-    return length(clip(waits, start, stop)) / (stop - start)
+def _waiting(loop: Iterable[Interval]) -> Callable[[int, int], float]:
+    """Of a stall: the part in which the loop was seen to wait for the GIL."""
+    waits = innermost((a, b, None) for a, b in loop)
+    return lambda start, stop: length(clip(waits, start, stop)) / (stop - start)
 
 
-def _taken(recording: Recording, place: int, start: int, stop: int) -> float:
-    """Where nobody watched: the part of the time in which the GIL was taken then."""
-    t, contention = series(recording, "gil.contention").get(place, (np.zeros(0), np.zeros(0)))
-    soon = (t >= start) & (t <= stop + TOLD_NS)
-    taken = float(contention[soon].max(initial=0.0))
-    return 1.0 if _by_a_task(recording, place, start, stop) else taken
+def _taken(
+    recording: Recording, place: int, told: tuple[Ints, Floats] | None
+) -> Callable[[int, int], float]:
+    """Of a stall where nobody watched: the part in which the GIL was taken then."""
+    t, contention = told or (np.zeros(0, np.int64), np.zeros(0))
+
+    def part(start: int, stop: int) -> float:
+        soon = (t >= start) & (t <= stop + TOLD_NS)
+        taken = float(contention[soon].max(initial=0.0))
+        return 1.0 if _by_a_task(recording, place, start, stop) else taken
+
+    return part
 
 
 def _by_a_task(recording: Recording, place: int, start: int, stop: int) -> bool:
@@ -115,5 +139,5 @@ def _by_a_task(recording: Recording, place: int, start: int, stop: int) -> bool:
         return False
     runs = recording.timeline.runs
     mine = _met(recording, [place], start, stop, COVERED)
-    busy = runs["cpu"] >= BUSY * np.maximum(runs["stop"] - runs["start"], 1)
-    return bool((mine & busy).any())
+    took = np.maximum(runs["stop"][mine] - runs["start"][mine], 1)
+    return bool((runs["cpu"][mine] >= BUSY * took).any())

@@ -147,7 +147,7 @@ def _held(recording: Recording, held: Standing, pauses: Standing) -> Held:
         whole += length(mine)
         gc = innermost((a, b, None) for a, b in pauses.get(place, ()))
         collected += sum(length(clip(gc, a, b)) for a, b, _ in mine)
-        for row in np.flatnonzero(runs["wplace"] == place).tolist():
+        for row in recording.timeline.at.of(place).tolist():
             met = clip(mine, int(runs["start"][row]), int(runs["stop"][row]))
             had = _holding(recording, row, met)
             if had > 0:
