@@ -219,6 +219,7 @@ def test_code_is_printed_so_that_it_runs_when_copied(only: Only) -> None:
 def test_findings_keep_within_80_columns_but_for_what_is_copied(only: Only) -> None:
     text = findings.text(three(only, found("late-workers", 0.7, headline="long word " + "y" * 300)))
     wide = [line for line in text.splitlines() if cell_len(line) > 80]
+    assert wide
     assert all("https://" in line for line in wide)
     assert "late-workers=off" in text
 
@@ -285,6 +286,7 @@ def test_markdown_has_findings_best_first_with_their_code_in_fences(only: Only) 
     assert fences[0].info == "python"
     assert fences[0].content == "import dask\n\n@dask.delayed\ndef load():\n    return 1\n"
     links = [t.attrs["href"] for t in tokens if t.type == "link_open"]
+    assert links
     assert all(str(link).startswith("https://github.com/stageprof/") for link in links)
 
 

@@ -86,6 +86,7 @@ def test_hostile_findings_are_nothing_but_text_in_html(hostile: stageprof.Record
     assert page.open == []
     assert page.tags == OURS
     assert page.names == NAMES
+    assert page.links
     assert all(str(link).startswith("https://") for link in page.links)
 
 

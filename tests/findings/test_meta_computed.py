@@ -109,6 +109,7 @@ def test_partitions_computed_one_after_another_are_a_loop_and_no_repeated_work(
     assert not asked(repeated_compute.RULE, recording, share=0.0)
     waited = asked(OPTIMIZATION, recording, share=0.0, seconds=0.0, operations=0.0)
     optimized: Any = recording.stages()["wall_s"]["optimization"]
+    assert waited
     assert all(f.cost_s < optimized - 0.5 * found.cost_s for f in waited)
 
 
