@@ -153,7 +153,7 @@ def test_no_two_rectangles_overlap(weights: list[float]) -> None:
 
 def test_equal_weights_are_squares() -> None:
     found = squarified([1.0] * 12, 4.0, 3.0)
-    assert all(r.width == pytest.approx(1) and r.height == pytest.approx(1) for r in found)
+    assert [(r.width, r.height) for r in found] == [pytest.approx((1, 1))] * 12
 
 
 def test_nothing_is_no_rectangle() -> None:
