@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.replay.cost import costs_of_runs
 from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.storage.rows import Rows
 from stageprof_collectors.text import line_of
 from stageprof_runtime.stack import CALL, PYTHON, SMALL
 from stageprof_runtime.stage import STEP
@@ -120,8 +122,8 @@ class Looks:
     def _with_gil(self, prefix: str) -> float:
         """The part of its tasks' time with the GIL or in the queue for it; 1 if nobody watched."""
         timeline, runs = self._recording.timeline, self._recording.timeline.runs
-        mine = self.runs([prefix])
-        seen = mine & timeline.gil.seen
+        mine = self._rows(prefix)
+        seen = mine[timeline.gil.seen[mine]]
         length = runs["stop"] - runs["start"]
         if not length[seen].sum() > WATCHED * length[mine].sum():
             return 1.0
@@ -150,7 +152,23 @@ class Looks:
 
     def runs(self, prefixes: Iterable[str]) -> NDArray[np.bool_]:
         """Which runs are of these prefixes."""
-        return np.isin(self._recording.prefixes.astype(str), list(prefixes))
+        found = np.zeros(len(self._recording.timeline.runs["run"]), np.bool_)
+        for prefix in prefixes:
+            found[self._rows(prefix)] = True
+        return found
+
+    def _rows(self, prefix: str) -> Ints:
+        numbers, rows = self._of_prefix
+        return rows.of(numbers.get(prefix, -1))
+
+    @cached_property
+    def _of_prefix(self) -> tuple[dict[str, int], Rows]:
+        names, kinds = self._recording.layered.kinds()
+        return {name: i for i, name in enumerate(names)}, Rows(kinds)
+
+    @cached_property
+    def _costs(self) -> NDArray[np.float64]:
+        return costs_of_runs(self._recording, _COMPUTE)
 
     def busy(self, shares: Mapping[str, Share]) -> float:
         """Seconds of task time that these shares are, over all runs."""
@@ -161,10 +179,7 @@ class Looks:
     def cost(self, shares: Mapping[str, Share]) -> float:
         """Seconds of the blocking account that these shares are."""
         return sum(
-            share.middle
-            * cost_of(
-                self._recording, steps=_COMPUTE, runs=np.flatnonzero(self.runs([prefix])).tolist()
-            )
+            share.middle * float(self._costs[self._rows(prefix)].sum())
             for prefix, share in shares.items()
         )
 
@@ -179,9 +194,9 @@ class Looks:
     def _factor(
         self, shares: Mapping[str, Share], part: Callable[[Share], float]
     ) -> NDArray[np.float64]:
-        factor = np.zeros(len(self._recording.prefixes))
+        factor = np.zeros(len(self._recording.timeline.runs["run"]))
         for prefix, share in shares.items():
-            factor[self.runs([prefix])] = part(share)
+            factor[self._rows(prefix)] = part(share)
         return factor
 
 

@@ -150,7 +150,7 @@ def freed(recording: Recording, waited: Floats) -> Floats:
     """
     runs = recording.timeline.runs
     length = np.maximum(runs["stop"] - runs["start"], 1).astype(float)
-    _, kind = np.unique(recording.prefixes.astype(str), return_inverse=True)
+    _, kind = recording.layered.kinds()
     room = np.bincount(kind, (1 - processor_bound(recording)) * length)
     asked = np.bincount(kind, np.maximum(waited, 0.0) * length)
     part = np.minimum(1.0, room / np.maximum(asked, 1.0))

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -31,6 +32,15 @@ def cost_of(
         if (steps is None or step.what.step in steps) and (wanted is None or step.run in wanted)
     )
     return total / 1e9
+
+
+def costs_of_runs(recording: Recording, steps: Collection[int]) -> NDArray[np.float64]:
+    """Seconds of the blocking account that are steps of each run."""
+    within = [s for s in recording.path_steps if s.run >= 0 and s.what.step in steps]
+    took = [(step.stop - step.start) / 1e9 for step in within]
+    found = np.zeros(len(recording.timeline.runs["run"]))
+    np.add.at(found, [step.run for step in within], took)
+    return found
 
 
 def cost_of_graphs(recording: Recording, graphs: Collection[int]) -> float:

@@ -74,12 +74,12 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     waiting = _waiting(recording, reads, limits)
     if int(waiting.sum()) < limits["reads"]:
         return
-    prefixes = recording.prefixes.astype(str)
-    for prefix in sorted(reading.intersection(prefixes[waiting].tolist())):
-        mine, local = reads.leaf & (prefixes == prefix), runs["run"] >= LOCAL
+    prefixes, kinds = recording.layered.kinds()
+    for kind in np.unique(kinds[waiting]).tolist():
+        mine, local = reads.leaf & (kinds == kind), runs["run"] >= LOCAL
         for rows in (np.flatnonzero(mine & ~local), np.flatnonzero(mine & local)):
             if len(rows) >= limits["reads"] and _small_and_idle(recording, reads, rows, limits):
-                yield from _found(recording, reads, prefix, rows, limits)
+                yield from _found(recording, reads, prefixes[kind], rows, limits)
 
 
 def _leaves(recording: Recording) -> NDArray[np.bool_]:

@@ -161,8 +161,8 @@ def _uses(stream: Stream) -> float:
 
 def _alike(recording: Recording, rows: Ints) -> Ints:
     """All runs of the prefixes of some, whether their results travelled or not."""
-    prefixes = recording.prefixes
-    found: Ints = np.flatnonzero(np.isin(prefixes, np.unique(prefixes[rows].astype(str))))
+    _, kind = recording.layered.kinds()
+    found: Ints = np.flatnonzero(np.isin(kind, kind[rows]))
     return found
 
 

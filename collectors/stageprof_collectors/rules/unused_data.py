@@ -16,7 +16,7 @@ from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, share
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.profiles.looks import Looks
-from stageprof_collectors.replay.cost import cost_of
+from stageprof_collectors.replay.cost import cost_of, costs_of_runs
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.tables.lines import Line
 from stageprof_runtime.loaded import SLICE
@@ -86,21 +86,12 @@ class _Waste(NamedTuple):
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for each layer that reads."""
-    on_path, least = _on_path(recording), limits["share"] * recording.wall
+    on_path, least = costs_of_runs(recording, _COMPUTE), limits["share"] * recording.wall
     for loading in loadings(recording):
         if loading.how in _HOW and on_path[loading.rows].sum() >= least:
             waste = _waste(recording, loading)
             if 1 - waste.used >= limits["unused"]:
                 yield from _found(recording, waste, limits)
-
-
-def _on_path(recording: Recording) -> NDArray[np.float64]:
-    """Seconds of each run's function in the blocking account."""
-    steps = [s for s in recording.path_steps if s.what.step in _COMPUTE and s.run >= 0]
-    rows, took = [s.run for s in steps], [(s.stop - s.start) / 1e9 for s in steps]
-    found = np.zeros(len(recording.timeline.runs["run"]))
-    np.add.at(found, rows, took)
-    return found
 
 
 def _waste(recording: Recording, loading: Loading) -> _Waste:

@@ -51,6 +51,14 @@ class Layered:
         """The prefix of each layer in `names`."""
         return [key_split(name) for name in self.names]
 
+    def kinds(self) -> tuple[list[str], Ints]:
+        """The different prefixes, in order, and for each key the number of its own.
+
+        As an array of texts the prefixes of all keys would each be as long as the longest.
+        """
+        names, numbers = np.unique(np.array(self.prefixes, dtype=object), return_inverse=True)
+        return names.tolist(), numbers[self.of]
+
     @cached_property
     def counts(self) -> Ints:
         """How many keys each layer in `names` has."""
