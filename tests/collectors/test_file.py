@@ -432,12 +432,13 @@ def test_forked_child_leaves_the_recording_alone(tmp_path: Path) -> None:
     assert frames.complete
 
 
-#: Writes batches for ever; says after each, in one unbuffered byte, that it was acknowledged.
+#: Writes batches for ever; says after each, in one unbuffered byte, that it was acknowledged. They
+#: are small: as many as a pipe holds before anybody reads it are no bomb for who opens the file.
 _ENDLESS = """
 import os, sys
 from stageprof_collectors.storage.file import Writer
 writer, n = Writer(sys.argv[1], {}), 0
-while writer.write(n.to_bytes(4, "big") * 5000):
+while writer.write(n.to_bytes(4, "big") * 250):
     os.write(1, b".")
     n += 1
 """
@@ -461,7 +462,7 @@ def test_killed_at_any_instant_every_acknowledged_batch_is_readable(
     found = batches_of(frames)
 
     assert len(found) >= acknowledged
-    assert found == [n.to_bytes(4, "big") * 5000 for n in range(len(found))]
+    assert found == [n.to_bytes(4, "big") * 250 for n in range(len(found))]
     assert not frames.complete
 
 
