@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from copy import copy
 
@@ -66,11 +67,14 @@ class KeyList:
         if wanted.size and not 0 <= wanted.min() <= wanted.max() < self._count:
             raise IndexError(f"key {wanted.min()} to {wanted.max()} of {self._count}")
         order = np.argsort(wanted, kind="stable")
-        ordered = wanted[order]
-        bounds = np.searchsorted(ordered, np.array([*self._starts, self._count]))
-        for part in np.flatnonzero(np.diff(bounds)).tolist():
-            chosen = slice(bounds[part], bounds[part + 1])
+        ordered, begun = wanted[order], 0
+        while begun < len(ordered):  # a few keys are asked for as often as there are parts
+            part = bisect_right(self._starts, ordered[begun]) - 1
+            last = part + 1 == len(self._starts)
+            end = np.searchsorted(ordered, self._count if last else self._starts[part + 1])
+            chosen = slice(begun, int(end))
             yield order[chosen], self._chosen(part, ordered[chosen] - self._starts[part])
+            begun = int(end)
 
     def _chosen(self, part: int, numbers: Ints) -> list[object]:
         """Keys of one part, by their numbers within it."""
