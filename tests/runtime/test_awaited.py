@@ -6,7 +6,8 @@ What is looked at is counted: on a busy machine time says little.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import MethodType, SimpleNamespace
 from typing import Any, cast
 
@@ -109,7 +110,9 @@ def test_so_many_are_looked_at_and_no_more(looked: list[type]) -> None:
     assert len(looked) <= LOOK + 1
 
 
-def test_a_result_that_comes_with_its_future_is_not_looked_at(looked: list[type]) -> None:
+@contextmanager
+def recorded() -> Iterator[tuple[Client, stageprof.profile]]:
+    """A client that is recorded, with one worker."""
     with (
         LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
@@ -117,30 +120,31 @@ def test_a_result_that_comes_with_its_future_is_not_looked_at(looked: list[type]
         Client(cluster) as client,
         stageprof.profile(client=client, gil=False) as prof,
     ):
+        yield client, prof
+
+
+def calls(prof: stageprof.profile) -> list[str]:
+    """What the caller waited in, by name."""
+    store = prof.recording.store
+    return [store.strings[call] for call in store.table("block")["call"].tolist()]
+
+
+def test_a_result_that_comes_with_its_future_is_not_looked_at(looked: list[type]) -> None:
+    with recorded() as (client, prof):
         futures = client.map(_many, range(3), pure=False)
         wait(futures)
         looked.clear()
         for _, result in as_completed(futures, with_results=True):
             assert len(result) == MIXED
         assert looked.count(float) == 0
-    store = prof.recording.store
-    names = [store.strings[call] for call in store.table("block")["call"].tolist()]
-    assert names.count("as_completed") == 3
+    assert calls(prof).count("as_completed") == 3
 
 
 def test_who_asks_for_the_next_result_by_name_waits_as_in_a_loop() -> None:
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-        stageprof.profile(client=client, gil=False) as prof,
-    ):
+    with recorded() as (client, prof):
         done = as_completed(client.map(abs, range(3), pure=False))
         assert sum(done.next().result() for _ in range(2)) + next(done).result() == 3
-    store = prof.recording.store
-    names = [store.strings[call] for call in store.table("block")["call"].tolist()]
-    assert names.count("as_completed") == 3
+    assert calls(prof).count("as_completed") == 3
 
 
 def _many(number: int) -> list[float]:
