@@ -40,8 +40,8 @@ def test_the_work_of_the_synchronous_scheduler_is_the_time_that_it_took(nested: 
     assert layers["execution_s"].sum() + layers["scheduling_s"].sum() <= recording.wall * 1.01
 
 
-#: Tasks that a task computes, and how long each sleeps at least.
-SLEEPS, EACH_S = 4, 0.02
+#: Tasks that a task computes, and how long each sleeps at least (s).
+SLEEPS, EACH_S = 4, 0.05
 
 
 def computes_with(scheduler: str) -> object:
@@ -52,7 +52,10 @@ def computes_with(scheduler: str) -> object:
 @pytest.mark.parametrize("inner", ["sync", "threads"])
 @pytest.mark.parametrize("outer", ["sync", "threads"])
 def test_what_a_task_computes_itself_is_execution(outer: str, inner: str) -> None:
-    """Its own scheduler's loop was on the path, with all that its tasks did."""
+    """Its own scheduler's loop was on the path, with all that its tasks did.
+
+    While a thread of the pool begins, the first of them runs beside that loop.
+    """
     call = dask.delayed(computes_with)(inner)
     with stageprof.profile(gil=False) as region:
         dask.compute(call, scheduler=outer)
@@ -61,7 +64,7 @@ def test_what_a_task_computes_itself_is_execution(outer: str, inner: str) -> Non
     path = recording.critical_path()
     within = path[path["key"].str.startswith("sleeps")]
     computing = within[within["step"] == "compute"]["seconds"].sum()
-    assert SLEEPS * EACH_S <= computing <= 1.05 * tasks["sleeps"]
+    assert (SLEEPS - 1) * EACH_S <= computing <= 1.05 * tasks["sleeps"]
     assert recording.stages()["busy_s"]["execution"] <= 1.05 * tasks.sum()
 
 
