@@ -18,9 +18,14 @@ LIBRARIES: Final = frozenset(
     {
         "dask", "distributed", "xarray", "dask_ml", "xgboost", "lightgbm", "dask_expr", "stageprof",
         "stageprof_runtime", "stageprof_collectors", "toolz", "tlz", "cytoolz", "tornado",
-        "numpy", "pandas", "sklearn", "geopandas", "dask_geopandas", "flox", "zarr", "cloudpickle",
-        "joblib", "sparse", "numbagg", "xhistogram", "dask_image", "rioxarray", "pyarrow",
-        "IPython", "ipykernel", "traitlets",
+        "numpy", "pandas", "scipy", "skimage", "sklearn", "statsmodels", "geopandas",
+        "dask_geopandas", "flox", "zarr", "cloudpickle", "joblib", "sparse", "numbagg",
+        "xhistogram", "dask_image", "rioxarray", "pyarrow", "IPython", "ipykernel", "traitlets",
+        "coffea", "coiled", "cubed", "cudf", "cupy", "dask_awkward", "dask_cloudprovider",
+        "dask_cuda", "dask_cudf", "dask_deltatable", "dask_glm", "dask_histogram", "dask_jobqueue",
+        "dask_kubernetes", "dask_mpi", "dask_sql", "datashader", "deltalake", "fsspec", "holoviews",
+        "hvplot", "icechunk", "kerchunk", "prefect_dask", "rechunker", "s3fs", "satpy", "stackstac",
+        "uproot", "virtualizarr", "xclim", "xesmf", "xgcm", "xrft", "xskillscore",
     }
 )  # fmt: skip
 

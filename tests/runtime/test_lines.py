@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 
+PROGRAM = """\
+with stageprof.profile(gil=False) as run:
+    {}.stack().compute(scheduler="sync")
+print(*run.recording.layers()["file"])
+"""
 ASKS = "from stageprof_runtime.lines import user_line; print(*user_line())"
 
 
@@ -41,3 +46,22 @@ def test_a_file_named_from_a_folder_that_is_a_package_is_the_users(tmp_path: Pat
         asked, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=30
     )
     assert told.stdout.split() == ["0", "0", "0", "2", "0"]
+
+
+@pytest.mark.parametrize(
+    ("package", "file"), [("stackstac", "etl.py"), ("my_steps", "__init__.py")]
+)
+def test_the_line_of_what_a_library_makes_is_where_it_is_called(
+    package: str, file: str, tmp_path: Path
+) -> None:
+    """Also where that is built on Dask itself, and not a package of the user's."""
+    made = tmp_path / package / "__init__.py"
+    made.parent.mkdir()
+    made.write_text("import dask\n\ndef stack(): return dask.delayed(int)()\n")
+    program = tmp_path / "etl.py"
+    program.write_text(f"import stageprof, {package}\n{PROGRAM.format(package)}")
+    asked = [sys.executable, str(program)]
+    told = subprocess.run(
+        asked, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300
+    )
+    assert [Path(said).name for said in told.stdout.split()] == [file]
