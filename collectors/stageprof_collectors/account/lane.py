@@ -17,6 +17,8 @@ import pandas as pd
 
 from stageprof_collectors.account.intervals import Segment, innermost
 from stageprof_collectors.account.timeline import Timeline
+from stageprof_collectors.storage.process import processes
+from stageprof_collectors.storage.rows import Rows
 from stageprof_collectors.text import number
 from stageprof_runtime.event import SAMPLED
 from stageprof_runtime.stage import STEP
@@ -45,6 +47,8 @@ class Lanes:
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self._loops = {(p, number(label)) for _, p, label in timeline.marks("loop thread")}
+        self._process = processes(timeline.store.places)
+        self._sharing = Rows(self._process)
         self._selected: dict[tuple[tuple[int, ...], str], Lane] = {}
 
     @cached_property
@@ -94,16 +98,10 @@ class Lanes:
 
         What an event loop does is told by each of its places for itself.
         """
-        alone = [place]
-        return alone if (place, thread) in self._loops else self._processes.get(place, alone)
-
-    @cached_property
-    def _processes(self) -> dict[int, list[int]]:
-        """Of each place those that are parts of the same process."""
-        found: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-        for i, place in enumerate(self._timeline.store.places):
-            found[place.host, place.pid].append(i)
-        return {i: places for places in found.values() for i in places}
+        if place < 0 or (place, thread) in self._loops:
+            return [place]
+        places: list[int] = self._sharing.of(int(self._process[place])).tolist()
+        return places
 
     def whole(self, place: int, thread: int, step: int) -> Lane:
         """The spans of one step on a thread, whole, whatever is nested in them."""

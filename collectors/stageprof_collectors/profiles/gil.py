@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stageprof_collectors.storage.process import processes
 from stageprof_collectors.storage.rows import Rows, by_thread
 from stageprof_collectors.tables.fact import rows_of
 from stageprof_collectors.text import number
@@ -68,7 +69,7 @@ class Gil:
         self._timeline = timeline
         self._rows = timeline.read("hold", "start", "stop")
         #: the process of each place: places of one process have the same
-        self.process = _processes(timeline)
+        self.process = processes(timeline.store.places)
 
     def __bool__(self) -> bool:
         return bool(len(self._rows["start"]))
@@ -175,13 +176,6 @@ class Gil:
             share[mine] = np.interp(middle, samples["t"][at], samples["value"][at])
         bounded: Floats = np.minimum(share, np.clip(1 - runs["cpu"] / whole, 0, 1))
         return bounded
-
-
-def _processes(timeline: Timeline) -> Ints:
-    numbers: dict[tuple[str, int], int] = {}
-    places = timeline.store.places
-    found = [numbers.setdefault((p.host, p.pid), len(numbers)) for p in places]
-    return np.array(found or [0], np.int64)
 
 
 def _threads(rows: Columns) -> Iterator[tuple[int, Thread]]:
