@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from replay.handmade import SCHEDULER, HandMade
+from replay.handmade import SCHEDULER, HandMade, ns
 from stageprof_collectors.recording import Recording
-from stageprof_runtime.event import ASSIGN, FINISH, RUN
+from stageprof_runtime.event import ASSIGN, FINISH, GRAPH, RUN
 
 #: tasks of 200 ms, each of which needs the one before
 TASKS = 5
@@ -60,3 +60,30 @@ def test_a_run_whose_end_was_lost_is_no_run_that_goes_on() -> None:
 
     assert recording.stages()["wall_s"]["execution"] == pytest.approx(0.2)
     assert recording.tasks()["status"].tolist() == ["other", "memory"]
+
+
+def test_a_run_whose_cause_was_lost_was_not_led_to_by_another_program_s() -> None:
+    """Who shared the cluster had its tasks in the account, as the last that ended before."""
+    recording = beside_another()
+
+    keys = set(recording.critical_path()["key"])
+    assert keys == {"task-0", "task-2"}
+
+
+def beside_another() -> Recording:
+    """Three tasks, one after another; of the second nobody said that it was assigned.
+
+    Meanwhile tasks of another client run on the other worker.
+    """
+    made = HandMade(workers=2)
+    graph = made.graph(0, 0, 0)
+    first = made.run(0, 0, 100, cause=-1 - graph)
+    lost = made.run(0, 100, 200, cause=first)
+    last = made.run(0, 200, 300, cause=lost, wanted=True)
+    made.rows_of(SCHEDULER).append((GRAPH, 9, ns(0), ns(0), 2, 2, "Client-2", -1))
+    made.run(1, 0, 90, cause=-10)
+    made.run(1, 90, 190, cause=-10)
+    rows = made.rows_of(SCHEDULER)
+    rows[:] = [row for row in rows if row[:2] != (ASSIGN, lost)]
+    made.wait(0, 300, last, 300)
+    return made.recording(300)

@@ -36,6 +36,7 @@ class Blocks:
     def __init__(self, timeline: Timeline) -> None:
         self._t = timeline
         self._ends = Ends(timeline)
+        self._strange: dict[tuple[int, int], frozenset[int]] = {}
 
     @cached_property
     def by_lane(self) -> dict[tuple[int, int], list[Block]]:
@@ -239,9 +240,31 @@ class Blocks:
         before = bisect_right(known, awaited + SLACK, key=itemgetter(0))
         return known[before - 1][1] if before else -1
 
-    def ended_before(self, t: int) -> int:
-        """The last run of a cluster that ended before `t`; -1 if none did."""
-        return self._ends.last(t - 1)
+    def led_to(self, run: int, block: Block, t: int) -> int:
+        """The run that may have led to one whose cause is not known: the last that ended before.
+
+        It is of the same graph; where that is not known, of none that is somebody else's. -1: none.
+        """
+        graph = int(self._t.graph_rows[run])
+        if graph >= 0:
+            return self._ends.last_of_graph(graph, t - 1)
+        return self._ends.last_but(self._others((block.place, block.thread)), t - 1)
+
+    def _others(self, lane: tuple[int, int]) -> frozenset[int]:
+        """Graphs that another thread handed over, which waits for them itself, or another client.
+
+        None where it is not known what this one handed over.
+        """
+        if lane not in self._strange:
+            graphs, waiting = self._t.graphs, self.by_lane.keys() - {lane}
+            lanes = [(g.submit.place, g.submit.thread) if g.submit else None for g in graphs]
+            clients = {g.client for g, by in zip(graphs, lanes, strict=True) if by == lane}
+            self._strange[lane] = frozenset(
+                i
+                for i, (graph, by) in enumerate(zip(graphs, lanes, strict=True))
+                if clients and (by in waiting if by else graph.client not in clients)
+            )
+        return self._strange[lane]
 
 
 _NONE: Ints = np.zeros(0, np.int64)

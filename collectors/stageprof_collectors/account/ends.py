@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline
+from stageprof_collectors.storage.rows import Rows
 
 
 class Ends:
@@ -15,6 +16,8 @@ class Ends:
 
     def __init__(self, timeline: Timeline) -> None:
         self._t = timeline
+        self._of_graph: dict[int, tuple[Ints, Ints]] = {}
+        self._without: dict[frozenset[int], tuple[Ints, Ints]] = {}
 
     def last(self, t: int) -> int:
         """The last run of a cluster that ended at `t` or before; -1 if none did."""
@@ -23,6 +26,24 @@ class Ends:
     def last_of(self, thread: int, t: int) -> int:
         """The same of a local scheduler's that a thread had asked for."""
         return _at_or_before(self._local[thread], t)
+
+    def last_of_graph(self, row: int, t: int) -> int:
+        """The same of those of a graph, an index in `Timeline.graphs`."""
+        if row not in self._of_graph:
+            self._of_graph[row] = self._in_order(self._rows.of(row))
+        return _at_or_before(self._of_graph[row], t)
+
+    def last_but(self, others: frozenset[int], t: int) -> int:
+        """The last run of a cluster that ended at `t` or before, and is of none of some graphs."""
+        if others not in self._without:
+            times, rows = self._cluster
+            kept = ~np.isin(self._t.graph_rows[rows], [*others])
+            self._without[others] = times[kept], rows[kept]
+        return _at_or_before(self._without[others], t)
+
+    @cached_property
+    def _rows(self) -> Rows:
+        return Rows(self._t.graph_rows)
 
     @cached_property
     def _cluster(self) -> tuple[Ints, Ints]:

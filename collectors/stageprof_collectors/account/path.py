@@ -84,9 +84,8 @@ class Walk:
         if block.call in ("actor", SCATTER):
             return -1
         fetched = block.gather and block.gathered > start
-        return self._blocks.last_run(
-            block, max(start, min(block.gather, stop)) if fetched else stop
-        )
+        before = max(start, min(block.gather, stop)) if fetched else stop
+        return self._blocks.last_run(block, before)
 
     def way(self, graph: Graph, ready: int) -> list[Step]:
         """A graph's way from its hand-over to `ready` at its scheduler, whoever waited for it."""
@@ -113,7 +112,7 @@ class Walk:
             walked.add(run)
             ended = max(start, min(now, self._at("stop", run)))
             now = self._window(out, ended, now, self._hop("reporting", run), run)
-            now, run = self._work(out, run, start, now, depth)
+            now, run = self._work(out, block, run, start, now, depth)
             if run < 0:
                 now, run = self._called_back(out, block, start, now)
         return now
@@ -135,13 +134,15 @@ class Walk:
         back = max(start, min(now, finished))
         return self._window(out, back, now, hop, run) if finished else now
 
-    def _work(self, out: list[Step], run: int, start: int, now: int, depth: int) -> tuple[int, int]:
+    def _work(
+        self, out: list[Step], block: Block, run: int, start: int, now: int, depth: int
+    ) -> tuple[int, int]:
         """Function, thread, dependencies, message, decision; returns where, and the next run."""
         now, run = self._on_thread(out, run, start, now, depth)
         for name, hop in (("ready", "starting"), ("received", "fetching"), ("assigned", "sending")):
             back = max(start, min(now, self._at(name, run)))
             now = self._window(out, back, now, self._hop(hop, run), run) if back < now else now
-        return self._decision(out, run, start, now, depth)
+        return self._decision(out, block, run, start, now, depth)
 
     def _on_thread(
         self, out: list[Step], run: int, start: int, now: int, depth: int
@@ -199,7 +200,7 @@ class Walk:
         return found
 
     def _decision(
-        self, out: list[Step], run: int, start: int, now: int, depth: int
+        self, out: list[Step], block: Block, run: int, start: int, now: int, depth: int
     ) -> tuple[int, int]:
         """What led the scheduler to place the run: another run's end, or a graph."""
         place, cause = self._at("place", run), self._at("cause", run)
@@ -210,7 +211,7 @@ class Walk:
         other = self._t.run_of(cause, place) if cause >= 0 else -1
         if other < 0 or self._at("finished", other) > now:
             # The cause was not recorded: the last run that ended before is the best guess.
-            other = self._blocks.ended_before(now)
+            other = self._blocks.led_to(run, block, now)
         if other < 0 or other == run:
             return now, -1
         return self._reported(out, other, start, now, self._hop("placing", run), run), other
