@@ -46,10 +46,22 @@ class Tally:
         for row, part in parts.items():
             self.rows[row] += ns * part / whole
 
-    def settled(self, blame: Blame) -> dict[int, float]:
-        """All of it by row."""
+    def add(self, other: Tally, share: float) -> None:
+        """Add a share of all that another has."""
+        for row, ns in other.rows.items():
+            self.rows[row] += share * ns
+        for graph, ns in other.graphs.items():
+            self.graphs[graph] += share * ns
+        for results, ns in other.results.items():
+            self.results[results] += share * ns
+        for which, (parts, each) in other._many.items():
+            self._many.setdefault(which, (parts, []))[1].append(share * sum(each))
+
+    def settled(self, blame: Blame, whole: Tally | None = None) -> dict[int, float]:
+        """All of it by row; as a part of a `whole`, which is to be settled later, as that is."""
+        totals = (whole or self).graphs
         for (kind, graph), ns in self.graphs.items():
-            self._divide(ns, blame.graphs.parts(kind, graph, ns))
+            self._divide(ns, blame.graphs.parts(kind, graph, totals[kind, graph]))
         if self.results:
             blame.wanted.share(self)
         for parts, each in self._many.values():

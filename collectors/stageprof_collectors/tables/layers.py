@@ -82,11 +82,12 @@ def _on_path(recording: Recording, blame: Blame) -> dict[str, defaultdict[int, f
         graph = blame.graph_of(piece)
         first = int(blame.graphs.first[graph]) if graph >= 0 else stop
         if start < first:
-            blame.give(before, piece._replace(stop=min(stop, first)))
-    found: dict[str, defaultdict[int, float]] = {}
-    for name, tally in (("wall_s", wall), ("before_first_task_s", before)):
-        found[name] = defaultdict(float, tally.settled(blame))
-    return found
+            # Shared as the whole piece is: no row has more before its tasks than in all.
+            part = Tally()
+            blame.give(part, piece)
+            before.add(part, (min(stop, first) - start) / piece.ns)
+    found = {"before_first_task_s": before.settled(blame, wall), "wall_s": wall.settled(blame)}
+    return {name: defaultdict(float, rows) for name, rows in found.items()}
 
 
 def _add(into: defaultdict[int, float], rows: dict[int, float]) -> None:
