@@ -27,6 +27,7 @@ def travelling(
     dump: float = 400.0,
     told: float = 0.0,
     told_bytes: int = 200_000,
+    weight: int = 8,
 ) -> Recording:
     """Five results, each fetched by another worker in half a second, of which most is its dump."""
     made = HandMade(2)
@@ -57,13 +58,13 @@ def travelling(
         made.rows_of(receiver).append(fetched)
         now += 50
     made.wait(0, now, last, now)
-    _typed(made, type_)
+    _typed(made, type_, weight)
     return made.recording(now)
 
 
-def _typed(made: HandMade, type_: str) -> None:
+def _typed(made: HandMade, type_: str, weight: int) -> None:
     for rows in made._rows.values():
-        rows[:] = [(*row[:5], type_) if row[0] == FINISH else row for row in rows]
+        rows[:] = [(*row[:4], weight, type_) if row[0] == FINISH else row for row in rows]
 
 
 def test_what_is_pickled_and_its_seconds_are_named() -> None:
@@ -93,6 +94,13 @@ def test_what_is_pickled_and_its_seconds_are_named() -> None:
 )
 def test_it_fires_for_slow_lists_only(changed: dict[str, Any], fires: bool) -> None:
     assert bool(asked(RULE, travelling(**changed))) is fires
+
+
+@pytest.mark.parametrize("weight", [0, -1])
+def test_results_that_have_no_size_are_named_too(weight: int) -> None:
+    """The layer with most of their bytes was the first of all, which had none of them."""
+    found = one(RULE, travelling(weight=weight))
+    assert (found.where.prefix, found.evidence["type"]) == ("loaded", "list")
 
 
 def test_of_what_took_long_only_what_was_for_the_results_counts() -> None:

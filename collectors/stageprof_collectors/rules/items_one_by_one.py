@@ -219,7 +219,8 @@ def _main(recording: Recording, rows: Ints) -> tuple[Row, str]:
     """The layer with most bytes of these results, and what most of them there are."""
     runs, groups = recording.timeline.runs, recording.groups
     at = groups.of_run[rows]
-    most = int(np.argmax(np.bincount(at, runs["nbytes"][rows])))
+    # One more byte each: it may be that none has a size.
+    most = int(np.argmax(np.bincount(at, np.maximum(runs["nbytes"][rows], 0) + 1)))
     kinds = runs["type"][rows[at == most]]
     return groups.rows[most], recording.store.strings[int(np.argmax(np.bincount(kinds)))]
 
