@@ -16,6 +16,7 @@ from stageprof_collectors.account.block import LATE_NS, LONG_NS, STILL, Block, n
 from stageprof_collectors.account.ends import Ends
 from stageprof_collectors.account.graph import SLACK
 from stageprof_collectors.account.locks import behind
+from stageprof_collectors.account.ongoing import Ongoing
 from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline, present
 from stageprof_collectors.account.underway import running
 from stageprof_collectors.account.unended import unended
@@ -162,11 +163,15 @@ class Blocks:
 
     def _on(self, t: int, *, local: bool = False) -> tuple[Ints, Ints]:
         """Runs that were assigned and had not ended at `t`, and those of them that had begun."""
-        runs = self._t.runs
-        on = (runs["run"] >= LOCAL) == local
-        on &= (runs["assigned"] < t) & ((runs["finished"] >= t) | (runs["finished"] <= 0))
-        rows = np.flatnonzero(on)
+        runs, rows = self._t.runs, self._ongoing[local].at(t)
         return rows, rows[(runs["seen"][rows] == 1) & (runs["start"][rows] < t)]
+
+    @cached_property
+    def _ongoing(self) -> dict[bool, Ongoing]:
+        """A cluster's runs, and those of local schedulers."""
+        runs = self._t.runs
+        of_local = runs["run"] >= LOCAL
+        return {local: Ongoing(runs, np.flatnonzero(of_local == local)) for local in (False, True)}
 
     def _still(self, block: Block, before: int) -> int:
         """The run that goes on and was assigned last; where none does, the last that ended."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from stageprof_collectors.account.intervals import clip, innermost, length
 from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.findings.presence import Presence
 from stageprof_collectors.findings.standing import (
     Floats,
     Standing,
@@ -78,6 +79,7 @@ def _by_others(
 ) -> list[Interval]:
     own, graphs = recording.lanes.loop(place), recording.lanes.step([place], *_TAKING_IN)
     here = _of_process(recording, place)
+    there = Presence(recording.timeline, here)
     pickled = innermost(s for p in here for s in recording.lanes.bytes_work(p))
     collected = innermost((a, b, None) for a, b in pauses)
     kept = []
@@ -86,7 +88,7 @@ def _by_others(
             continue
         # What another thread pickles has steps of its own, unless a task made it wait too.
         pickling = length(clip(pickled, start, stop)) > OWN * (stop - start)
-        if pickling and not len(_met(recording, here, start, stop, OWN)):
+        if pickling and not len(there.during(start, stop, OWN)):
             continue
         gc = length(clip(collected, start, stop)) / (stop - start)
         if max(gc, for_gil(start, stop)) >= held:
@@ -101,15 +103,6 @@ def _of_process(recording: Recording, place: int) -> list[int]:
     return found
 
 
-def _met(recording: Recording, places: list[int], start: int, stop: int, part: float) -> Ints:
-    """The runs of these places that were there for a part of a stall."""
-    runs, at = recording.timeline.runs, recording.timeline.at
-    rows = np.concatenate([at.of(place) for place in places])
-    both = np.minimum(runs["stop"][rows], stop) - np.maximum(runs["start"][rows], start)
-    found: Ints = rows[both >= part * (stop - start)]
-    return found
-
-
 def _waiting(loop: Iterable[Interval]) -> Callable[[int, int], float]:
     """Of a stall: the part in which the loop was seen to wait for the GIL."""
     waits = innermost((a, b, None) for a, b in loop)
@@ -121,16 +114,17 @@ def _taken(
 ) -> Callable[[int, int], float]:
     """Of a stall where nobody watched: the part in which the GIL was taken then."""
     t, contention = told or (np.zeros(0, np.int64), np.zeros(0))
+    there = Presence(recording.timeline, [place])
 
     def part(start: int, stop: int) -> float:
         soon = (t >= start) & (t <= stop + TOLD_NS)
         taken = float(contention[soon].max(initial=0.0))
-        return 1.0 if _by_a_task(recording, place, start, stop) else taken
+        return 1.0 if _by_a_task(recording, there, start, stop) else taken
 
     return part
 
 
-def _by_a_task(recording: Recording, place: int, start: int, stop: int) -> bool:
+def _by_a_task(recording: Recording, there: Presence, start: int, stop: int) -> bool:
     """Whether a task had the processor in a long stall, as a loop that may run would have had.
 
     A thread that has slept goes before one that computes: what kept it waiting so long was the GIL.
@@ -138,6 +132,6 @@ def _by_a_task(recording: Recording, place: int, start: int, stop: int) -> bool:
     if stop - start < LONG_NS:
         return False
     runs = recording.timeline.runs
-    mine = _met(recording, [place], start, stop, COVERED)
+    mine = there.during(start, stop, COVERED)
     took = np.maximum(runs["stop"][mine] - runs["start"][mine], 1)
     return bool((runs["cpu"][mine] >= BUSY * took).any())
