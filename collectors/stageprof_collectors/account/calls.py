@@ -8,7 +8,7 @@ had computed and nobody had kept.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -145,7 +145,12 @@ class Calls:
         What Dask computes while it optimizes (where a sorted frame is divided) is not counted.
         """
         told = self._verdicts.get(f"{file}:{line}", UNKNOWN) != UNKNOWN
-        return told or sum(self.line(g) == (file, line) for g in self.blocking) > _TWO
+        return told or self._waited[file, line] > _TWO
+
+    @cached_property
+    def _waited(self) -> Counter[tuple[str, int]]:
+        """How many graphs were waited for that each line handed over."""
+        return Counter(map(self.line, self.blocking))
 
     @cached_property
     def _verdicts(self) -> dict[str, str]:

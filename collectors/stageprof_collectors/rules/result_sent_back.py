@@ -91,6 +91,7 @@ def _trips(recording: Recording) -> Iterator[tuple[Trip, Burdens]]:
         return
     burdens, made = Burdens(recording, things), _made(recording)
     of_run, found = recording.groups.of_run, defaultdict(list)
+    fetches = _fetches(recording, made)
     for thing in back:
         if thing.key in made:
             group = int(of_run[source(recording, made[thing.key])])
@@ -98,7 +99,8 @@ def _trips(recording: Recording) -> Iterator[tuple[Trip, Burdens]]:
     for (group, _), some in found.items():
         rows = np.array([made[thing.key] for thing in some])
         joined = rows[of_run[rows] != group]
-        fetched = _fetched(recording, made, {group, *of_run[rows].tolist()})
+        theirs = {group, *of_run[rows].tolist()}
+        fetched = Covered([call for each in theirs for call in fetches[each]])
         times = Covered([sent[thing] for thing in some if thing in sent])
         causes = frozenset(thing.cause for thing in some if thing not in sent)
         row = recording.groups.rows[group]
@@ -127,18 +129,17 @@ def _scattered(recording: Recording) -> dict[Embedded, Interval]:
     return found
 
 
-def _fetched(recording: Recording, made: dict[str, int], groups: set[int]) -> Covered:
-    """When the client fetched results of these rows of the table of layers."""
+def _fetches(recording: Recording, made: dict[str, int]) -> defaultdict[int, list[Interval]]:
+    """When the client fetched results of each row of the table of layers."""
     table = recording.timeline.read("block", "gather", "gathered")
     columns = table["gather"].tolist(), table["gathered"].tolist()
     calls = zip(recording.store.keys(table["key"]), *columns, strict=True)
     of_run = recording.groups.of_run
-    spans = [
-        (start, stop)
-        for key, start, stop in calls
-        if start and key in made and int(of_run[made[key]]) in groups
-    ]
-    return Covered(spans)
+    found: defaultdict[int, list[Interval]] = defaultdict(list)
+    for key, start, stop in calls:
+        if start and key in made:
+            found[int(of_run[made[key]])].append((start, stop))
+    return found
 
 
 def _change(recording: Recording, trip: Trip, burdens: Burdens) -> Change:
