@@ -1,8 +1,8 @@
 """The line at which a variable got its value, read from the code that assigned it.
 
 Of a function or module that is running, the last assignment before the instruction that it is at;
-of one that is not, the last one. Code of modules that have run is compiled again from their
-source, once.
+of one that is not, the last one; of several of which an `if` does one, the `if`. Code of modules
+that have run is compiled again from their source, once.
 """
 
 from __future__ import annotations
@@ -101,12 +101,44 @@ def _loaded(before: list[Any]) -> list[Any]:
 def line_in(code: CodeType, name: str, path: str = "", before: int = 2**31) -> int:
     """The line of the last assignment to a variable (or to `name` + `path`) before an offset.
 
-    In a loop the last assignment may come after it in the code. 0 if it is never assigned.
+    In a loop the last assignment may come after it in the code. Where an `if` has one in each of
+    its branches it is the line of the `if`. 0 if it is never assigned.
     """
     within = inner_stores(code) if path else stores(code)
     mine = [s for s in within if s.name == name and s.path == path]
-    earlier = [s for s in mine if s.offset < before]
-    return (earlier or mine)[-1].line if mine else 0
+    earlier = [s for s in mine if s.offset < before] or mine
+    chosen = (_choosing(code, s.offset, earlier[-1].offset, before) for s in earlier[:-1])
+    return next(filter(None, chosen), earlier[-1].line) if earlier else 0
+
+
+class Jump(NamedTuple):
+    """A jump forward in a piece of code: from an offset to another; `sure` if it is always done."""
+
+    at: int
+    to: int
+    sure: bool
+    line: int
+
+
+@functools.lru_cache(500)
+def jumps(code: CodeType) -> tuple[Jump, ...]:
+    """The jumps forward in a piece of code, in its order."""
+    found, line = [], code.co_firstlineno
+    for this in dis.get_instructions(code):
+        position = this.positions
+        line = (position.lineno if position is not None else None) or line
+        if "JUMP" in this.opname and type(this.argval) is int and this.argval > this.offset:
+            found.append(Jump(this.offset, this.argval, this.opname == "JUMP_FORWARD", line))
+    return tuple(found)
+
+
+def _choosing(code: CodeType, first: int, last: int, before: int) -> int:
+    """The line of the `if` by which one of two assignments is done before an offset; 0: of none."""
+    over = [j.at for j in jumps(code) if j.sure and first < j.at < last < j.to <= before]
+    if not over:
+        return 0
+    into = (j for j in jumps(code) if not j.sure and j.at < first and over[0] < j.to <= last)
+    return next((j.line for j in into), 0)
 
 
 def place_in_module(module: str, name: str, follow: int = IMPORTS) -> tuple[str, int]:
