@@ -46,6 +46,30 @@ def test_those_with_most_memory_are_drawn_with_the_scheduler() -> None:
     assert labels == [*(f"worker {10 + w}" for w in range(14, 2, -1)), "scheduler"]
 
 
+def test_who_is_not_drawn_is_said_of_those_in_the_table_only() -> None:
+    """A worker of which there is no sample is in no table, and its memory was not compared."""
+    assert [_drawn(loaded(count)) for count in (3, 13, 14)] == [
+        "",
+        "Drawn are the workers with most memory. The other worker is in the table below.",
+        "Drawn are the workers with most memory. The other 2 workers are in the table below.",
+    ]
+    silent, brief = Observed(4), Observed(4)
+    for made in (silent, brief):
+        made.took(0, 0, 50)
+        made.took(0, 500, 50)
+    brief.took(1, 500, 60)
+    assert _drawn(silent) == ""
+    assert _drawn(brief) == (
+        "Drawn are the workers that were sampled more than once. "
+        "The other worker is in the table below."
+    )
+
+
+def _drawn(made: Observed) -> str:
+    samples = Samples(made.recording(1000))
+    return workers.of_drawn(samples, workers.drawn(samples))
+
+
 def test_a_quantity_that_was_always_nothing_is_said_and_not_drawn() -> None:
     recording = loaded().recording(1000)
     samples = Samples(recording)

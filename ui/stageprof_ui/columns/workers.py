@@ -99,6 +99,17 @@ def charts(recording: Recording, samples: Samples, places: Sequence[int]) -> lis
     return found
 
 
+def of_drawn(samples: Samples, places: Sequence[int]) -> str:
+    """Which workers are drawn, where the table has more, in a sentence."""
+    sampled = {one.place for quantity in QUANTITIES for one in samples.of(quantity.name)}
+    known, shown = (sum(samples.role(p) == "worker" for p in some) for some in (sampled, places))
+    if (left := known - shown) <= 0:
+        return ""
+    which = "with most memory" if shown == LINES else "that were sampled more than once"
+    rest = "The other worker is" if left == 1 else f"The other {left:,} workers are"
+    return f"Drawn are the workers {which}. {rest} in the table below."
+
+
 def silent(samples: Samples, shown: Sequence[Chart]) -> str:
     """What was sampled and is not drawn, for there was none, in a sentence."""
     names = {chart.quantity.name for chart in shown}

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import panel as pn
 
-from stageprof_collectors.findings.quantity import count
 from stageprof_ui.canvas import Stock
 from stageprof_ui.columns import coverage, workers
 from stageprof_ui.columns.series import Samples
@@ -63,13 +62,9 @@ def _load(store: Store, stock: Stock, samples: Samples) -> list[Any]:
 def _facts(
     store: Store, samples: Samples, shown: Sequence[Chart], places: Sequence[int]
 ) -> dict[str, Any]:
-    left = sum(process.role == "worker" for process in samples.processes) - sum(
-        samples.role(place) == "worker" for place in places
-    )
-    more = f" The other {count(left, 'worker')} are in the table below." if left > 0 else ""
     return {
         "limits": workers.of_limits(store.recording),
-        "drawn": f"Drawn are the workers with most memory.{more}" if more else "",
+        "drawn": workers.of_drawn(samples, places),
         "silent": workers.silent(samples, shown),
         "thresholds": workers.of_thresholds(shown),
         "beyond": workers.of_peaks(shown),
