@@ -257,6 +257,17 @@ def _luminance(colour: str) -> float:
     return 0.2126 * r + 0.7152 * g + 0.0722 * b
 
 
+def test_a_worker_has_one_colour_whichever_others_are_drawn() -> None:
+    """Pages draw those with most of something first, each page of something else."""
+    samples = Samples(loaded(15).recording(1000))
+    of_label = {process.label: place for place, process in enumerate(samples.processes)}
+    many = [of_label[f"worker {10 + w}"] for w in range(15)]
+    few = curves.pens(samples, many[:12]), curves.pens(samples, [many[4], many[1], many[0]])
+    there, here = ({pen.label: pen.colour for pen in pens} for pens in few)
+    assert here == {label: there[label] for label in ("worker 14", "worker 11", "worker 10")}
+    assert len({pen.colour for pen in curves.pens(samples, many[3:])}) == 12
+
+
 @pytest.mark.parametrize("ground", ["#ffffff", "#161616"])
 def test_lines_are_seen_on_both_themes(ground: str) -> None:
     for colour in curves.COLOURS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,7 +22,7 @@ from bokeh.models.widgets import Button, CheckboxButtonGroup
 
 from stageprof_ui import browser
 from stageprof_ui.canvas import Stock
-from stageprof_ui.columns.series import LINES, Samples, Series, Unit
+from stageprof_ui.columns.series import LINES, Samples, Series, Unit, natural
 from stageprof_ui.figure import clear
 
 #: Told apart on both themes, three to one against either ground at least.
@@ -58,12 +57,23 @@ class Pen:
 
 
 def pens(samples: Samples, places: Sequence[int]) -> list[Pen]:
-    """A pen for each of some processes."""
-    number, found = itertools.count(), []
+    """A pen for each of some processes; a worker's colour is its own on every page."""
+    colours, found = _colours(samples, places), []
     for place in places:
-        role = samples.role(place)
-        colour = COLOURS[next(number) % LINES] if role == "worker" else _OTHER
+        role, colour = samples.role(place), colours.get(place, _OTHER)
         found.append(Pen(place, samples.label(place), role, colour, _DASHES.get(role, "solid")))
+    return found
+
+
+def _colours(samples: Samples, places: Sequence[int]) -> dict[int, str]:
+    """Of each worker the colour of its number, or the next that no other of these has."""
+    everyone = (p for p, process in enumerate(samples.processes) if process.role == "worker")
+    order = sorted(everyone, key=lambda place: natural(samples.label(place)))
+    number = {place: i for i, place in enumerate(order)}
+    found: dict[int, str] = {}
+    for place in (place for place in places if place in number):
+        own = [COLOURS[(number[place] + i) % LINES] for i in range(LINES)]
+        found[place] = next((one for one in own if one not in found.values()), own[0])
     return found
 
 
