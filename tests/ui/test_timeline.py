@@ -26,6 +26,7 @@ from stageprof_runtime.stage import STEP, STEPS
 from stageprof_ui.columns.boxes import Boxes
 from stageprof_ui.columns.timeline import boxes
 from stageprof_ui.views.timeline import left_out
+from ui.observed import Observed
 
 #: A thread of a local scheduler's pool.
 POOL = 8
@@ -128,7 +129,7 @@ def test_the_path_through_a_local_schedulers_tasks_is_with_the_workers(thread: i
 
 def test_a_task_that_still_ran_when_the_program_was_killed_reaches_to_the_end() -> None:
     found = boxes(killed(told=True).broken_off(5000))
-    [row] = [i for i, row in enumerate(found.rows) if "scheduler only" in row.label]
+    [row] = [i for i, row in enumerate(found.rows) if "told by the scheduler" in row.label]
     first, last = found.offsets[row : row + 2].tolist()
     assert found.run[first:last].tolist() == [2]
     start, stop = found.seconds()
@@ -145,7 +146,7 @@ def test_a_worker_runs_no_more_tasks_than_it_has_threads() -> None:
     threads = np.repeat([row.kind == "thread" for row in found.rows], np.diff(found.offsets))
     assert sorted(found.run[threads].tolist()) == [*mine[:2], other]
     [said] = left_out(found.left_out)
-    assert said.startswith("3 tasks had not ended, and no thread was left for them; ")
+    assert said.startswith("3 tasks had not ended, and no thread was left; ")
 
 
 def test_a_task_of_a_local_scheduler_that_goes_on_is_none_of_a_worker_without_stageprof() -> None:
@@ -154,12 +155,28 @@ def test_a_task_of_a_local_scheduler_that_goes_on_is_none_of_a_worker_without_st
     rows.append((GRAPH, LOCAL, ns(1), ns(2), 1, 1, "local", -1))
     rows.append((ASSIGN, LOCAL, ns(5), "local", -1 - LOCAL, "task-1"))
     labels = [row.label for row in boxes(made.broken_off(100)).rows]
-    assert "local (seen by the scheduler only)" in labels
+    assert "local (told by the scheduler)" in labels
 
 
 def test_tasks_of_workers_without_stageprof_are_in_rows_of_each() -> None:
     labels = [row.label for row in boxes(untold()).rows if row.kind == "thread"]
     assert labels == [f"{SILENT} (not instrumented)"] * 4
+
+
+def test_workers_are_in_the_order_of_their_names_and_have_these_in_all_rows() -> None:
+    """Though another came first, and only the scheduler tells of a task that goes on."""
+    made = Observed(3)
+    for worker, name in enumerate(("10", "2", "1")):
+        made.named(worker, name)
+    graph = -1 - made.graph(0, 0, 0)
+    for worker in range(3):
+        made.run(worker, 5, 8, cause=graph)
+    made.goes_on(0, 20, cause=graph)
+    labels = [row.label for row in boxes(made.broken_off(100)).rows if row.kind == "thread"]
+    assert labels == [
+        *(f"worker {name}, thread 1" for name in (1, 2, 10)),
+        "worker 10 (told by the scheduler)",
+    ]
 
 
 # -- clocks ---------------------------------------------------------------------------------------

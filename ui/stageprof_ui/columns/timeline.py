@@ -19,7 +19,7 @@ from stageprof_runtime.stage import STEP
 from stageprof_ui.columns.boxes import Boxes, Pile, Row, levels
 from stageprof_ui.columns.lines import THREAD
 from stageprof_ui.columns.path import path
-from stageprof_ui.columns.series import numbered, worker_label
+from stageprof_ui.columns.series import natural, numbered, worker_label
 from stageprof_ui.columns.untold import untold
 
 _COMPUTE: Final = STEP["compute"]
@@ -48,12 +48,12 @@ def boxes(recording: Recording) -> Boxes:
     groups = recording.groups
     layer, gil = np.minimum(groups.of_run, MOST_LAYERS), _tenths(recording)
     called, spans = labels(recording), Rows(recording.timeline.spans["place"])
-    for place in _working(recording):
+    for place in _working(recording, called):
         if timed[place]:
             runs = recording.timeline.at.of(place)
             _worker(pile, recording, (place, called[place]), runs, layer, gil)
             _others(pile, recording, (place, called[place]), runs, spans.of(place))
-    untold(pile, recording, layer)
+    untold(pile, recording, layer, called)
     pile.left_out[CLOCK] += int((~timed[spans.numbers]).sum())
     return pile.boxes([row.layer for row in groups.rows[: MOST_LAYERS + 1]])
 
@@ -236,11 +236,11 @@ def _tenths(recording: Recording) -> Ints:
     return np.where(gil_seen(recording) > 0, tenths, 0)
 
 
-def _working(recording: Recording) -> list[int]:
+def _working(recording: Recording, called: list[str]) -> list[int]:
     """Places that run tasks: workers, and where a local scheduler's threads or processes are."""
     ran = set(present(recording.timeline.runs["wplace"]))
     workers = {i for i, p in enumerate(recording.store.places) if p.role == "worker"}
-    return sorted(ran | workers)
+    return sorted(ran | workers, key=lambda place: natural(called[place]))
 
 
 def present_threads(threads: Ints) -> list[int]:

@@ -21,11 +21,11 @@ THREADLESS: Final = "threadless"
 _COMPUTE: Final = STEP["compute"]
 
 
-def untold(pile: Pile, recording: Recording, layer: Ints) -> None:
+def untold(pile: Pile, recording: Recording, layer: Ints, called: list[str]) -> None:
     """Tasks of workers that were not instrumented; of others those that still run, or were lost.
 
     Those that had not ended reach to the end of the region. What was taken back before it ran took
-    no time there.
+    no time there. `called` is what each process is called, by its place.
     """
     runs = recording.timeline.runs
     unseen = (runs["wplace"] < 0) & ~given_back(runs)
@@ -34,20 +34,24 @@ def untold(pile: Pile, recording: Recording, layer: Ints) -> None:
     mine = np.append(ended, open_)
     stop = np.append(runs["stop"][ended], np.full(len(open_), recording.timeline.region.stop))
     here = stop > runs["start"][mine]
-    _rows(pile, recording, mine[here], stop[here], layer)
+    _rows(pile, recording, mine[here], stop[here], layer, called)
 
 
-def _rows(pile: Pile, recording: Recording, mine: Ints, stop: Ints, layer: Ints) -> None:
+def _rows(
+    pile: Pile, recording: Recording, mine: Ints, stop: Ints, layer: Ints, called: list[str]
+) -> None:
     """The rows of each worker, with its tasks and when these end."""
     runs, strings = recording.timeline.runs, recording.store.strings
-    told = {place.name for place in recording.store.places if place.role == "worker"}
+    both = zip(recording.store.places, called, strict=True)
+    told = {place.name: label for place, label in both if place.role == "worker"}
     by_worker = Rows(runs["worker"][mine])
     for worker in by_worker.numbers:
         at = by_worker.of(worker)
         which = mine[at]
-        name = safe(strings[worker]) if strings[worker] else "tasks not seen"
-        known = strings[worker] in told or bool(_local(runs["run"][which]).any())
-        why = "seen by the scheduler only" if known else "not instrumented"
+        address = strings[worker]
+        name = told.get(address) or safe(address) or "tasks not seen"
+        known = address in told or bool(_local(runs["run"][which]).any())
+        why = "told by the scheduler" if known else "not instrumented"
         row, start = Row(f"{name} ({why})", -1, THREAD), runs["start"][which]
         pile.add_overlapping(row, start, stop[at], _COMPUTE, layer=layer[which], run=which)
 

@@ -25,16 +25,16 @@ _FOLDED_ABOVE = 40
 _MODES = ("layer", "stage", "gil")
 #: Nothing is looked for any more.
 _EMPTY: Final = "search.value_input = ''; search.value = '';"
-_CROWDED: Final = "overlapped too many others to have a row of their own"
+_CROWDED: Final = "overlapped too many others to have a separate row"
 #: By what `Boxes.left_out` counts: what that is, and what became of it.
 _LEFT_OUT: Final = {
     lines.THREAD: ("task", f"{_CROWDED}; the table of layers counts all"),
     "transfer": ("transfer", f"{_CROWDED}; the table of transfers counts all"),
     "spill": (
-        "step", f"of spilling or loading {_CROWDED}; they are left out of this picture",
+        "step", f"of spilling or loading {_CROWDED}; left out of this picture",
     ),
     THREADLESS: (
-        "task", "had not ended, and no thread was left for them; they are left out of this picture",
+        "task", "had not ended, and no thread was left; left out of this picture",
     ),
     CLOCK: (
         "clock",
