@@ -80,8 +80,8 @@ class Drawing {
       const middle = (line.top + line.bottom) / 2;
       if (!line.label || middle > y.end || middle < y.start || free - middle < 13 * perPixel) continue;
       ticks.push(middle);
-      const label = line.label.replace(/(\$\$|\\[([])/g, (tex) => tex[0] + "\u2060" + tex[1]);
-      names.set(middle, label.length > 34 ? `${label.slice(0, 33)}…` : label);  // Bokeh would set it as TeX
+      const label = line.label.replace(/(\$\$|\\[([])/g, (tex) => tex[0] + "\u2060" + tex[1]);  // Bokeh would set it as TeX
+      names.set(middle, ending(label, 34));
       free = middle;
     }
     axis.ticker.ticks = ticks;
@@ -205,6 +205,12 @@ class Drawing {
     }
     return { count, busy, what, by: [...by].sort((p, q) => q[1][1] - p[1][1]) };
   }
+}
+
+// The last characters of a name: rows differ in what they end with, as workers do.
+function ending(name, most) {
+  const all = [...name];
+  return all.length > most ? `…${all.slice(1 - most).join("")}` : name;
 }
 
 // A finger on a picture moves the picture: beside it there must be room to scroll the page.

@@ -98,7 +98,7 @@ def _map(stock: Stock, drawn: Matrix, source: ColumnDataSource) -> Any:
         line_color=_COLOUR, line_alpha=0.35,
     )  # fmt: skip
     names: dict[float | str, Any] = {
-        i: PlainText(text=f"{name[:23]}…" if len(name) > 24 else name)
+        i: PlainText(text=f"…{name[-23:]}" if len(name) > 24 else name)  # names end differently
         for i, name in enumerate(drawn.names)
     }
     for axis in (plot.xaxis, plot.yaxis):
