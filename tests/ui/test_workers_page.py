@@ -196,6 +196,16 @@ def test_worker_2_comes_before_worker_10() -> None:
     assert sorted(labels, key=natural) == ["tcp://h:9", "worker 2", "worker 10"]
 
 
+@pytest.mark.parametrize(("took", "told"), [(0.03, ", 1 % of their time."), (16.0, " processes.")])
+def test_hooks_around_a_short_run_are_no_part_of_its_time(
+    took: float, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = once().recording(1000)
+    known = recording.coverage() | {"overhead_s": took}
+    monkeypatch.setattr(Recording, "coverage", lambda _: known)
+    assert coverage.coverage(recording)["overhead"].endswith(told)
+
+
 def test_coverage_says_who_was_not_seen_and_what_was_lost() -> None:
     made = loaded(1)
     rows = made._rows[SCHEDULER]

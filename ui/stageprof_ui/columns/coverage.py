@@ -88,5 +88,6 @@ def _cost(recording: Recording, overhead_s: float) -> str:
     processes = max(len(recording.store.places), 1)
     where = f"{processes:,} {'process' if processes == 1 else 'processes'}"
     whole = recording.wall * processes
-    part = f", {share(overhead_s / whole)} of their time" if whole > 0 else ""
+    # Some run before and after the region: in a short one that is no part of it.
+    part = f", {share(overhead_s / whole)} of their time" if overhead_s <= whole else ""
     return f"stageprof's own hooks took {seconds(overhead_s)} in {where}{part}."
