@@ -31,8 +31,7 @@ def _task_kinds() -> tuple[type, ...]:
         base = module.GraphNode
     except (ImportError, AttributeError):
         return ()
-    kinds = [kind for kind in vars(module).values() if isinstance(kind, type)]
-    return tuple(kind for kind in kinds if issubclass(kind, base))
+    return tuple(k for k in vars(module).values() if isinstance(k, type) and issubclass(k, base))
 
 
 #: What a local scheduler dumps and loads with in the process itself.
@@ -51,6 +50,8 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "client.gather_remote": ("distributed.client", "Client", "_gather_remote"),
     "client.start": ("distributed.client", "Client", "_start"),
     "client.close": ("distributed.client", "Client", "_close"),
+    "client.shutdown": ("distributed.client", "Client", "_shutdown"),
+    "cluster.close": ("distributed.deploy.spec", "SpecCluster", "_close"),
     "client.wait": ("distributed.client", "", "_wait"),
     "client.result": ("distributed.client", "Future", "_result"),
     "client.next": ("distributed.client", "as_completed", "__next__"),
@@ -119,8 +120,7 @@ def place(where: str) -> tuple[Any, str]:
     """
     module, path, name = _PLACES[where]
     owner: Any = importlib.import_module(module)
-    if path:
-        owner = getattr(owner, path)
+    owner = getattr(owner, path) if path else owner
     getattr(owner, name)
     return owner, name
 

@@ -203,6 +203,12 @@ class Memberships:
                 raise
         await self._stay(membership.cluster)
 
+    async def ending(self, cluster: Any) -> None:
+        """Leave a cluster that is to close, last of all through whom it is recorded: no heir."""
+        for client, _ in sorted(self._joined.items(), key=lambda each: each[1].host):
+            if client.cluster is cluster:
+                await self._on_its_loop(client, self.closing)
+
     def forked(self) -> bool:
         """Whether this is a child of the process that began; the session is its parent's."""
         return os.getpid() != self._pid

@@ -71,6 +71,26 @@ def test_tasks_of_two_clients_of_one_cluster_are_recorded_whoever_leaves(
     assert prof.recording.timeline.marks("cluster lost") == []
 
 
+@pytest.mark.parametrize("ends", ["client.shutdown", "cluster.close"])
+def test_a_cluster_that_closes_with_results_still_held_is_left_before(ends: str) -> None:
+    """Its scheduler was asked for half a minute when it was gone, its workers went unexpectedly."""
+    with stageprof.profile() as prof:
+        cluster = LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+        )
+        client = Client(cluster)
+        held = client.map(inc, range(10), pure=False)
+        assert client.gather(held) == list(range(1, 11))
+        {"client.shutdown": client.shutdown, "cluster.close": cluster.close}[ends]()
+        client.close()
+        cluster.close()
+    recording = prof.recording
+    assert recording.timeline.marks("cluster lost") == []
+    assert [loss for loss in recording.incidents.losses if not loss.expected] == []
+    assert set(recording.tasks()["status"]) == {"memory"}
+    assert len(recording.tasks()) == 10
+
+
 def test_of_a_client_that_is_not_recorded_no_graph_gets_another_ones_line(
     client: Client, standing: str
 ) -> None:

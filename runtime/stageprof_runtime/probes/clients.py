@@ -1,9 +1,12 @@
-"""Clients that start or close while a session is on: recorded from their start to their end."""
+"""Clients that start or close while a session is on: recorded from their start to their end.
+
+A cluster that is closed takes its scheduler along: what is left there is fetched before.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
@@ -13,6 +16,8 @@ from stageprof_runtime.compat import patience_s, place
 from stageprof_runtime.guard import Watch, quietly
 from stageprof_runtime.patch import Emit, Undo, replace, together
 
+_Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
+
 
 class Follower(Protocol):
     """What wants to know of clients."""
@@ -21,7 +26,10 @@ class Follower(Protocol):
         """A client has connected; awaited on its loop."""
 
     async def closing(self, client: Any) -> None:
-        """A client is about to close; awaited on its loop."""
+        """A client is about to close, or its cluster; awaited on the client's loop."""
+
+    async def ending(self, cluster: Any) -> None:
+        """A cluster is about to close; awaited on its loop."""
 
 
 followers: Final[list[Follower]] = []
@@ -37,7 +45,9 @@ def install(emit: Emit) -> Undo:
     return together(
         [
             replace(*place("client.start"), _started, limited=False),
-            replace(*place("client.close"), _closing, limited=False),
+            replace(*place("client.close"), _first(_in_time), limited=False),
+            replace(*place("client.shutdown"), _first(_in_time), limited=False),
+            replace(*place("cluster.close"), _first(_before), limited=False),
             replace(Client, "close", _asked_to_close),
         ]
     )
@@ -69,14 +79,23 @@ async def _in_time(follower: Follower, client: Any) -> None:
     await asyncio.wait_for(follower.closing(client), min(patience, _told.get(client, 60) / 2))
 
 
-def _closing(close: Callable[..., Any]) -> Callable[..., Any]:
-    async def told(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            for follower in tuple(followers):
-                await quietly(_in_time(follower, self), WATCH)
-        except asyncio.CancelledError:  # who closes it waits no longer: it is closed all the same
-            await close(self, *args, **kwargs)
-            raise
-        return await close(self, *args, **kwargs)
+async def _before(follower: Follower, cluster: Any) -> None:
+    await asyncio.wait_for(follower.ending(cluster), PATIENCE_S)
 
-    return told
+
+def _first(leave: Callable[[Follower, Any], Coroutine[Any, Any, None]]) -> _Wrap:
+    """What closes something, after all followers have left it."""
+
+    def closing(close: Callable[..., Any]) -> Callable[..., Any]:
+        async def told(self: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                for follower in tuple(followers):
+                    await quietly(leave(follower, self), WATCH)
+            except asyncio.CancelledError:  # who closes it waits no longer: it is closed still
+                await close(self, *args, **kwargs)
+                raise
+            return await close(self, *args, **kwargs)
+
+        return told
+
+    return closing
