@@ -51,8 +51,9 @@ class _Emitter:
     ) -> None:
         ns = stop - start
         for ring in _rings.get(role) or _fallback:
-            total = ring.sums.get(step)
-            if total is None or ns >= ring.short_ns:
+            try:
+                total = ring.sums.known[step if ns < ring.short_ns else -1]  # what is long: none
+            except KeyError:
                 ring.span(step, start, stop, get_ident(), label, nbytes, cpu)
                 continue
             # What `Ring.span` does: two calls for each of a task's steps would be too many.
@@ -64,8 +65,9 @@ class _Emitter:
         self, role: str, step: int, name: str, count: int, ns: int, nbytes: int, t: int = 0
     ) -> None:
         for ring in _rings.get(role) or _fallback:
-            total = None if t else ring.shares.get((step, name))
-            if total is None:
+            try:
+                total = ring.shares.known[t or step, name]  # what has an end is in no sum
+            except KeyError:
                 ring.share(step, name, count, ns, nbytes, t)
                 continue
             total[0] += count

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from stageprof_runtime.batch import Row
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.event import CPU, SHARE, SPAN, STACK, SUM
+from stageprof_runtime.sums import Sums
 from stageprof_runtime.tree import Spot, Tree
 
 #: Rows kept while the shipper is away; at 20,000 rows/s more than three seconds of them.
@@ -18,6 +19,11 @@ SHORT_NS = 200_000
 #: Names whose shares of a step are summed apart between two batches of sums; those of more go
 #: under "". A graph has tens of layers, seldom thousands.
 NAMES = 2_000
+
+#: Sums by step; shares by step and layer; looks by prefix, line, kind and function.
+_Steps = dict[int, list[int]]
+_Shares = dict[tuple[int, str], list[int]]
+_Looks = dict[tuple[str, str, str, str], list[int]]
 
 
 class Ring:
@@ -36,12 +42,12 @@ class Ring:
         self.dropped = 0
         self._dropping = threading.Lock()
         #: what short spans took together, by step: count, ns, bytes
-        self.sums: dict[int, list[int]] = {}
+        self.sums: Sums[int] = Sums()
         #: what of a step was for one layer, by both
-        self.shares: dict[tuple[int, str], list[int]] = {}
+        self.shares: Sums[tuple[int, str]] = Sums(NAMES, lambda key: (key[0], ""))
         #: what was done of a step where the thread's clock was read, by step: ns, ns on a processor
-        self._cpus: dict[int, list[int]] = {}
-        self._stacks: dict[tuple[str, str, str, str], list[int]] = {}
+        self._cpus: Sums[int] = Sums()
+        self._stacks: Sums[tuple[str, str, str, str]] = Sums(NAMES, lambda k: (k[0], "", k[2], ""))
         self._tree = Tree()
         #: what a hook calls for every task, after it has looked at `roomy`
         self.append = self.rows.append
@@ -86,40 +92,22 @@ class Ring:
             if cpu:
                 self.cpu(step, stop - start, thread_ns() - cpu)
             return
-        total = self.sums.get(step)
-        if total is None:
-            total = self.sums.setdefault(step, [0, 0, 0])
-        total[0] += 1
-        total[1] += stop - start
-        total[2] += nbytes
+        self.sums.add(step, 1, stop - start, nbytes)
 
     def cpu(self, step: int, ns: int, cpu_ns: int) -> None:
         """Add time of a step to what is known of its time on a processor."""
-        total = self._cpus.get(step) or self._cpus.setdefault(step, [0, 0])
-        total[0] += ns
-        total[1] += cpu_ns
+        self._cpus.add(step, ns, cpu_ns)
 
     def share(self, step: int, name: str, count: int, ns: int, nbytes: int = 0, t: int = 0) -> None:
         """Add what of a step was for one layer to its sum; with `t`, by itself: it ended then."""
         if t:
             self.emit((SHARE, t, step, name, count, ns, nbytes))
-            return
-        total = self.shares.get((step, name)) or self._new_share(step, name)
-        total[0] += count
-        total[1] += ns
-        total[2] += nbytes
-
-    def _new_share(self, step: int, name: str) -> list[int]:
-        key = (step, name) if len(self.shares) < NAMES else (step, "")
-        return self.shares.setdefault(key, [0, 0, 0])
+        else:
+            self.shares.add((step, name), count, ns, nbytes)
 
     def stack(self, name: str, label: str, how: str, entry: str, ns: int) -> None:
         """Add one look at a task to the sum of its prefix, line, kind and function."""
-        if len(self._stacks) >= NAMES and (name, label, how, entry) not in self._stacks:
-            label = entry = ""
-        total = self._stacks.setdefault((name, label, how, entry), [0, 0])
-        total[0] += 1
-        total[1] += ns
+        self._stacks.add((name, label, how, entry), 1, ns)
 
     def flame(self, step: int, name: str, how: str, stack: Sequence[Spot], ns: int) -> None:
         """Add a look at a stack while a step was done, for a task of prefix `name` or ""."""
@@ -138,18 +126,16 @@ class Ring:
             pass
         if not sums_too:
             return rows
-        sums, self.sums = self.sums, {}
-        shares, self.shares = self.shares, {}
-        stacks, self._stacks = self._stacks, {}
-        cpus, self._cpus = self._cpus, {}
         t = now_ns()
-        rows += _summed(t, sums, shares, stacks, cpus)
+        sums, shares = self.sums.take(), self.shares.take()
+        rows += _summed(t, sums, shares, self._stacks.take(), self._cpus.take())
         rows.extend(self._tree.take(t))
         return rows
 
     def sums_so_far(self) -> list[Row]:
         """What `take` would give now of sums, but for looks at stacks; they stay."""
-        return _summed(now_ns(), self.sums, self.shares, self._stacks, self._cpus)
+        sums, shares = self.sums.known, self.shares.known
+        return _summed(now_ns(), sums, shares, self._stacks.known, self._cpus.known)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -161,15 +147,9 @@ class Ring:
         self._tree = Tree()  # a forked child may find the lock of the old one taken for ever
 
 
-def _summed(
-    t: int,
-    sums: dict[int, list[int]],
-    shares: dict[tuple[int, str], list[int]],
-    stacks: dict[tuple[str, str, str, str], list[int]],
-    cpus: dict[int, list[int]],
-) -> list[Row]:
+def _summed(t: int, sums: _Steps, shares: _Shares, looks: _Looks, cpus: _Steps) -> list[Row]:
     """Sums as rows; other threads may be adding to them."""
     rows: list[Row] = [(SUM, t, step, *total) for step, total in tuple(sums.items())]
     rows += [(SHARE, t, *which, *total) for which, total in tuple(shares.items())]
-    rows += [(STACK, t, *which, *total) for which, total in tuple(stacks.items())]
-    return rows + [(CPU, t, step, *total) for step, total in tuple(cpus.items())]
+    rows += [(STACK, t, *which, *total[:2]) for which, total in tuple(looks.items())]
+    return rows + [(CPU, t, step, *total[:2]) for step, total in tuple(cpus.items())]

@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
+import dis
+import functools
+import itertools
+import sys
 import threading
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any, Final
 
+import pytest
+
+from stageprof_runtime import process
 from stageprof_runtime.clock import thread_ns
-from stageprof_runtime.event import CPU, SHARE, SPAN, SUM
+from stageprof_runtime.event import CPU, SHARE, SPAN, STACK, SUM
+from stageprof_runtime.process import EMIT
 from stageprof_runtime.ring import NAMES, Ring
+
+#: What adds to a sum -> which field of the sum's row says how much was.
+ADDING: Final[dict[str, tuple[Callable[[Ring], None], int]]] = {
+    "span": (lambda ring: ring.span(7, 0, 1, 1), 4),
+    "cpu": (lambda ring: ring.span(7, 0, ring.short_ns, 1, cpu=1), 3),
+    "share": (lambda ring: ring.share(7, "x", 1, 1), 5),
+    "stack": (lambda ring: ring.stack("x", "", "", "", 1), 7),
+    "emit span": (lambda _: EMIT.span("worker", 7, 0, 1), 4),
+    "emit share": (lambda _: EMIT.share("worker", 7, "x", 1, 1, 1), 5),
+}
+#: Instructions after which the interpreter lets another thread go on; no others.
+SWITCHES: Final = ("CALL", "RESUME", "JUMP_BACKWARD", "POP_JUMP_BACKWARD")
+SUMS: Final = (SUM, SHARE, CPU, STACK)
 
 
 def test_rows_come_out_in_the_order_they_went_in() -> None:
@@ -108,3 +132,53 @@ def test_a_cleared_ring_is_empty() -> None:
     ring.span(7, 0, 10, 1)
     ring.clear()
     assert ring.take() == []
+
+
+@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("adding", ADDING)
+def test_whenever_sums_are_taken_what_is_being_added_to_them_is_not_lost(
+    adding: str, before: int
+) -> None:
+    """Another thread takes them at each instant at which the adding one may be interrupted."""
+    add, counted = ADDING[adding]
+    for instant in itertools.count():
+        ring = Ring()
+        leave = process.join("worker", ring, ())
+        for _ in range(before):
+            add(ring)
+        rows = _interrupted(functools.partial(add, ring), ring.take, instant)
+        leave()
+        there = [row for row in (rows or []) + ring.take() if row[0] in SUMS]
+        each = ring.short_ns if adding == "cpu" else 1
+        assert sum(row[counted] for row in there) == (before + 1) * each, instant
+        if rows is None:
+            break
+    assert instant
+
+
+def _interrupted(doing: Callable[[], None], take: Callable[[], Any], instant: int) -> Any:
+    """Call `doing`, and `take` where a thread may be switched for that time; what it gave."""
+    instants, last = itertools.count(), ""
+    taken = None
+
+    def look(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal last, taken
+        if event == "opcode":
+            if last.startswith(SWITCHES) and next(instants) == instant:
+                taken = take()
+            last = _instructions(frame.f_code)[frame.f_lasti]
+        frame.f_trace_opcodes = True
+        return look
+
+    tracing = sys.gettrace()
+    sys.settrace(look)
+    try:
+        doing()
+    finally:
+        sys.settrace(tracing)
+    return taken
+
+
+@functools.cache
+def _instructions(code: CodeType) -> dict[int, str]:
+    return {each.offset: each.opname for each in dis.get_instructions(code)}
