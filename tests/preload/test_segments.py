@@ -25,7 +25,7 @@ from preload.shipped import (
 )  # fmt: skip
 from stageprof_collectors.storage.flight import assemble
 from stageprof_collectors.storage.store import Store
-from stageprof_runtime.errors import NotARecording, StageprofError
+from stageprof_runtime.errors import DamagedRecording, NotARecording, StageprofError
 from stageprof_runtime.event import COLUMN, LINE, MARK
 from stageprof_runtime.flight import record
 from stageprof_runtime.flight.basis import LATEST
@@ -238,6 +238,40 @@ def test_what_a_segment_says_of_its_machine_may_be_anything(
         assemble(folder, tmp_path / "a.stageprof")
     header = Store.open(tmp_path / "a.stageprof").header
     assert (header["cpus"], header["dask"], header["program"]) == ("", "2026.8.0", "")
+
+
+def test_segments_that_claim_more_than_files_of_their_size_may_are_broken_off(
+    folder: Path, tmp_path: Path
+) -> None:
+    """A kilobyte held a million batches of nothing, each of which was looked at."""
+    folder.mkdir(exist_ok=True)
+    nothing = record.join([shipped(WORKER, 1)]) + bytes(4 << 20)
+    (folder / f"1{SUFFIX}").write_bytes(record.encode(record.BATCHES, nothing))
+    with pytest.raises(DamagedRecording, match="more than segments of their size"):
+        assemble(folder, tmp_path / "a.stageprof")
+    assert not Store.open(tmp_path / "a.stageprof").complete
+
+
+def test_segments_that_claim_more_bytes_than_files_of_their_size_may_make_no_recording(
+    folder: Path, tmp_path: Path
+) -> None:
+    folder.mkdir(exist_ok=True)
+    large = record.encode(record.BATCHES, bytes(32 << 20))
+    (folder / f"1{SUFFIX}").write_bytes(large * 6)
+    with pytest.raises(DamagedRecording, match="more than segments of their size"):
+        assemble(folder, tmp_path / "a.stageprof")
+    assert list(tmp_path.glob("*.stageprof")) == []
+
+
+def test_segments_of_more_places_than_any_cluster_has_are_broken_off(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stageprof_collectors.storage.flight.PLACES", 10)
+    folder.mkdir(exist_ok=True)
+    batches = [shipped(WORKER._replace(pid=pid), 1) for pid in range(20)]
+    (folder / f"1{SUFFIX}").write_bytes(record.encode(record.BATCHES, record.join(batches)))
+    with pytest.raises(DamagedRecording, match="more than segments of their size"):
+        assemble(folder, tmp_path / "a.stageprof")
 
 
 def test_a_folder_without_segments_is_refused(tmp_path: Path) -> None:

@@ -357,6 +357,24 @@ def test_a_damaged_header_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+def test_a_copy_of_more_batches_than_a_sound_recording_has_is_broken_off(tmp_path: Path) -> None:
+    """A file of some kilobytes held millions of nothing, each of which was looked at."""
+    batch = pack(Place("client", "h", 1, "c", 1), 0, 9, [])
+    raw = frame.join([batch]) + bytes(4 << 20)
+    head, meta = frame.file_head(b"{}"), b"{}"
+    (tmp_path / "a").write_bytes(
+        head + frame.encode(head, 0, frame.META, meta) + frame.encode(head, 1, frame.BATCH, raw)
+    )
+    redact(tmp_path / "a", tmp_path / "b")
+    copy = Recording.open(tmp_path / "b").store
+    assert (copy.batches, copy.complete) == (1, False)
+
+    redaction = Redaction(10)
+    found = frame.Frame(frame.BATCH, 0, 0, frame.join([batch] * 10))
+    assert (len(list(redaction.batches(found))), redaction.full) == (10, False)
+    assert (len(list(redaction.batches(found))), redaction.full) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("how", "label", "kept"),
     [

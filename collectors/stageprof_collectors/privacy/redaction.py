@@ -11,6 +11,7 @@ import functools
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any, Final
@@ -29,6 +30,7 @@ from stageprof_collectors.storage.frame import BATCH, END, META, Frame
 from stageprof_collectors.storage.frames import read_frames
 from stageprof_collectors.storage.key import pack_keys, printable, unpack_keys
 from stageprof_collectors.storage.shipment import Column, Part, Shipment, decode
+from stageprof_collectors.storage.store import BATCH_BYTES
 from stageprof_collectors.storage.words import decode_texts
 from stageprof_runtime.batch import safe_key
 from stageprof_runtime.errors import DamagedRecording, RecordingNotWritable
@@ -56,8 +58,8 @@ _encode = msgspec.msgpack.encode
 def redact(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     """Write a redacted copy of the recording at `path`.
 
-    A recording that is damaged or unfinished is copied as far as it can be read, and its copy is
-    unfinished as well.
+    A recording that is damaged or unfinished, or has more batches than a sound one of its size, is
+    copied as far as it can be read, and its copy is unfinished as well.
 
     Raises:
         NotARecording, NewerRecording, DamagedRecording: it cannot be read.
@@ -72,14 +74,17 @@ def redact(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> None
 
 
 def _redacted(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    redaction, totals = Redaction(), {}
+    totals: dict[str, Any] = {}
     with read_frames(path) as frames:
+        redaction = Redaction(frames.max_memory // BATCH_BYTES)
         writer = Writer(target, redaction.header(next(frames)))
         try:
             for found in frames:
                 if found.type == END:
                     totals = redaction.totals(found)
                 writer.write(*redaction.batches(found))
+                if redaction.full:
+                    break
         finally:
             if frames.complete:
                 writer.close(totals)
@@ -91,9 +96,10 @@ def _redacted(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
 
 
 class Redaction:
-    """Batches without the user's names; one for a whole file."""
+    """Batches without the user's names, of at most so many; one for a whole file."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = sys.maxsize) -> None:
+        self._left = most
         self._names = Pseudonyms(vocabulary())
         self._text = self._names.text
         self._label = Labels(self._names).of
@@ -120,9 +126,17 @@ class Redaction:
     def _header_key(self, name: str) -> str:
         return name if name in _WINDOW else self._text(name)
 
+    @property
+    def full(self) -> bool:
+        """Whether there were more batches."""
+        return self._left < 0
+
     def batches(self, found: Frame) -> Iterator[bytes]:
         """The batches of a frame; those that are damaged are left out."""
         for batch in _split(found.raw) if found.type == BATCH else ():
+            self._left -= 1
+            if self.full:
+                return
             yield from self._batch(batch)
 
     def _batch(self, batch: memoryview) -> Iterator[bytes]:

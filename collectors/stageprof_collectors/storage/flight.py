@@ -16,9 +16,13 @@ from typing import Any, Final
 import msgspec
 
 from stageprof_collectors.storage.file import Writer
+from stageprof_collectors.storage.frame import MAX_JSON
+from stageprof_collectors.storage.frames import GROWTH, LEAST_MEMORY
 from stageprof_collectors.storage.merge import merge
 from stageprof_collectors.storage.origin import Origin
-from stageprof_runtime.errors import NotARecording, RecordingNotWritable
+from stageprof_collectors.storage.start import Packed, Start, place_of
+from stageprof_collectors.storage.store import BATCH_BYTES
+from stageprof_runtime.errors import DamagedRecording, NotARecording, RecordingNotWritable
 from stageprof_runtime.event import Place
 from stageprof_runtime.flight import record as layout
 from stageprof_runtime.flight.basis import RUNS, STACKS
@@ -28,11 +32,10 @@ from stageprof_runtime.flight.segments import SUFFIX
 
 #: Raw bytes of the batches that are put together at once.
 LOT: Final = 32 << 20
+#: Places that are told apart; each takes some kilobytes.
+PLACES: Final = 50_000
 
 _decode = msgspec.msgpack.decode
-_encode = msgspec.msgpack.encode
-#: A batch, field by field, each still packed.
-_Batch = dict[str, msgspec.Raw]
 #: What a recorder says of its machine that a recording's header holds.
 _ABOUT: Final = (
     "stageprof", "dask", "distributed", "python", "platform", "machine", "cpus", "program",
@@ -85,6 +88,8 @@ def assemble(
 
     Raises:
         NotARecording: there is no segment.
+        DamagedRecording: there is more in them than in those of a recorder; `path` has what was
+            before, and is unfinished.
         RecordingNotWritable: `path` cannot be written, or there is no room.
     """
     reel = Reel(_segments(Path(folder)), dropped)
@@ -126,7 +131,7 @@ class Reel:
     def __init__(self, paths: list[Path], dropped: object = None) -> None:
         self._paths = paths
         self._dropped = dropped
-        self._starts: dict[Place, _Start] = {}
+        self._starts: dict[Place, Start | None] = {}
         #: how many can be read
         self.records = 0
         self.window = self._seen()
@@ -149,7 +154,7 @@ class Reel:
         self._about: dict[str, Any] = {}
         latest: dict[str, Any] = {}
         for record in self._records():
-            if record.kind == ABOUT:
+            if record.kind == ABOUT and len(record.raw) <= MAX_JSON:
                 latest = layout.decode_json(record.raw)
                 self._about = self._about or latest
             first, last = first or record.written, max(last, record.written)
@@ -165,31 +170,50 @@ class Reel:
         )  # fmt: skip
 
     def _records(self) -> Iterator[Record]:
+        self._spared = LEAST_MEMORY
         for path in self._paths:
             try:
                 with path.open("rb") as file:
-                    yield from layout.records(file)
+                    self._spared += GROWTH * os.fstat(file.fileno()).st_size
+                    for record in layout.records(file):
+                        self._take(len(record.raw))
+                        yield record
             except FileNotFoundError:  # it was overwritten just now
                 continue
+
+    def _split(self, record: Record) -> Iterator[bytes]:
+        for batch in layout.split(record.raw):
+            self._take(BATCH_BYTES)
+            yield batch
+
+    def _take(self, nbytes: int) -> None:
+        """What is read counts: some kilobytes may claim millions of batches, or a thousandfold."""
+        self._spared -= nbytes
+        if self._spared < 0 or len(self._starts) > PLACES:
+            raise DamagedRecording(
+                f"{self._paths[0].parent} holds more than segments of their size may",
+                expected=f"*{SUFFIX} files as a recorder leaves them",
+                do="leave out those that are not a recorder's",
+            )
 
     def __iter__(self) -> Iterator[bytes]:
         based = False
         for record in self._records():
             if record.kind == BASIS and not based:
-                for batch in layout.split(record.raw):
+                for batch in self._split(record):
                     yield from self._begun(batch)
             elif record.kind == BATCHES:
                 based = True
-                for batch in layout.split(record.raw):
+                for batch in self._split(record):
                     yield from self._counted(batch)
 
     def _begun(self, batch: bytes) -> Iterator[bytes]:
         """What a place had told before, as its first batch."""
         try:
-            raw = _decode(batch, type=_Batch)
-            start = _Start(raw)
+            raw = _decode(batch, type=Packed)
+            start = Start(raw)
             found = start.first(raw)
-            self._starts[_place(raw)] = start
+            self._starts[place_of(raw)] = start
         except _ERRORS:
             return
         yield found
@@ -197,48 +221,13 @@ class Reel:
     def _counted(self, batch: bytes) -> Iterator[bytes]:
         """A batch with all that is counted from the beginning of its place counted from there."""
         try:
-            raw = _decode(batch, type=_Batch)
-            start = self._starts.get(_place(raw))
+            raw = _decode(batch, type=Packed)
+            start = self._starts.setdefault(place_of(raw), None)
             found = batch if start is None else start.since(raw)
         except _ERRORS:
             return
         if found:
             yield found
-
-
-class _Start:
-    """How far a place had counted when the recording begins."""
-
-    def __init__(self, raw: _Batch) -> None:
-        self._seq = _decode(raw["seq"], type=int)
-        self._drops = _decode(raw["drops"], type=dict[str, int])
-        self._cost = _decode(raw["cost"], type=dict[str, tuple[int, int]])
-
-    def first(self, raw: _Batch) -> bytes:
-        """The place's first batch: nothing is counted yet."""
-        return _changed(raw, 0, {}, {})
-
-    def since(self, raw: _Batch) -> bytes:
-        """A later batch, counted from here; b"" if it is none."""
-        seq = _decode(raw["seq"], type=int) - self._seq
-        drops = _decode(raw["drops"], type=dict[str, int])
-        cost = _decode(raw["cost"], type=dict[str, tuple[int, int]])
-        more = {why: n - self._drops.get(why, 0) for why, n in drops.items()}
-        spent = {hook: self._spent(hook, *now) for hook, now in cost.items()}
-        return _changed(raw, seq, {why: n for why, n in more.items() if n > 0}, spent) * (seq > 0)
-
-    def _spent(self, hook: str, calls: int, ns: int) -> tuple[int, int]:
-        before = self._cost.get(hook, (0, 0))
-        return max(0, calls - before[0]), max(0, ns - before[1])
-
-
-def _changed(raw: _Batch, seq: int, drops: dict[str, int], cost: dict[str, Any]) -> bytes:
-    new = {"seq": seq, "drops": drops, "cost": cost}
-    return _encode(raw | {name: msgspec.Raw(_encode(value)) for name, value in new.items()})
-
-
-def _place(raw: _Batch) -> Place:
-    return Place(*_decode(raw["place"], type=tuple[str, str, int, str, int]))
 
 
 def _lots(batches: Iterable[bytes]) -> Iterator[list[bytes]]:
@@ -247,7 +236,7 @@ def _lots(batches: Iterable[bytes]) -> Iterator[list[bytes]]:
     size = 0
     for batch in batches:
         lot.append(batch)
-        size += len(batch)
+        size += len(batch) + BATCH_BYTES
         if size >= LOT:
             yield lot
             lot, size = [], 0

@@ -31,7 +31,7 @@ _PLACE_BYTES: Final = 2048
 _WORD_BYTES: Final = 16
 #: And a batch beside what is in it, also one that is none: a file of some kilobytes may claim
 #: millions, which take minutes to look at.
-_BATCH_BYTES: Final = 512
+BATCH_BYTES: Final = 512
 
 _BEYOND: Final = "batch beyond max_memory"
 #: The reason by which frames are counted that a reader passed over.
@@ -131,7 +131,7 @@ class Store:
             `Origin.duplicates`).
         """
         try:
-            shipment = decode(batch) if self._fits(_BATCH_BYTES) else None
+            shipment = decode(batch) if self._fits(BATCH_BYTES) else None
             if shipment is None or not self._fits(self._need(shipment, len(batch))):
                 self.skipped[_BEYOND] += 1
                 return False
