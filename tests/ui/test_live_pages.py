@@ -89,10 +89,12 @@ def test_a_page_grows_with_the_run_shows_the_others_stops_and_saves(
     with a_run(collector, tmp_path) as run, running(App(lambda: following(run))) as app:
         page = watched.page
         page.goto(app.url)
+        drawn = 0
         for number, part in enumerate(np.array_split(np.arange(len(all_batches)), 8)):
             for i in part:
                 collector.take(all_batches[i])
-            time.sleep(0.3)
+            page.wait_for_function(f"({DRAWING}?.boxes.count ?? 0) > {drawn}")
+            drawn = page.evaluate(f"{DRAWING}.boxes.count")
             if number == 4:  # somebody else begins to look
                 later = page.context.new_page()
                 later.goto(app.url)
