@@ -2,7 +2,8 @@
 
 A plugin travels as a function by value that carries this package's sources. Where the same
 version is installed it is used; elsewhere the sources are imported from memory, and nothing is
-written to disk. If even that fails the process gets a plugin that does nothing but say why: a
+written to disk; those of another version that were sent before are let go of, unless they record
+at the moment. If even that fails the process gets a plugin that does nothing but say why: a
 plugin that fails to unpickle would stop every later worker from starting.
 """
 
@@ -126,13 +127,33 @@ def revive(  # noqa: C901 (it travels alone: what it uses is inside it)
 
         return Absent()
 
+    def sent() -> list[Any]:
+        """What imports the sources that were sent, of whatever version."""
+        return [f for f in sys.meta_path if "stageprof_runtime" in getattr(f, "modules", ())]
+
+    def let_go() -> None:
+        """Forget another version that was sent for a recording before, and records no more."""
+        process = sys.modules.get("stageprof_runtime.process")
+        if not sent() or (process is not None and process.installed()):
+            return
+        for finder in sent():
+            sys.meta_path.remove(finder)
+        for name in [n for n in sys.modules if n.partition(".")[0] == "stageprof_runtime"]:
+            del sys.modules[name]
+
     def runtime() -> Any:
+        there = sys.modules.get("stageprof_runtime.version")
+        if there is not None and there.__version__ != version:
+            let_go()
         if importlib.util.find_spec("stageprof_runtime") is None:
             modules = msgpack.unpackb(zlib.decompress(packed))
             sys.meta_path.append(FromMemory(modules))
         found = importlib.import_module("stageprof_runtime.version")
         if found.__version__ != version:
-            raise ImportError(f"stageprof {found.__version__} is here, {version} at the client")
+            until = "; it records: try again once it has ended" if sent() else ""
+            raise ImportError(
+                f"stageprof {found.__version__} is here, {version} at the client{until}"
+            )
         return importlib.import_module(f"stageprof_runtime.{kind}_plugin")
 
     try:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import operator
+import subprocess
+import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import cloudpickle  # type: ignore[import-untyped]
+import msgpack
 import pytest
 from distributed import Client
 
@@ -15,6 +20,7 @@ import installed
 import remains
 import stageprof
 from stageprof.attach import Attachment
+from stageprof_runtime import bootstrap
 from stageprof_runtime.errors import ClusterError
 from stageprof_runtime.version import __version__
 
@@ -139,3 +145,48 @@ def test_a_scheduler_that_forbids_plugins_is_not_recorded_and_the_run_goes_on(
         Attachment(clusters.scheduler_of(client), None),
     ):
         pass
+
+
+#: A process where nothing is installed gets one version, and then another: as that records, and
+#: when it no longer does.
+TWO_VERSIONS = (
+    installed.HIDE
+    + """
+import pickle, types
+older, newer = (open(path, "rb").read() for path in sys.argv[1:])
+def arrives(plugin):
+    made, said = pickle.loads(plugin), []
+    if type(made).__name__ == "Absent":
+        made.setup(types.SimpleNamespace(batched_stream=types.SimpleNamespace(send=said.append)))
+        return said[0]["reason"]
+    return sys.modules["stageprof_runtime.version"].__version__
+print(arrives(older))
+from stageprof_runtime import process, ring
+leave = process.join("worker", ring.Ring(), ())
+print(arrives(newer))
+leave()
+print(arrives(newer))
+print(sum("stageprof_runtime" in getattr(finder, "modules", ()) for finder in sys.meta_path))
+print(sys.modules["stageprof_runtime.process"] is not process)
+"""
+)
+
+
+def test_another_version_that_was_sent_before_is_replaced_once_it_does_not_record(
+    tmp_path: Path,
+) -> None:
+    modules = msgpack.unpackb(zlib.decompress(bootstrap.sources()))
+    modules["stageprof_runtime.version"] = '__version__ = "0.0.1"\n'
+    made = "worker", ("s",), "0.0.1", zlib.compress(msgpack.packb(modules))
+    older = cloudpickle.dumps(bootstrap._Call(bootstrap._by_value(bootstrap.revive), made))
+    (tmp_path / "older").write_bytes(older)
+    (tmp_path / "newer").write_bytes(bootstrap.carry("worker", "s"))
+    line = [sys.executable, "-c", TWO_VERSIONS, "older", "newer"]
+    done = subprocess.run(
+        line, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False
+    )
+    records = "; it records: try again once it has ended"
+    assert done.stdout.splitlines() == [
+        "0.0.1", f"ImportError: stageprof 0.0.1 is here, {__version__} at the client{records}",
+        __version__, "1", "True",
+    ], done.stderr  # fmt: skip
