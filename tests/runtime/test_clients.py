@@ -7,7 +7,6 @@ import gc
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from contextlib import AsyncExitStack
 from typing import Any, ClassVar
@@ -39,7 +38,6 @@ def where(_: int) -> str:
 
 
 def seceded(x: int) -> int:
-    time.sleep(0.3)  # the worker is known by then
     secede()
     return x
 
@@ -120,9 +118,12 @@ def test_a_region_that_never_lets_the_loop_run_joins_nothing_afterwards(
 ) -> None:
     async def main(address: str) -> None:
         async with Client(address, asynchronous=True) as mine:
+            before = asyncio.all_tasks()
             with stageprof.profile(client=mine):
                 sum(range(1000))
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0)  # what the region left to the loop becomes a task
+            while left := asyncio.all_tasks() - before:
+                await asyncio.wait(left)
             assert await mine.run_on_scheduler(remains.of_scheduler) == []
 
     asyncio.run(main(standing))
@@ -234,6 +235,7 @@ def test_each_of_several_workers_in_one_process_tells_of_its_own_tasks_once() ->
 
 def test_a_task_that_leaves_its_thread_is_one_run() -> None:
     with clusters.local(1) as client, stageprof.profile() as prof:
+        clusters.soon(lambda: any(place.startswith("worker ") for place in prof.live.now.copy()))
         assert client.submit(seceded, 5).result() == 5
     assert prof.recording.store.rows("run") == 1
     (assigned,), (start,) = (prof.recording.tasks()[name] for name in ("assigned_s", "start_s"))
