@@ -131,6 +131,8 @@ class Relay:
 
     def ready(self) -> bool:
         """Whether the owner takes what is sent to it."""
+        if len(self._outbox) >= BACKLOG:  # the loop is busy
+            return False
         comm = self._mine()
         if comm is None or self._session in sinks:
             return True

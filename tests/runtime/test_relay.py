@@ -21,7 +21,7 @@ import stageprof
 from stageprof_runtime import inbox, relay
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.guard import Watches
-from stageprof_runtime.relay import Relay
+from stageprof_runtime.relay import BACKLOG, Relay
 
 
 class Comm:
@@ -53,6 +53,26 @@ def test_a_client_that_came_back_is_sent_nothing_of_before() -> None:
     assert second.sent == []
     assert relay.passed == 1
     assert relay.ready()
+
+
+def test_a_loop_that_is_busy_has_no_more_than_a_backlog_put_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What another thread had to send while the loop did something long piled up without bound."""
+    monkeypatch.setattr(relay, "waiting_in", lambda *_: 0)
+    monkeypatch.setattr(relay, "unwritten", lambda *_: 0)
+    scheduler: Any = Scheduler(Comm())
+    waiting: list[Any] = []
+    scheduler.loop = SimpleNamespace(add_callback=waiting.append)
+    made = Relay(scheduler, "session", "Client-1", Watches("scheduler"))
+    sent = 0
+    while made.ready() and sent < 10 * BACKLOG:
+        made.send(b"a batch")
+        sent += 1
+    assert sent == BACKLOG
+    for callback in waiting:
+        callback()
+    assert (made.passed, made.ready()) == (BACKLOG, True)
 
 
 def test_an_owner_in_the_same_process_has_it_at_once_and_no_message_is_sent(
