@@ -20,6 +20,7 @@ import remains
 import stageprof
 from stageprof_runtime import inbox, relay
 from stageprof_runtime.clock import now_ns
+from stageprof_runtime.flight.recorder import Keeping
 from stageprof_runtime.guard import Watches
 from stageprof_runtime.relay import BACKLOG, Relay
 
@@ -73,6 +74,16 @@ def test_a_loop_that_is_busy_has_no_more_than_a_backlog_put_before_it(
     for callback in waiting:
         callback()
     assert (made.passed, made.ready()) == (BACKLOG, True)
+
+
+def test_so_it_is_with_what_a_flight_recorder_keeps() -> None:
+    scheduler: Any = Scheduler(Comm())
+    scheduler.loop = SimpleNamespace(add_callback=lambda _: None)
+    tape: Any = SimpleNamespace(ready=lambda: True)
+    made = Keeping(scheduler, "session", tape, Watches("scheduler"))
+    for sent in range(BACKLOG + 1):
+        assert made.ready() is (sent < BACKLOG)
+        made.send(b"a batch")
 
 
 def test_an_owner_in_the_same_process_has_it_at_once_and_no_message_is_sent(

@@ -23,7 +23,7 @@ from stageprof_runtime.flight.apart import apart
 from stageprof_runtime.flight.segments import Segments
 from stageprof_runtime.flight.tape import Tape
 from stageprof_runtime.guard import hook, quietly
-from stageprof_runtime.relay import Relay
+from stageprof_runtime.relay import BACKLOG, Relay
 from stageprof_runtime.scheduler_plugin import SchedulerProbe
 from stageprof_runtime.system import surroundings
 from stageprof_runtime.version import __version__
@@ -173,8 +173,8 @@ class Keeping(Relay):
         self.passed += 1
 
     def ready(self) -> bool:
-        """Whether the disk keeps up."""
-        return self._tape.ready()
+        """Whether the loop and the disk keep up."""
+        return len(self._outbox) < BACKLOG and self._tape.ready()
 
 
 async def _hand_over(comm: Any, files: list[tuple[int, int]]) -> None:
