@@ -324,6 +324,28 @@ def test_printed_future_is_taken_by_submit(client: Client) -> None:
     assert client.submit(np.sum, weights).result() == 45
 
 
+@pytest.mark.cluster
+@pytest.mark.parametrize("pure", [True, False])
+def test_what_is_submitted_and_computed_as_well_is_taken_by_both_as_printed(
+    client: Client, *, pure: bool
+) -> None:
+    """A `delayed` is no argument of `submit`: its function got it as it is."""
+
+    def picked(table: Any, number: int) -> float:
+        return float(table[number])
+
+    def program(table: Any) -> float:
+        calls = [dask.delayed(picked)(table, i) for i in range(6)]
+        futures = [client.submit(picked, table, i, pure=pure) for i in range(3)]
+        return float(sum(dask.compute(*calls)) + sum(client.gather(futures)))
+
+    table = np.arange(300_000.0)
+    with stageprof.profile(gil=False) as region:
+        before = program(table)
+    found = one(RULE, region.recording, nbytes=1_000_000)
+    assert program(run(found, table=table)["table"]) == before == 18
+
+
 def test_with_the_processes_scheduler_nothing_is_to_be_wrapped() -> None:
     """It pickles each task with all that it is given: a `delayed` travelled as often."""
     weights = np.random.default_rng(1).random(2_000_000)

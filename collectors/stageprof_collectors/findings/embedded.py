@@ -176,11 +176,15 @@ def is_mapped(how: str) -> bool:
 
 
 def by_futures(recording: Recording, thing: Embedded) -> bool:
-    """Whether it was given to `submit` or `map`."""
+    """Whether it was given to `submit` or `map`; maybe to others as well."""
     if is_mapped(thing.how):
         return True
-    layer = min(thing.layers, default="")
-    if not FUTURES_KEY.fullmatch(layer):
-        return False
-    runs = recording.timeline.runs["key"]
-    return any(key == layer for key in recording.store.keys(runs))
+    keys = recording.store.keys(recording.timeline.runs["key"])
+    return any(FUTURES_KEY.fullmatch(key) for key in thing.layers.intersection(keys))
+
+
+def in_graphs_of_one(recording: Recording, thing: Embedded) -> bool:
+    """Whether a graph that it was in had no other task: what is submitted has none."""
+    objects, graphs = recording.objects(), recording.computations()
+    mine = objects["computation"][objects["number"] == thing.number]
+    return bool((graphs["graph_tasks"].reindex(mine) == 1).any())

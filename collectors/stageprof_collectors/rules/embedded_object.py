@@ -12,6 +12,7 @@ from stageprof_collectors.findings.embedded import (
     Embedded,
     by_futures,
     embedded,
+    in_graphs_of_one,
 )
 from stageprof_collectors.findings.files import fewer_known, known_of_files
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
@@ -222,9 +223,11 @@ def _pieces(thing: Embedded) -> int:
 
 def fix_of(recording: Recording, thing: Embedded) -> Fix:
     """What to do with an object of a recording."""
+    # A future is taken by `delayed` as well; `submit` with `pure=False` names a task as that does.
+    maybe = thing.shared and in_graphs_of_one(recording, thing)
     return fix(
         thing,
-        futures=by_futures(recording, thing),
+        futures=by_futures(recording, thing) or maybe,
         pooled=in_pool(recording),
         collection=_collection(recording, thing),
         dask=str(recording.store.header.get("dask", "")),
