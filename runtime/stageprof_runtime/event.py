@@ -52,6 +52,7 @@ FETCHED: Final = 33
 SCATTER: Final = 34
 ONGOING: Final = 35
 GROUPED: Final = 36
+TURN: Final = 37
 
 #: The `graph` of what was fetched and went back without one.
 SCATTERED: Final = -2
@@ -197,6 +198,8 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # a function that it calls for each (`label` ""), or to the user's loop `label` ("file:line
     # function"), which ends at `line`. Not told of few groups; see `probes.groupby`.
     GROUPED: ("t", "name", "label", "line", "count", "total"),
+    # The coroutine of a run had its worker's event loop, which did nothing else meanwhile.
+    TURN: ("run", "start", "stop", "cpu"),
 }  # fmt: skip
 
 #: Fields that hold text; each becomes an index into the batch's strings.
@@ -249,6 +252,7 @@ TABLES: Final[dict[int, str]] = {
     SCATTER: "scatter",
     ONGOING: "ongoing",
     GROUPED: "grouped",
+    TURN: "turn",
 }
 
 #: How a run ended, by status code.

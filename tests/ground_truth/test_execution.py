@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 import time
@@ -14,7 +15,7 @@ import dask
 import dask.array as da
 import dask.bag as db
 import pytest
-from distributed import Client, wait
+from distributed import Client, get_client, wait
 
 import clusters
 import planted
@@ -217,3 +218,24 @@ def test_threads_that_are_interrupted_were_waited_for() -> None:
     over.set()
     assert recording.stages()["wall_s"]["execution"] > 0.5
     assert recording.stages()["share"]["execution"] > 0.8
+
+
+async def coroutine(log: str, delay: float) -> float:
+    """A task whose coroutine sleeps as no coroutine should, and then as one should."""
+    planted.work(log, delay)
+    await asyncio.sleep(0)
+    return planted.work(log, delay)
+
+
+def coroutines(log: str, delay: float) -> None:
+    """Two or three at once on one loop; the scheduler keeps the others until it hears of an end."""
+    client = get_client()
+    client.gather(client.map(coroutine, [log] * 9, [delay] * 9, pure=False))
+
+
+@pytest.mark.parametrize("kind", ["separate", "local"])
+def test_coroutines_that_keep_their_loop_are_execution(kind: str, tmp_path: Path) -> None:
+    """The end of one was told of after the turns of the others, which was communication."""
+    with getattr(clusters, kind)(1, 2):
+        reading = read_back(coroutines, 0.1, tmp_path)
+    appears_in(reading, {"execution": reading.seconds("work")})

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any, ClassVar
 
@@ -79,7 +80,9 @@ def test_a_cluster_that_closes_with_results_still_held_is_left_before(ends: str)
         client = Client(cluster)
         held = client.map(inc, range(10), pure=False)
         assert client.gather(held) == list(range(1, 11))
-        {"client.shutdown": client.shutdown, "cluster.close": cluster.close}[ends]()
+        closing: dict[str, Callable[[], None]]
+        closing = {"client.shutdown": client.shutdown, "cluster.close": cluster.close}
+        closing[ends]()
         client.close()
         cluster.close()
     recording = prof.recording

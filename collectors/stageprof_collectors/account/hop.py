@@ -19,6 +19,7 @@ from stageprof_collectors.account.block import Block
 from stageprof_collectors.account.intervals import innermost
 from stageprof_collectors.account.lane import Lane, Lanes, What
 from stageprof_collectors.account.timeline import Ints, Timeline
+from stageprof_collectors.account.turns import turns
 from stageprof_runtime.coordination import WAITS
 from stageprof_runtime.event import LOCK
 from stageprof_runtime.stage import OUTSIDE, STEP, STEPS, UNEXPLAINED
@@ -61,6 +62,10 @@ class Hops:
     def _workers(self) -> dict[int, None]:
         places = enumerate(self._t.store.places)
         return dict.fromkeys(i for i, place in places if place.role == "worker")
+
+    @cached_property
+    def _turns(self) -> dict[int, Lane]:
+        return turns(self._t)
 
     @cached_property
     def _unspilling(self) -> Lane:
@@ -137,21 +142,25 @@ class Hops:
         """The recording ended first: all that is known is that a worker had the task."""
         return [], What(STEP["compute"], worker)
 
+    def _worker(self, worker: int) -> list[Lane]:
+        """What a worker's event loop did, a task's coroutine included, which may have kept it."""
+        return [self._lanes.loop(worker), self._turns.get(worker, [])]
+
     @_once
     def reporting(self, worker: int, scheduler: int) -> Hop:
         """The function has ended; the worker stores the result and tells the scheduler."""
-        layers = [self._lanes.loop(worker), self._lanes.loop(scheduler)]
+        layers = [*self._worker(worker), self._lanes.loop(scheduler)]
         return layers, What(STEP["task.send"], worker)
 
     @_once
     def starting(self, worker: int, _scheduler: int) -> Hop:
         """The task is ready; a thread takes it."""
-        return [self._lanes.loop(worker)], What(STEP["wait.thread"], worker)
+        return self._worker(worker), What(STEP["wait.thread"], worker)
 
     @_once
     def allotting(self, worker: int, _scheduler: int) -> Hop:
         """The task is ready but for a resource of its worker that others have."""
-        return [self._lanes.loop(worker)], What(STEP["wait.resource"], worker)
+        return self._worker(worker), What(STEP["wait.resource"], worker)
 
     @_once
     def held(self, scheduler: int, name: int, needs: int) -> Hop:
@@ -214,7 +223,7 @@ class Hops:
         others = [p for p in self._lanes.naming(step, name) if p in self._workers and p != worker]
         layers = [
             self._lanes.bytes_work(worker),
-            self._lanes.loop(worker),
+            *self._worker(worker),
             self._lanes.step(others, step, label=name),
             self._unspilling,
             self._lanes.soft(worker, STEP["connect"]),
@@ -228,7 +237,7 @@ class Hops:
         layers = [
             self._lanes.bytes_work(worker),
             self._lanes.step([scheduler], *bytes_),
-            self._lanes.loop(worker),
+            *self._worker(worker),
             self._lanes.loop(scheduler),
         ]
         return layers, What(STEP["task.send"], scheduler)

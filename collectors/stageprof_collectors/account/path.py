@@ -20,6 +20,7 @@ from stageprof_collectors.account.hop import Hop, Hops
 from stageprof_collectors.account.intervals import clip, paint
 from stageprof_collectors.account.lane import Lanes, What
 from stageprof_collectors.account.timeline import LOCAL, Timeline
+from stageprof_collectors.account.turns import whose
 from stageprof_runtime.coordination import WAITS
 from stageprof_runtime.event import LOCK, NO_CAUSE
 from stageprof_runtime.stage import STEP
@@ -83,9 +84,8 @@ class Walk:
         """The run whose end a blocking call waited for last in [start, stop); -1 if for none."""
         if block.call in ("actor", SCATTER):
             return -1
-        fetched = block.gather and block.gathered > start
-        before = max(start, min(block.gather, stop)) if fetched else stop
-        return self._blocks.last_run(block, before)
+        then = block.gather and block.gathered > start
+        return self._blocks.last_run(block, max(start, min(block.gather, stop)) if then else stop)
 
     def way(self, graph: Graph, ready: int) -> list[Step]:
         """A graph's way from its hand-over to `ready` at its scheduler, whoever waited for it."""
@@ -295,5 +295,5 @@ class Walk:
         if start >= stop:
             return stop
         layers, rest = hop
-        out += [Step(a, b, what, run) for a, b, what in paint(start, stop, layers, rest)]
+        out += [Step(a, b, *whose(what, run)) for a, b, what in paint(start, stop, layers, rest)]
         return start

@@ -16,11 +16,12 @@ from stageprof_runtime import process
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place, run_id
 from stageprof_runtime.context import inside
-from stageprof_runtime.event import RUN
-from stageprof_runtime.guard import SELDOM, Watch, caught
+from stageprof_runtime.event import RUN, TURN
+from stageprof_runtime.guard import SELDOM, Watch, attempt, caught
 from stageprof_runtime.patch import Emit, Undo, observe, replace, replace_item, together
 from stageprof_runtime.probes import failure, frames, stacks
 from stageprof_runtime.stage import STEP, Stage
+from stageprof_runtime.turns import in_turns
 
 _EXECUTING: Final = ("worker", Stage.EXECUTION)
 #: key -> when it came and when it was ready, of the tasks on the workers of this process. Tuples of
@@ -28,6 +29,7 @@ _EXECUTING: Final = ("worker", Stage.EXECUTION)
 pending: dict[Any, tuple[int, int]] = {}
 #: thread -> key of the run that it is at, since when, and its processor clock then
 begun: Final[dict[int, tuple[Any, int, int]]] = {}
+TURNS: Final = Watch("worker.turns")
 
 
 def install(emit: Emit) -> Undo:
@@ -98,17 +100,22 @@ def _run_async(emit: Emit, run_task: Callable[..., Any]) -> Callable[..., Any]:
     async def timed(task: Any, *args: Any, **kwargs: Any) -> Any:
         from distributed.worker import get_worker
 
+        key, worker = getattr(task, "key", None), get_worker()
+        tell = functools.partial(attempt, TURNS, _turn, emit, worker, key)
         start, message = now_ns(), None
         try:
-            message = await run_task(task, *args, **kwargs)
+            message = await in_turns(run_task(task, *args, **kwargs), tell)
             return message
         finally:
             # Its thread is the event loop's, which other tasks share: a lane of its own.
-            key, worker = getattr(task, "key", None), get_worker()
             finished(emit, worker, key, start, now_ns(), get_ident(), 0)
             _raised(emit, worker, key, message)
 
     return timed
+
+
+def _turn(emit: Emit, worker: Any, key: object, *times: int) -> None:
+    emit.row_of("worker", worker.contact_address, (TURN, run_id(worker, key), *times))
 
 
 def _raised(emit: Emit, worker: Any, key: object, message: Any) -> None:
