@@ -1,0 +1,146 @@
+"""Tasks that are coroutines and wait without `await`: their worker's event loop waits with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from stageprof_collectors.account.attempts import lookup
+from stageprof_collectors.account.groups import Row
+from stageprof_collectors.account.intervals import clip, innermost
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.quantity import count, seconds
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.storage.columns import Ints
+from stageprof_collectors.tables.crew import Crew
+from stageprof_runtime.stage import STEP, Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.recording import Recording
+
+_COMPUTE: Final = STEP["compute"]
+#: What of the saving is certain: threads take turns at what is not waiting.
+_LEAST: Final = 0.75
+
+_TEXT: Final = (
+    "A worker runs coroutines (`async def`) on its event loop, one at a time unless they `await`: "
+    "while `{name}` sleeps, or asks for something by a library that is not made for asyncio, the "
+    "worker does nothing else and reports nothing. Make it a plain function, which a thread of the "
+    "worker runs (the code below does so without a change of it), or `await` what takes long."
+)
+_CODE: Final = """\
+import asyncio
+
+def {name}_in_thread(*args, **kwargs):  # hand this over in its place
+    return asyncio.run({name}(*args, **kwargs))"""
+
+
+class Turns(NamedTuple):
+    """When coroutines of a layer had event loops: the run, place, from when to when, cpu; ns."""
+
+    rows: Ints
+    place: Ints
+    start: Ints
+    stop: Ints
+    cpu: Ints
+
+    def some(self, mine: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Turns:
+        """Those of a mask."""
+        return Turns(*(column[mine] for column in self))
+
+    @property
+    def waiting(self) -> float:
+        """The part of them without a processor."""
+        took = float((self.stop - self.start).sum())
+        return max(0.0, 1.0 - float(self.cpu.sum()) / took) if took else 0.0
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One for each layer at a line."""
+    turns = _turns(recording, limits["turn_s"])
+    of = recording.groups.of_run[turns.rows]
+    for row in np.unique(of).tolist():
+        mine = turns.some(of == row)
+        if row and mine.waiting >= limits["waiting"]:
+            yield from _found(recording, recording.groups.rows[row], mine, limits)
+
+
+def _turns(recording: Recording, least_s: float) -> Turns:
+    table, runs = recording.timeline.read("turn", "start", "stop"), recording.timeline.runs
+    rows, known = lookup(runs["run"], runs["wplace"], table["run"], table["place"])
+    every = Turns(rows, table["place"], table["start"], table["stop"], table["cpu"])
+    return every.some(known & (table["stop"] - table["start"] >= least_s * 1e9))
+
+
+def _found(recording: Recording, row: Row, turns: Turns, limits: Limits) -> Iterator[Finding]:
+    cost, most = _cost(recording, turns), _at_once(recording, turns)
+    high = cost * turns.waiting * (1 - 1 / most)
+    if min(cost, high) < limits["share"] * recording.wall:
+        return
+    saved = _LEAST * high, high
+    took = (turns.stop - turns.start) / 1e9
+    runs = np.unique(turns.rows)
+    yield Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"{count(len(runs), 'task')} of `{row.prefix}`{made_at(row.file, row.line)}, a "
+            f"coroutine, keep the event loop of their worker for up to "
+            f"{seconds(float(took.max()))} each time: {of_wall(cost, recording)}"
+        ),
+        stage=Stage.EXECUTION,
+        evidence={
+            "tasks": len(runs),
+            "kept_s": float(took.sum()),
+            "longest_s": float(took.max()),
+            "waiting_share": turns.waiting,
+            "at_once": most,
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(
+            _TEXT.format(name=row.prefix), _CODE.format(name=word(row.prefix, "the_coroutine"))
+        ),
+        where=Where(row.file, row.line, "", row.layer, row.prefix),
+        cause=f"layer:{row.prefix}",
+        also=frozenset({"tasks in line"}),
+    )
+
+
+def _cost(recording: Recording, turns: Turns) -> float:
+    """Seconds of the critical path in these turns."""
+    columns = (column.tolist() for column in (turns.start, turns.stop, turns.place))
+    by_place: dict[int, list[tuple[int, int, None]]] = {}
+    for start, stop, place in zip(*columns, strict=True):
+        by_place.setdefault(place, []).append((start, stop, None))
+    kept = {place: innermost(spans) for place, spans in by_place.items()}
+    steps = (s for s in recording.path_steps if s.what.step == _COMPUTE and s.what.place in kept)
+    met = (span for s in steps for span in clip(kept[s.what.place], s.start, s.stop))
+    return sum(stop - start for start, stop, _ in met) / 1e9
+
+
+def _at_once(recording: Recording, turns: Turns) -> int:
+    """How many of them a worker's threads would run at once."""
+    workers = max(1, len(np.unique(turns.place)))
+    threads = max((member.threads for member in Crew(recording).members), default=1)
+    return max(1, min(threads, len(np.unique(turns.rows)) // workers))
+
+
+RULE = Rule(
+    id="blocking-coroutine",
+    stage=Stage.EXECUTION,
+    summary="Tasks that are coroutines wait without `await`, and their worker's loop with them.",
+    find=find,
+    ground=Ground.RECORDED,
+    limits={
+        "turn_s": Limit(0.02, "of a turn: what is shorter delays a worker's answers by little"),
+        "waiting": Limit(
+            0.5, "of these turns: what computes, threads of one process take in turns"
+        ),
+        "share": Limit(0.05, "of the wall time, in cost and saving: less is not worth a change"),
+    },
+    instead_of=frozenset({"io-bound"}),
+)
