@@ -80,7 +80,7 @@ def test_a_cluster_that_closes_with_results_still_held_is_left_before(ends: str)
         client = Client(cluster)
         held = client.map(inc, range(10), pure=False)
         assert client.gather(held) == list(range(1, 11))
-        closing: dict[str, Callable[[], None]]
+        closing: dict[str, Callable[[], object]]
         closing = {"client.shutdown": client.shutdown, "cluster.close": cluster.close}
         closing[ends]()
         client.close()
