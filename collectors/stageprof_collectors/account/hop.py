@@ -65,7 +65,7 @@ class Hops:
 
     @cached_property
     def _turns(self) -> dict[int, Lane]:
-        return turns(self._t)
+        return turns(self._t).lanes()
 
     @cached_property
     def _unspilling(self) -> Lane:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stageprof_collectors.account.attempts import lookup
 from stageprof_collectors.account.groups import Row
-from stageprof_collectors.account.intervals import clip, innermost
+from stageprof_collectors.account.intervals import clip
+from stageprof_collectors.account.turns import Turns, turns
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.storage.columns import Ints
 from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stage import STEP, Stage
 
@@ -38,51 +37,31 @@ def {name}_in_thread(*args, **kwargs):  # hand this over in its place
     return asyncio.run({name}(*args, **kwargs))"""
 
 
-class Turns(NamedTuple):
-    """When coroutines of a layer had event loops: the run, place, from when to when, cpu; ns."""
-
-    rows: Ints
-    place: Ints
-    start: Ints
-    stop: Ints
-    cpu: Ints
-
-    def some(self, mine: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Turns:
-        """Those of a mask."""
-        return Turns(*(column[mine] for column in self))
-
-    @property
-    def waiting(self) -> float:
-        """The part of them without a processor."""
-        took = float((self.stop - self.start).sum())
-        return max(0.0, 1.0 - float(self.cpu.sum()) / took) if took else 0.0
-
-
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One for each layer at a line."""
-    turns = _turns(recording, limits["turn_s"])
-    of = recording.groups.of_run[turns.rows]
+    every = turns(recording.timeline)
+    long = every.some(every.stop - every.start >= limits["turn_s"] * 1e9)
+    of = recording.groups.of_run[long.rows]
     for row in np.unique(of).tolist():
-        mine = turns.some(of == row)
-        if row and mine.waiting >= limits["waiting"]:
+        mine = long.some(of == row)
+        if row and _waiting(mine) >= limits["waiting"]:
             yield from _found(recording, recording.groups.rows[row], mine, limits)
 
 
-def _turns(recording: Recording, least_s: float) -> Turns:
-    table, runs = recording.timeline.read("turn", "start", "stop"), recording.timeline.runs
-    rows, known = lookup(runs["run"], runs["wplace"], table["run"], table["place"])
-    every = Turns(rows, table["place"], table["start"], table["stop"], table["cpu"])
-    return every.some(known & (table["stop"] - table["start"] >= least_s * 1e9))
+def _waiting(turns: Turns) -> float:
+    """The part of some turns without a processor."""
+    took = float((turns.stop - turns.start).sum())
+    return max(0.0, 1.0 - float(turns.cpu.sum()) / took) if took else 0.0
 
 
-def _found(recording: Recording, row: Row, turns: Turns, limits: Limits) -> Iterator[Finding]:
-    cost, most = _cost(recording, turns), _at_once(recording, turns)
-    high = cost * turns.waiting * (1 - 1 / most)
+def _found(recording: Recording, row: Row, kept: Turns, limits: Limits) -> Iterator[Finding]:
+    cost, most = _cost(recording, kept), _at_once(recording, kept)
+    high = cost * _waiting(kept) * (1 - 1 / most)
     if min(cost, high) < limits["share"] * recording.wall:
         return
     saved = _LEAST * high, high
-    took = (turns.stop - turns.start) / 1e9
-    runs = np.unique(turns.rows)
+    took = (kept.stop - kept.start) / 1e9
+    runs = np.unique(kept.rows)
     yield Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
@@ -96,7 +75,7 @@ def _found(recording: Recording, row: Row, turns: Turns, limits: Limits) -> Iter
             "tasks": len(runs),
             "kept_s": float(took.sum()),
             "longest_s": float(took.max()),
-            "waiting_share": turns.waiting,
+            "waiting_share": _waiting(kept),
             "at_once": most,
         },
         cost_s=cost,
@@ -110,23 +89,19 @@ def _found(recording: Recording, row: Row, turns: Turns, limits: Limits) -> Iter
     )
 
 
-def _cost(recording: Recording, turns: Turns) -> float:
+def _cost(recording: Recording, kept: Turns) -> float:
     """Seconds of the critical path in these turns."""
-    columns = (column.tolist() for column in (turns.start, turns.stop, turns.place))
-    by_place: dict[int, list[tuple[int, int, None]]] = {}
-    for start, stop, place in zip(*columns, strict=True):
-        by_place.setdefault(place, []).append((start, stop, None))
-    kept = {place: innermost(spans) for place, spans in by_place.items()}
-    steps = (s for s in recording.path_steps if s.what.step == _COMPUTE and s.what.place in kept)
-    met = (span for s in steps for span in clip(kept[s.what.place], s.start, s.stop))
+    lanes = kept.lanes()
+    steps = (s for s in recording.path_steps if s.what.step == _COMPUTE and s.what.place in lanes)
+    met = (span for s in steps for span in clip(lanes[s.what.place], s.start, s.stop))
     return sum(stop - start for start, stop, _ in met) / 1e9
 
 
-def _at_once(recording: Recording, turns: Turns) -> int:
+def _at_once(recording: Recording, kept: Turns) -> int:
     """How many of them a worker's threads would run at once."""
-    workers = max(1, len(np.unique(turns.place)))
+    workers = max(1, len(np.unique(kept.place)))
     threads = max((member.threads for member in Crew(recording).members), default=1)
-    return max(1, min(threads, len(np.unique(turns.rows)) // workers))
+    return max(1, min(threads, len(np.unique(kept.rows)) // workers))
 
 
 RULE = Rule(
