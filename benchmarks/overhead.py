@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import gc
 import json
 import os
@@ -45,7 +46,10 @@ from benchmarks.page import machine, write
 from benchmarks.ratios import BARE, Rounds, Run
 from benchmarks.workloads import make_frame, no_ops, rechunk, sample, short_array
 
-#: At most so many times as long, recorded.
+#: What is added to a workload's name where one worker runs it: that, and client and scheduler, have
+#: a processor each then, of two. With two workers there is none to spare.
+ONE_WORKER = ", one worker"
+#: At most so many times as long, recorded; with one worker as well.
 TARGETS = {"rechunk": 1.01, "etl": 1.01, "no-op tasks": 1.02}
 #: A further bare run in each round: what no figure here can be better than.
 AGAIN = "again"
@@ -155,10 +159,10 @@ def on_threads(folder: Path, hooks: Hooks) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def clustered(folder: Path, hooks: Hooks) -> Iterator[dict[str, Any]]:
+def clustered(folder: Path, hooks: Hooks, workers: int = 2) -> Iterator[dict[str, Any]]:
     """The tools, with a cluster as the active one."""
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
         yield on_cluster(folder, hooks)
@@ -181,6 +185,9 @@ WORKS: dict[str, tuple[Callable[[], Callable[[], None]], Any]] = {
     "short array, threads": (lambda: short_array, threaded),
     "short dataframe, threads": (make_frame, threaded),
     "no-op tasks, threads": (lambda: no_ops, threaded),
+}
+WORKS |= {
+    name + ONE_WORKER: (WORKS[name][0], functools.partial(clustered, workers=1)) for name in TARGETS
 }
 
 
@@ -236,7 +243,7 @@ def table(works: dict[str, list[Rounds]]) -> Iterator[str]:
     for name in (name for name in WORKS if name in works):
         clusters = works[name]
         for tool in ratios.tools(clusters):
-            target = TARGETS.get(name, "") if tool == "stageprof" else ""
+            target = TARGETS.get(name.removesuffix(ONE_WORKER), "") if tool == "stageprof" else ""
             cells = (
                 name,
                 len(clusters),
