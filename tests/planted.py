@@ -180,6 +180,31 @@ def die_once(marker: str, log: str, seconds: float) -> int:
     return 1
 
 
+def slow_plugin(log: str, seconds: float, finish: str) -> Any:
+    """A scheduler's plugin that takes its time whenever a run ends in a state."""
+    from distributed import SchedulerPlugin
+
+    class SlowPlugin(SchedulerPlugin):
+        name = "slow"
+
+        def transition(self, *args: Any, **_: Any) -> None:
+            if args[1:3] == ("processing", finish):
+                timed_sleep(log, "transition", seconds)
+
+    return SlowPlugin()
+
+
+def hold_soon(log: str, seconds: float, dask_scheduler: Any) -> None:
+    """Have a scheduler's loop do nothing else for some time, a little later."""
+    loop = dask_scheduler.loop.asyncio_loop
+    loop.call_later(0.1, timed_sleep, log, "held", seconds)
+
+
+def fail(*args: Any) -> None:
+    """Always fails."""
+    raise ValueError("as planted")
+
+
 def launches(log: str, seconds: float) -> float:
     """A task that launches a task and waits for it."""
     from distributed import get_client, worker_client

@@ -19,11 +19,6 @@ import dask.local
 from stageprof_runtime.standstill import NEEDED
 
 
-def _same(x: Any) -> Any:
-    """What stands in for Dask's own, where it has none: nothing of Dask's is ever that."""
-    return x
-
-
 def _task_kinds() -> tuple[type, ...]:
     """The classes of a task's description; none where this version has none."""
     try:
@@ -35,7 +30,7 @@ def _task_kinds() -> tuple[type, ...]:
 
 
 #: What a local scheduler dumps and loads with in the process itself.
-identity: Final = getattr(dask.local, "identity", _same)
+identity: Final = getattr(dask.local, "identity", lambda x: x)
 #: Executors that run a task in the thread that submits it.
 INLINE: Final = tuple(filter(None, [getattr(dask.local, "SynchronousExecutor", None)]))
 TASK_KINDS: Final = _task_kinds()
@@ -79,6 +74,8 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "scheduler.cull": ("distributed.scheduler", "", "_cull"),
     "scheduler.state": ("distributed.scheduler", "Scheduler", "_create_taskstate_from_graph"),
     "scheduler.send_task": ("distributed.scheduler", "Scheduler", "send_task_to_worker"),
+    "scheduler.finished": ("distributed.scheduler", "Scheduler", "stimulus_task_finished"),
+    "scheduler.erred": ("distributed.scheduler", "Scheduler", "stimulus_task_erred"),
     "scheduler.transitions": ("distributed.scheduler", "Scheduler", "_transitions"),
     "order": ("dask.order", "", "order"),
     "order.local": ("dask.local", "", "order"),

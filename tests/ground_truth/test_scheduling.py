@@ -1,8 +1,9 @@
-"""Ordering a large graph is scheduling, and as long as ordering measured alone."""
+"""What the scheduler does is scheduling: ordering a large graph, and what follows a task's end."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ import dask.threaded
 import pytest
 from dask._task_spec import Task
 from dask.order import order
+from distributed import Client, wait
 
 import clusters
 import planted
-from truth import record, step_seconds
+from truth import appears_in, read_back, record, step_seconds
 
 #: Chains of this many tasks, so many of them.
 LENGTH, CHAINS = 50, 4000
@@ -97,3 +99,36 @@ def test_ordering_on_the_threaded_scheduler() -> None:
     recording = record(program)
     found, after = step_seconds(recording, "order"), alone(tasks)
     assert 0.7 * min(before, after) - 0.05 <= found <= 1.3 * max(before, after) + 0.05
+
+
+@pytest.mark.parametrize(
+    ("task", "finish"), [(planted.identity, "memory"), (planted.fail, "erred")]
+)
+def test_what_the_scheduler_does_as_a_task_ends_is_scheduling(
+    cluster: Client, task: Callable[[int], object], finish: str, tmp_path: Path
+) -> None:
+    """A plugin that is slow at the end of each of three runs, of which nobody hears before."""
+
+    def program(log: str, delay: float) -> None:
+        cluster.register_plugin(planted.slow_plugin(log, delay, finish))
+        for i in range(3):
+            wait(cluster.submit(task, i, pure=False))
+        cluster.unregister_scheduler_plugin("slow")
+
+    reading = read_back(program, 0.4, tmp_path)
+    appears_in(reading, {"scheduling": reading.seconds("transition")})
+    assert step_seconds(reading.recording, "transition") >= 0.95 * reading.seconds("transition")
+
+
+def test_waiting_for_a_scheduler_whose_loop_is_held_is_scheduling(
+    cluster: Client, tmp_path: Path
+) -> None:
+    """By what no probe knows; whatever is under way then waits for the loop."""
+
+    def program(log: str, delay: float) -> None:
+        cluster.run_on_scheduler(planted.hold_soon, log, delay)
+        while not planted.truths(log):
+            wait(cluster.submit(planted.identity, 1, pure=False))
+
+    reading = read_back(program, 1.0, tmp_path)
+    appears_in(reading, {"scheduling": reading.seconds("held")})

@@ -18,6 +18,7 @@ from stageprof_collectors.account.attempts import given_back
 from stageprof_collectors.account.block import Block
 from stageprof_collectors.account.intervals import innermost
 from stageprof_collectors.account.lane import Lane, Lanes, What
+from stageprof_collectors.account.stalls import stalls
 from stageprof_collectors.account.timeline import Ints, Timeline
 from stageprof_collectors.account.turns import turns
 from stageprof_runtime.coordination import WAITS
@@ -66,6 +67,10 @@ class Hops:
     @cached_property
     def _turns(self) -> dict[int, Lane]:
         return turns(self._t).lanes()
+
+    @cached_property
+    def _stalls(self) -> dict[int, Lane]:
+        return stalls(self._t)
 
     @cached_property
     def _unspilling(self) -> Lane:
@@ -135,7 +140,7 @@ class Hops:
     def notified(self, scheduler: int, client: int) -> Hop:
         """The scheduler tells the client that a key is done."""
         layers = [self._lanes.loop(scheduler), self._lanes.bytes_work(client)]
-        return layers, What(STEP["result.gather"], client)
+        return [*layers, self._stalls.get(scheduler, [])], What(STEP["result.gather"], client)
 
     @_once
     def running(self, worker: int, _scheduler: int = -1) -> Hop:
@@ -146,10 +151,14 @@ class Hops:
         """What a worker's event loop did, a task's coroutine included, which may have kept it."""
         return [self._lanes.loop(worker), self._turns.get(worker, [])]
 
+    def _scheduler(self, scheduler: int) -> list[Lane]:
+        """What a scheduler's event loop did, and when it could do nothing."""
+        return [self._lanes.loop(scheduler), self._stalls.get(scheduler, [])]
+
     @_once
     def reporting(self, worker: int, scheduler: int) -> Hop:
         """The function has ended; the worker stores the result and tells the scheduler."""
-        layers = [*self._worker(worker), self._lanes.loop(scheduler)]
+        layers = [*self._worker(worker), *self._scheduler(scheduler)]
         return layers, What(STEP["task.send"], worker)
 
     @_once
@@ -238,7 +247,7 @@ class Hops:
             self._lanes.bytes_work(worker),
             self._lanes.step([scheduler], *bytes_),
             *self._worker(worker),
-            self._lanes.loop(scheduler),
+            *self._scheduler(scheduler),
         ]
         return layers, What(STEP["task.send"], scheduler)
 
@@ -263,4 +272,4 @@ class Hops:
     def handing_over(self, client: int, scheduler: int) -> Hop:
         """The graph goes from the client to the scheduler."""
         layers = [self._lanes.bytes_work(client), self._lanes.all(scheduler)]
-        return layers, What(STEP["graph.send"], client)
+        return [*layers, self._stalls.get(scheduler, [])], What(STEP["graph.send"], client)

@@ -35,6 +35,8 @@ _NAMED: Final = {
     ("distributed/scheduler.py", "_cull"): STEP["lowlevel"],
     ("distributed/scheduler.py", "_create_taskstate_from_graph"): STEP["state"],
     ("distributed/scheduler.py", "_transitions"): STEP["transition"],
+    ("distributed/scheduler.py", "stimulus_task_finished"): STEP["transition"],
+    ("distributed/scheduler.py", "stimulus_task_erred"): STEP["transition"],
     ("dask/_expr.py", "_optimized_dsk"): STEP["lowlevel"],
     ("distributed/protocol/core.py", "dumps"): STEP["task.dump"],
     ("distributed/protocol/core.py", "loads"): STEP["task.load"],

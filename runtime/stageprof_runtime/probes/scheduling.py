@@ -10,7 +10,7 @@ import functools
 import threading
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place
@@ -23,6 +23,8 @@ from stageprof_runtime.patch import Emit, Undo, observe, replace, together
 from stageprof_runtime.stage import STEP, stage_of
 
 _loops: Counter[int] = Counter()
+#: id of a scheduler -> when its transitions began, ns, whose first one is made before the others
+_begun: Final[dict[int, int]] = {}
 
 
 def install(emit: Emit) -> Undo:
@@ -33,7 +35,11 @@ def install(emit: Emit) -> Undo:
         "order": "order",
     }
     undos = [replace(*place("scheduler.state"), functools.partial(_state, emit))]
-    undos += [observe(*place("scheduler.transitions"), functools.partial(_transitions, emit))]
+    undos += [
+        observe(*place("scheduler.transitions"), functools.partial(_transitions, emit)),
+        observe(*place("scheduler.finished"), _ended),
+        observe(*place("scheduler.erred"), _ended),
+    ]
     undos += [
         replace(*place(where), functools.partial(_timed, emit, STEP[step]))
         for where, step in steps.items()
@@ -134,18 +140,38 @@ def _state(emit: Emit, function: Callable[..., Any]) -> Callable[..., Any]:
     return told
 
 
+def _ended(function: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    """A run has ended: what becomes of its own task is decided here, and the others follow.
+
+    With what plugins do at it, it is most of what the scheduler does for a task.
+    """
+
+    @functools.wraps(function)
+    def begun(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if watch.disabled:
+            return function(self, *args, **kwargs)
+        _begun[id(self)] = now_ns()
+        try:
+            return function(self, *args, **kwargs)
+        except BaseException:
+            _begun.pop(id(self), None)  # no others follow
+            raise
+
+    return begun
+
+
 def _transitions(emit: Emit, function: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
     """The same for transitions: twice for every task, on the scheduler's loop and nowhere else."""
     step = STEP["transition"]
 
     @functools.wraps(function)
-    def timed(*args: Any, **kwargs: Any) -> Any:
+    def timed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        start = _begun.pop(id(self), 0) or now_ns()
         if watch.disabled:
-            return function(*args, **kwargs)
+            return function(self, *args, **kwargs)
         watch.calls = calls = watch.calls + 1
-        start = now_ns()
         try:
-            return function(*args, **kwargs)
+            return function(self, *args, **kwargs)
         finally:
             stop = now_ns()
             try:
