@@ -200,6 +200,25 @@ def hold_soon(log: str, seconds: float, dask_scheduler: Any) -> None:
     loop.call_later(0.1, timed_sleep, log, "held", seconds)
 
 
+def slow_exchange(log: str, seconds: float) -> None:
+    """Have what a worker sends in P2P exchanges be on its way for so long, from now on; 0: not."""
+    import asyncio
+
+    from distributed.shuffle import _core
+
+    run: Any = _core.ShuffleRun
+    plain = getattr(run._send, "plain", run._send)
+
+    async def late(self: Any, *args: Any) -> Any:
+        started = time.perf_counter()
+        await asyncio.sleep(seconds)
+        note(log, "sent", started)
+        return await plain(self, *args)
+
+    vars(late)["plain"] = plain
+    run._send = late if seconds else plain
+
+
 def fail(*args: Any) -> None:
     """Always fails."""
     raise ValueError("as planted")

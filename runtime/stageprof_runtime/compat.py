@@ -91,6 +91,8 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "worker.run": ("distributed.worker", "", "_run_task"),
     "worker.run_async": ("distributed.worker", "", "_run_task_async"),
     "worker.gather_dep": ("distributed.worker", "Worker", "gather_dep"),
+    "p2p.partition": ("distributed.shuffle._core", "", "sync"),
+    "p2p.barrier": ("distributed.shuffle._worker_plugin", "", "sync"),
     "spill.write": ("distributed.spill", "Slow", "__setitem__"),
     "spill.read": ("distributed.spill", "Slow", "__getitem__"),
     # local schedulers

@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 
 #: The `call` of a thread that waits for other threads, of which Dask's loop may be one.
 LOCK: Final = "lock"
+#: The `call` of a task that waits for the other workers of a P2P exchange.
+EXCHANGE: Final = "p2p"
 
 SPAN: Final = 0
 ASSIGN: Final = 1
@@ -84,7 +86,8 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # A thread (or async task) of the user's waited inside Dask; `gather` to `gathered` is the
     # part that fetched results (0, 0 if none); `awaited` is when the last key it needed arrived.
     # With LOCK as `call` it waited for other threads of its process, as the sampler saw it; with
-    # "wait for Event name" for what that stands for. " gave up" follows the name of one that was
+    # "wait for Event name" for what that stands for; with EXCHANGE, for pieces of a P2P
+    # exchange to have gone to the other workers. " gave up" follows the name of one that was
     # interrupted, or did not wait any longer.
     BLOCK: ("start", "stop", "thread", "call", "awaited", "gather", "gathered", "key"),
     # The scheduler (or a local scheduler) took a graph: number, arrived, state ready, tasks in

@@ -21,6 +21,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "communication.install": ("data.transfer", "connect"),
     "compression.install": ("compress", "decompress"),
     "deadlock.install": ("no deadlock of Python 3.11, where threads look at one another",),
+    "exchanges.install": ("data.transfer of P2P",),
     "execution.Actors": ("calls of actors",),
     "execution.install": ("compute",),
     "frames.install": ("columns of frames",),

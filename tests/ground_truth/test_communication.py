@@ -9,13 +9,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
+import dask.dataframe as dd
 import pytest
 from distributed import Client
 
 import clusters
 import planted
-from truth import record, step_seconds
+from truth import appears_in, read_back, record, step_seconds
 
 #: The slow link, and how much is sent over it: about a second.
 RATE = ("tbf", "rate", "80mbit", "burst", "64kbit", "latency", "500ms")
@@ -63,6 +65,23 @@ def test_scattering_is_a_transfer_whatever_runs_meanwhile(cluster: Client) -> No
     assert sum(step_seconds(recording, step) for step in steps) == pytest.approx(
         took[0], rel=0.05, abs=0.05
     )
+
+
+def test_an_exchange_by_p2p_waits_for_messages(cluster: Client, tmp_path: Path) -> None:
+    """Pieces are long on their way to the other workers, and the barrier waits for them."""
+
+    def program(log: str, delay: float) -> None:
+        cluster.run(planted.slow_exchange, log, delay)
+        frame = dd.from_dict({"x": range(100), "y": range(100)}, npartitions=2)
+        frame.shuffle("x", shuffle_method="p2p").map_partitions(len).compute()
+        cluster.run(planted.slow_exchange, log, 0.0)
+
+    reading = read_back(program, 0.8, tmp_path)
+    sent = [noted["seconds"] for noted in reading.truth]
+    appears_in(reading, {"communication": max(sent)})
+    work = reading.recording.steps().set_index("step")
+    assert work["waited_s"]["data.transfer"] >= 0.95 * max(sent)
+    assert work["busy_s"]["compute"] < 0.5 * max(sent)
 
 
 def _run(*command: str) -> None:

@@ -55,6 +55,7 @@ from stageprof_runtime.memberships import Memberships
 from stageprof_runtime.ongoing import Ongoing
 from stageprof_runtime.outbox import Outbox
 from stageprof_runtime.probes import (
+    exchanges,
     execution,
     imports,
     layers,
@@ -402,6 +403,19 @@ def test_no_error_of_ours_keeps_a_lock_or_takes_it_twice(
         assert dask.compute(*calls, scheduler="threads", num_workers=4) == tuple(range(8))
     assert raised
     assert not lock.locked()
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_no_error_of_ours_reaches_a_shuffle(
+    error: type[BaseException], client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F1: nor do tasks that exchange pieces notice that they are watched."""
+    raised = plant(monkeypatch, exchanges, "_tell", [error])
+    monkeypatch.setattr(exchanges, "SHORT_NS", 0)
+    frame = dd.from_dict({"x": range(10)}, npartitions=2).shuffle("x", shuffle_method="p2p")
+    with stageprof.profile(gil=False):
+        assert sorted(client.compute(frame).result()["x"]) == list(range(10))
+    assert raised
 
 
 @named(EVERYWHERE + LOCAL)

@@ -14,7 +14,7 @@ from stageprof_collectors.account.block import Block
 from stageprof_collectors.account.program import Event, Kind, Program, Track, handed, program
 from stageprof_collectors.account.region import waits
 from stageprof_collectors.account.timeline import LOCAL, Ints
-from stageprof_runtime.event import LOCK
+from stageprof_runtime.event import EXCHANGE, LOCK
 
 if TYPE_CHECKING:
     from stageprof_collectors.account.graph import Graph
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Calls that return when one key is there, whatever else was asked for meanwhile.
 _SINGLE = frozenset({"_result", "result", "as_completed", "next", "local", LOCK})
+#: Calls within a task that make no other of it: it goes on in its thread.
+_NO_RUN = frozenset({"local", EXCHANGE})
 
 
 class Course:
@@ -68,7 +70,7 @@ class Course:
         starts = runs["start"][mine].tolist()
         for block in blocks:
             i = bisect_right(starts, block.start) - 1
-            if i >= 0 and block.stop <= runs["stop"][mine[i]] and block.call != "local":
+            if i >= 0 and block.stop <= runs["stop"][mine[i]] and block.call not in _NO_RUN:
                 yield block, int(mine[i])
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stageprof_collectors.account.attempts import given_back
-from stageprof_collectors.account.block import Block
+from stageprof_collectors.account.block import SCATTER, Block
 from stageprof_collectors.account.intervals import innermost
 from stageprof_collectors.account.lane import Lane, Lanes, What
 from stageprof_collectors.account.stalls import stalls
@@ -108,6 +108,18 @@ class Hops:
         others = [i for i in range(len(self._t.store.places)) if i != client]
         layers = [self._lanes.step(others, STEP["data.load"]), self._lanes.loop(client)]
         return layers, What(STEP["data.transfer"], client)
+
+    @_once
+    def exchanging(self, worker: int) -> Hop:
+        """A task of a P2P exchange waits until pieces have gone to the other workers."""
+        others = [place for place in self._workers if place != worker]
+        bytes_ = STEP["data.dump"], STEP["data.load"], STEP["compress"], STEP["decompress"]
+        layers = [self._lanes.bytes_work(worker), self._lanes.step(others, *bytes_)]
+        return layers, What(STEP["data.transfer"], worker)
+
+    def moving(self, block: Block) -> Hop:
+        """Data are scattered, or exchanged."""
+        return (self.scattering if block.call == SCATTER else self.exchanging)(block.place)
 
     def otherwise(self, block: Block) -> Hop:
         """What of a blocking call nothing else explains."""

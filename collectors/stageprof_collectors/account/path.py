@@ -22,7 +22,7 @@ from stageprof_collectors.account.lane import Lanes, What
 from stageprof_collectors.account.timeline import LOCAL, Timeline
 from stageprof_collectors.account.turns import whose
 from stageprof_runtime.coordination import WAITS
-from stageprof_runtime.event import LOCK, NO_CAUSE
+from stageprof_runtime.event import EXCHANGE, LOCK, NO_CAUSE
 from stageprof_runtime.stage import STEP
 
 #: A blocking call inside a task inside a blocking call ...: followed this deep.
@@ -62,8 +62,8 @@ class Walk:
         """What was waited for in [start, stop) of a blocking call; covers it without a gap."""
         out: list[Step] = []
         now = stop
-        if block.call == SCATTER:
-            self._window(out, start, stop, self._hops.scattering(block.place))
+        if block.call in (SCATTER, EXCHANGE):
+            self._window(out, start, stop, self._hops.moving(block))
             return out
         run = self.awaited(block, start, stop)
         if block.gather and block.gathered > start:
@@ -82,7 +82,7 @@ class Walk:
 
     def awaited(self, block: Block, start: int, stop: int) -> int:
         """The run whose end a blocking call waited for last in [start, stop); -1 if for none."""
-        if block.call in ("actor", SCATTER):
+        if block.call in ("actor", SCATTER, EXCHANGE):
             return -1
         then = block.gather and block.gathered > start
         return self._blocks.last_run(block, max(start, min(block.gather, stop)) if then else stop)
@@ -174,7 +174,7 @@ class Walk:
         rest = What(STEP["compute"], place)
         lane = clip(self._lanes.of_thread(place, thread), start, now)
         own = [(a, b, self._within(run, a, b, what)) for a, b, what in lane]
-        waits = [(s.start, s.stop, s) for s in self._waits_within(place, thread, start, now, depth)]
+        waits = [(s.start, s.stop, s) for s in self._waits_within(run, start, now, depth)]
         whole = paint(start, now, [waits, own], Step(start, now, rest, run))
         out += [Step(a, b, step.what, step.run) for a, b, step in whole]
         return start
@@ -185,17 +185,17 @@ class Walk:
             return Step(start, stop, what._replace(label=0), what.label)
         return Step(start, stop, what, run)
 
-    def _waits_within(
-        self, place: int, thread: int, start: int, now: int, depth: int
-    ) -> list[Step]:
-        """What a task's own blocking calls waited for."""
+    def _waits_within(self, run: int, start: int, now: int, depth: int) -> list[Step]:
+        """What a task's own blocking calls waited for; messages of an exchange are its own."""
+        place, thread = self._at("wplace", run), self._at("thread", run)
         places = self._lanes.beside(place, thread) if depth < DEPTH else ()
         blocks = (b for p in places for b in self._blocks.during((p, thread), start, now))
         found: list[Step] = []
         for block in sorted(blocks):
             begin, end = max(start, block.start), min(now, block.stop)
             if block.call != LOCK and begin < end:
-                found += self.resolve(block, begin, end, depth + 1)
+                steps = self.resolve(block, begin, end, depth + 1)
+                found += [s._replace(run=run) if block.call == EXCHANGE else s for s in steps]
                 start = end  # what lies within another call is a part of that
         return found
 

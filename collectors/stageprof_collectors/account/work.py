@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import numpy as np
 import pandas as pd
@@ -10,15 +10,16 @@ import pandas as pd
 from stageprof_collectors.account.account import Account
 from stageprof_collectors.account.attempts import worked
 from stageprof_collectors.account.intervals import clip, gaps, innermost, length
-from stageprof_collectors.account.lane import LOOP, SOFT, Lane, Lanes
+from stageprof_collectors.account.lane import LOOP, SOFT, Lane, Lanes, What
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline
 from stageprof_collectors.account.underway import NAMELESS
-from stageprof_runtime.event import SAMPLED
+from stageprof_runtime.event import EXCHANGE, SAMPLED
 from stageprof_runtime.stage import STEP
 
 _COMPUTE = STEP["compute"]
 _RESOURCE = STEP["wait.resource"]
+_TRANSFER = STEP["data.transfer"]
 _DUMP, _LOAD = STEP["graph.dump"], STEP["graph.load"]
 
 
@@ -124,8 +125,8 @@ def _before(account: Account, timeline: Timeline) -> None:
 def inside(
     timeline: Timeline, lanes: Lanes, mine: np.ndarray[tuple[int], np.dtype[np.bool_]]
 ) -> Ints:
-    """For each run the length of the exact spans on its thread that lie within it, ns."""
-    runs = timeline.runs
+    """For each run the length of what its thread did or waited for within it, exactly told, ns."""
+    runs, exchanged = timeline.runs, _exchanged(timeline)
     total = np.zeros(len(runs["run"]), np.int64)
     for place in timeline.at.numbers:
         here = timeline.at.of(place)
@@ -133,6 +134,8 @@ def inside(
         for thread in pd.unique(runs["thread"][here]).tolist():
             loops = lanes.around_loops(place, thread)
             lane = loops or lanes.of_thread(place, thread)
+            if (place, thread) in exchanged:
+                lane = innermost([*lane, *exchanged[place, thread]])
             if not lane:  # there may be many threads, and looking for the runs of each takes long
                 continue
             rows = here[runs["thread"][here] == thread]
@@ -142,6 +145,18 @@ def inside(
             else:
                 total[rows] += _overlap(start, stop, lane)
     return total
+
+
+def _exchanged(timeline: Timeline) -> dict[tuple[int, int], Lane]:
+    """When tasks waited for P2P exchanges, by place and thread."""
+    blocks = timeline.read("block", "start", "stop")
+    named = [i for i, text in enumerate(timeline.store.strings) if text == EXCHANGE]
+    mine = np.isin(blocks["call"], named)
+    columns = (blocks[name][mine].tolist() for name in ("place", "thread", "start", "stop"))
+    found: defaultdict[tuple[int, int], Lane] = defaultdict(list)
+    for place, thread, start, stop in zip(*columns, strict=True):
+        found[place, thread].append((start, stop, What(_TRANSFER, place)))
+    return found
 
 
 def _own(lane: Lane, n: int) -> Ints:
@@ -175,9 +190,9 @@ def _transfers(account: Account, timeline: Timeline, lanes: Lanes) -> None:
     for place, role in enumerate(_roles(timeline)):
         connected = lanes.soft(place, STEP["connect"])
         within = innermost([*connected, *lanes.step([place], STEP["data.load"])])
-        moved = lanes.soft(place, STEP["data.transfer"])
+        moved = lanes.soft(place, _TRANSFER)
         busy = sum(b - a - length(clip(within, a, b)) for a, b, _ in moved)
-        account.entries[STEP["data.transfer"], role].busy += busy
+        account.entries[_TRANSFER, role].busy += busy
         account.entries[STEP["connect"], role].busy += length(connected)
         actors = length(lanes.soft(place, _COMPUTE))
         account.entries[_COMPUTE, role].busy += actors
@@ -218,8 +233,9 @@ def _waits(account: Account, timeline: Timeline) -> None:
     account.entries[STEP["task.send"], "scheduler"].waited += int(send.sum())
     for step, mine in ((STEP["wait.thread"], ~constrained), (_RESOURCE, constrained)):
         account.entries[step, "worker"].waited += int(begin[cluster & mine].sum())
-    fetch = (runs["ready"] - runs["received"])[cluster]
-    account.entries[STEP["data.transfer"], "worker"].waited += int(fetch.sum())
+    fetch = int((runs["ready"] - runs["received"])[cluster].sum())
+    exchanged = sum(length(lane) for lane in _exchanged(timeline).values())
+    account.entries[_TRANSFER, "worker"].waited += fetch + exchanged
 
 
 def _gil(account: Account, timeline: Timeline) -> None:

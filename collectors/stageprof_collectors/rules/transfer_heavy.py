@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stageprof_collectors.account.groups import Row
-from stageprof_collectors.account.timeline import Ints
+from stageprof_collectors.account.timeline import LOCAL, Ints
 from stageprof_collectors.findings.blockage import blocked
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
@@ -19,7 +19,7 @@ from stageprof_collectors.replay.relief import Covered
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.replay.toll import toll
 from stageprof_collectors.tables.traffic import Lane, Stream, Traffic
-from stageprof_runtime.stage import STEP, Stage
+from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -51,9 +51,8 @@ def {used}_of_{made}(*args, **kwargs):  # the plain functions, not delayed ones
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding, for the layers between which most of the time goes."""
-    entries, wall = recording.account.entries, recording.wall
-    waited = entries[STEP["data.transfer"], "worker"].waited / 1e9
-    if waited < limits["share"] * wall:
+    wall = recording.wall
+    if _waited_s(recording) < limits["share"] * wall:
         return
     traffic = Traffic(recording)
     gone = Change(fetch=_stalled(recording))
@@ -64,6 +63,13 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     stream = traffic.main
     if stream is not None:
         yield _finding(recording, traffic, stream, cost, (runs["stop"] - runs["start"]) / 1e9)
+
+
+def _waited_s(recording: Recording) -> float:
+    """Seconds that tasks waited, before they ran, for what others had made, in sum."""
+    runs = recording.timeline.runs
+    known = (runs["run"] < LOCAL) & (runs["seen"] == 1)
+    return float((runs["ready"] - runs["received"])[known].sum()) / 1e9
 
 
 def _stalled(recording: Recording) -> Floats:
@@ -101,7 +107,7 @@ def _finding(
             "all_bytes": total,
             "same_host_bytes": near,
             "other_host_bytes": total - near,
-            "waited_s": recording.account.entries[STEP["data.transfer"], "worker"].waited / 1e9,
+            "waited_s": _waited_s(recording),
             **_matrix(traffic.lanes),
         },
         cost_s=cost,
