@@ -78,3 +78,14 @@ def test_what_has_no_name_of_its_own_is_told_by_its_line() -> None:
     made.tasks("predict", 40, 100)
     made.look("predict", 9, "<lambda>", "library", 30, entry="predict")
     assert "100 % was at etl.py:9." in advice(made.recording())
+
+
+@pytest.mark.parametrize(("cpu", "room"), [(0.5, "processors (4 threads"), (0.05, "workers;")])
+def test_fewer_threads_do_as_much_only_where_tasks_fill_the_processors(
+    cpu: float, room: str
+) -> None:
+    """Tasks that sleep, or wait for a service, take a thread each and no processor."""
+    made = Busy(4)
+    made.facts(threads=4, cpus=2)
+    made.tasks("predict", 8, 20, cpu=cpu)
+    assert f"or more {room}" in advice(made.recording())

@@ -36,6 +36,9 @@ _MOSTLY = 0.5
 #: From this share on it is told where tasks spent their time.
 _TASKS = 0.25
 
+#: Of the processors: where tasks compute on fewer, as those that wait do, fewer threads do less.
+_ALL = 0.8
+
 _UNSEEN = "No Dask computation was seen here: no compute, persist or submit in this process"
 _LOOK_ELSEWHERE = (
     "Put what computes into what is profiled: .compute(), .persist(), dask.compute, client.submit "
@@ -153,10 +156,17 @@ def _bound(recording: Recording, shares: dict[str, float]) -> Finding:
 def _room(recording: Recording) -> str:
     """What there would have to be more of."""
     crew = Crew(recording)
-    if not 0 < crew.useful < crew.threads:
+    if not 0 < crew.useful < crew.threads or _computed(recording, crew) < _ALL * crew.useful:
         return "workers"
     shared = f"{count(crew.threads, 'thread')} share {count(crew.useful, 'processor')} already"
     return f"processors ({shared}, so that fewer would do as much)"
+
+
+def _computed(recording: Recording, crew: Crew) -> float:
+    """Processors that the crew's threads take while all of them have tasks."""
+    runs = recording.timeline.runs
+    took = float((runs["stop"] - runs["start"])[crew.rows].sum())
+    return crew.threads * float(runs["cpu"][crew.rows].sum()) / took if took > 0 else 0.0
 
 
 def _headline(most: float, stage: Stage, wall: float) -> str:
