@@ -61,6 +61,14 @@ def overlapping() -> da.Array:
     return total
 
 
+def in_memory() -> da.Array:
+    """The same of an array that is there, which has no tasks."""
+    x = da.from_array(np.ones((320, 320)), chunks=(40, 40))
+    smooth = x.map_overlap(lambda block: block + 1, depth=1, boundary="reflect")
+    total: da.Array = smooth.sum()
+    return total
+
+
 def paired() -> da.Array:
     """64 pieces, of which each of four rows is multiplied with each of 16 of them: 1,024."""
     x = da.random.default_rng(1).random((64, 64), chunks=(16, 4))  # the factors
@@ -153,6 +161,23 @@ def test_margins_of_overlapping_chunks_are_fewer_if_the_chunks_are_larger() -> N
     assert at in found.fix.text
     assert found.evidence["piece_bytes"] == 40 * 40 * 8
     assert found.saving_s[0] > 0.5 * found.saving_s[1]
+
+
+def test_where_blocks_are_made_is_found_on_a_local_scheduler_that_tells_no_sizes() -> None:
+    """It was the line of `map_overlap`, which makes none."""
+    with dask.config.set(scheduler="sync"):
+        found = one(RULE, recorded(overlapping), tasks=150)
+
+    at = f"read or made, at test_upstream.py:{line_of(overlapping, '64 of them')}"
+    assert at in found.fix.text
+
+
+def test_margins_of_an_array_in_memory_are_not_where_its_blocks_are_made() -> None:
+    """What `from_array` makes of it has no tasks, and no line that is known."""
+    with dask.config.set(scheduler="sync"):
+        found = one(RULE, recorded(in_memory), tasks=150)
+
+    assert "read or made: changing it later" in found.fix.text
 
 
 @pytest.mark.parametrize(("program", "comment"), [(called, "read here"), (filtered, "of each one")])

@@ -39,6 +39,8 @@ _ROOM: Final = 0.05
 #: cuts margins and puts them together: so many for each block, however large it is.
 _OVERLAP: Final = re.compile(r"(.*-)?overlap(-.*)?")
 _MARGINS: Final = ("getitem", "concatenate", "concatenate-getitem")
+#: What is fused with them has their line, and an array in memory, of which they are cut, no tasks.
+_MARGINAL: Final = re.compile(rf"(.*-)?({'|'.join(_MARGINS)})")
 #: What a rechunk cuts pieces into, and what it makes of these.
 _SPLIT, _MERGED = "rechunk-split", "rechunk-merge"
 #: The name of a block of a text file, by where it begins.
@@ -152,10 +154,16 @@ class Chunking:
         rows = [groups.rows[i] for i in of_run[np.argsort(-number, kind="stable")].tolist()]
         reads: Row | None = next((row for row in rows if READS.match(row.prefix)), None)
         if reads is None and self._overlapping:
-            reads = source(recording, layer)
-        if reads is None:
-            return upstream(recording, layer)
-        return made_by(recording, reads)
+            return self._overlapped(layer)
+        return upstream(recording, layer) if reads is None else made_by(recording, reads)
+
+    def _overlapped(self, layer: Row) -> Upstream:
+        """What makes the blocks of which margins are taken; of no line where that is not known."""
+        first = source(self._recording, layer, _MARGINAL)
+        if first is not None:
+            return made_by(self._recording, first)
+        made = made_by(self._recording, layer)
+        return made._replace(row=layer._replace(file="", line=0))
 
     @property
     def _block(self) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ _PAIRED: Final = 1.5
 #: What `da.from_delayed` calls the array of one call, after what was called: each is the only piece
 #: of one.
 OF_CALL: Final = "-from-value"
+#: No prefix.
+_NONE: Final = re.compile(r"(?!)")
 
 
 class Upstream(NamedTuple):
@@ -107,15 +110,21 @@ def _stores(recording: Recording) -> Bools:
     return found
 
 
-def source(recording: Recording, row: Row) -> Row:
-    """The layer with most bytes of those that need no other, at another line if there is one."""
+def source(recording: Recording, row: Row, but: re.Pattern[str] = _NONE) -> Row | None:
+    """The layer with most bytes of those that need no other, at another line if there is one.
+
+    Those whose prefix is `but` are left out; None if there are no others. Local schedulers tell no
+    bytes: there it is the one with most tasks.
+    """
     groups, needs, runs = recording.groups, recording.timeline.depends, recording.timeline.runs
     stores = _stores(recording)
     first = np.setdiff1d(np.flatnonzero(~stores), needs.user[~stores[needs.on]])
-    nbytes = np.bincount(groups.of_run[first], runs["nbytes"][first], minlength=len(groups.rows))
-    most = [groups.rows[i] for i in np.argsort(-nbytes, kind="stable") if nbytes[i]]
+    nbytes = runs["nbytes"][first] if runs["nbytes"][first].any() else np.ones(len(first))
+    sums = np.bincount(groups.of_run[first], nbytes, minlength=len(groups.rows))
+    most = [groups.rows[i] for i in np.argsort(-sums, kind="stable") if sums[i]]
+    most = [found for found in most if not but.fullmatch(found.prefix)]
     elsewhere = (r for r in most if (r.file, r.line) != (row.file, row.line))
-    return next(elsewhere, most[0] if most else row)
+    return next(elsewhere, most[0] if most else None)
 
 
 def _alike(rows: list[Row]) -> tuple[Ints, list[Row]]:
