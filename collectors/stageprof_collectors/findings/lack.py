@@ -12,6 +12,7 @@ from stageprof_collectors.findings.crowd import is_piece
 from stageprof_collectors.findings.finding import Fix
 from stageprof_collectors.findings.phrase import word
 from stageprof_collectors.findings.quantity import count
+from stageprof_collectors.storage.layered import TUPLE
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -129,7 +130,7 @@ def _code(recording: Recording, row: Row, rows: Ints, parts: int) -> str:
     runs, names = recording.timeline.runs, recording.store.strings
     types = names[int(runs["type"][rows[0]])] if len(rows) else ""
     keys = recording.store.keys(runs["key"][rows[:1]])
-    if keys and keys[0].startswith("('"):
+    if keys and keys[0].startswith(TUPLE):
         return (_FRAME if is_piece(types) and "ndarray" not in types else _ARRAY).format(
             parts=parts
         )

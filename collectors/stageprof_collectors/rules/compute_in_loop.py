@@ -18,6 +18,7 @@ from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.replay.common import own_parts
 from stageprof_collectors.replay.cost import cost_of_graphs
 from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.storage.layered import TUPLE
 from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.rounds import CARRIED, ROWS, UNKNOWN
 
@@ -137,7 +138,7 @@ def _fix(recording: Recording, verdict: str, row: Row, rows: Ints) -> Fix:
 
 def _code(recording: Recording, row: Row, rows: Ints) -> str:
     keys = recording.store.keys(recording.timeline.runs["key"][rows])
-    chunked = any(key.startswith("('") for key in keys)
+    chunked = any(key.startswith(TUPLE) for key in keys)
     calls = _FUTURES if len(rows) and calling(recording, rows).futures else _CALLS
     text = _COLLECTIONS if chunked else calls
     return text.format(name="result_of" if chunked else word(row.prefix, "work"))

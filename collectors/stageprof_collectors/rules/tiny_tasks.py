@@ -14,6 +14,7 @@ from stageprof_collectors.findings.overhead import Overhead
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import seconds
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.storage.layered import TUPLE
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _finding(recording: Recording, crowd: Crowd, overhead: Overhead, k: int) -> 
 
 def _code(recording: Recording, crowd: Crowd, overhead: Overhead, k: int) -> str:
     key = recording.store.keys(recording.timeline.runs["key"][crowd.rows[:1]])[0]
-    if key.startswith("('"):
+    if key.startswith(TUPLE):
         return _BAG.format(parts=max(1, overhead.at_once // k))
     return in_batches(word(crowd.main.prefix, "work"), k, calling(recording, crowd.rows))
 

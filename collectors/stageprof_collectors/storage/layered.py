@@ -22,6 +22,9 @@ from stageprof_collectors.storage.key import MAX_KEY, text_of_key
 _WHOLE: Final = MAX_KEY - 128
 #: What a tuple's text escapes, or quotes in another way.
 _ODD: Final = frozenset("'\\")
+#: What the text of a tuple that begins with a name begins with; the second where that has a quote,
+#: as names of a bag's fused tasks do: "lower-operator.methodcaller('split')-1a2b".
+TUPLE: Final = ("('", '("')
 
 
 class Layered:
@@ -116,7 +119,7 @@ class Layered:
         layer = layer_of(text)
         if layer == text:
             self.alone.add(layer)
-        return 2 * self._number(layer) + text.startswith("('")
+        return 2 * self._number(layer) + text.startswith(TUPLE)
 
     def _number(self, layer: str) -> int:
         index = self._index.setdefault(layer, len(self.names))
@@ -140,7 +143,5 @@ class _First(dict[str, int]):
 
 def layer_of(key: str) -> str:
     """The name in a key's text: of a tuple its first element, of a text itself."""
-    if key.startswith("('"):
-        end = key.find("'", 2)
-        return key[2:end] if end > 0 else key
-    return key
+    end = key.find(key[1], 2) if key.startswith(TUPLE) else 0
+    return key[2:end] if end > 0 else key
