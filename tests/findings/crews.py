@@ -6,7 +6,7 @@ from typing import Any
 
 from replay.handmade import CLIENT, LANE, SCHEDULER, HandMade, ns
 from stageprof_runtime.event import ARRIVE, BLOCK, LINE, MARK, SAMPLE, SPAN, STACK, SUBMIT
-from stageprof_runtime.stage import STEP
+from stageprof_runtime.stage import IMPORT, STEP, Stage
 
 FILE = "etl.py"
 
@@ -65,6 +65,11 @@ class Crewed(HandMade):
     def made(self, name: str, line: int) -> None:
         """Tasks of this name were made at a line."""
         self._rows[CLIENT].append((LINE, name, FILE, line, 1))
+
+    def imported(self, module: str, stop: float) -> None:
+        """The user's thread imported it, from the beginning on, to build a collection."""
+        row = (SPAN, IMPORT[Stage.CONSTRUCTION], ns(0), ns(stop), LANE, module, 0)
+        self._rows[CLIENT].append(row)
 
     def verdict(self, verdict: str, line: int) -> None:
         """What the program's text says of a loop."""

@@ -19,14 +19,18 @@ def rounds(
     work: float = 10,
     held: int = 8,
     beside: bool = False,
+    imports: float = 0,
     prefix: str = "part",
     futures: bool = False,
 ) -> Recording:
     """Computes of one task: 90 ms of construction, its graph's way, its own, the result's way.
 
-    With `beside`, a worker is at another task from the beginning to the end.
+    With `beside`, a worker is at another task from the beginning to the end. The client `imports`
+    for so long before.
     """
-    made, now, around = Crewed(2), 0.0, 30.0
+    made, now, around = Crewed(2), imports, 30.0
+    if imports:
+        made.imported("pandas", imports)
     if beside:
         made.goes_on(1, 1, cause=-100)
     for i in range(number):
@@ -80,6 +84,15 @@ def test_what_only_moves_data_is_no_work_on_one_machine(prefix: str, counts: boo
 
 def test_work_that_goes_on_when_the_recording_ends_counts() -> None:
     assert asked(RULE, rounds(beside=True)) == []
+
+
+def test_what_the_client_imports_it_imports_without_a_cluster_too() -> None:
+    """Pandas, say: its import was promised to be saved, and to be what a cluster takes."""
+    found, alike = one(RULE, rounds(imports=3000)), one(RULE, rounds())
+
+    assert found.saving_s == pytest.approx(alike.saving_s, abs=0.1)
+    assert found.cost_s == pytest.approx(alike.cost_s, abs=0.05)
+    assert asked(RULE, rounds(3, imports=3000)) == []
 
 
 def test_data_that_need_more_than_a_computer_are_no_case_for_one() -> None:

@@ -22,12 +22,13 @@ from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.gone import worked_s
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.tables.crew import Crew
-from stageprof_runtime.stage import OUTSIDE, SIX, STEP, STEPS, Stage
+from stageprof_runtime.stage import IMPORT, OUTSIDE, SIX, STEP, Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _COMPUTE: Final = STEP["compute"]
+_IMPORTS: Final = frozenset(IMPORT.values())
 #: What Dask calls tasks that move pieces of frames and arrays. Not those of a bag's `groupby`, nor
 #: of a hash join: they group and join as well, which would have to be done on one machine, too.
 _MOVES: Final = re.compile(
@@ -60,15 +61,22 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     held = _held(recording)
     if held > limits["bytes"]:
         return
-    saved = recording.replay.saving(_alone(needed))
+    saved = recording.replay.saving(_alone(recording, needed))
     if saved[1] > limits["better"] * _otherwise(recording):
         yield _finding(recording, crew, work, inside, held, saved)
 
 
 def _inside(recording: Recording) -> float:
     """Seconds of the wall time in Dask, or waiting for it."""
-    own = sum(s.stop - s.start for s in recording.path_steps if s.what.step == OUTSIDE)
+    own = sum(s.stop - s.start for s in recording.path_steps if _anyway(recording, s))
     return recording.wall - own / 1e9
+
+
+def _anyway(recording: Recording, step: Step) -> bool:
+    """Whether it is there without a cluster, too: the user's own code, what the client imports."""
+    what = step.what
+    mine = recording.store.places[what.place].role == "client"
+    return what.step == OUTSIDE or (what.step in _IMPORTS and mine)
 
 
 def _moving(recording: Recording) -> Bools:
@@ -76,11 +84,11 @@ def _moving(recording: Recording) -> Bools:
     return recording.layered.prefixed(_MOVES.fullmatch)
 
 
-def _alone(needed: Bools) -> Change:
+def _alone(recording: Recording, needed: Bools) -> Change:
     """The same functions one after another on one thread, and nothing around them."""
 
     def stays(step: Step) -> float:
-        return 1.0 if step.what.step in (OUTSIDE, _COMPUTE) else 0.0
+        return float(step.what.step == _COMPUTE or _anyway(recording, step))
 
     return Change(
         compute=needed.astype(float),
@@ -101,7 +109,14 @@ def _otherwise(recording: Recording) -> float:
             overhead = Overhead(recording, crowd, carried=True)
             change = overhead.merged(batch(overhead, overhead.at_once))
             best = max(best, recording.replay.saving(change)[1])
-    return max(best, *(at_most(recording, stage) for stage in SIX if stage != Stage.EXECUTION))
+    return max(best, *(_mended(recording, stage) for stage in SIX if stage != Stage.EXECUTION))
+
+
+def _mended(recording: Recording, stage: Stage) -> float:
+    """Seconds that a stage would take less at most."""
+    steps = recording.path_steps
+    imports = [s for s in steps if s.what.step == IMPORT[stage] and _anyway(recording, s)]
+    return at_most(recording, stage) - sum(s.stop - s.start for s in imports) / 1e9
 
 
 def _held(recording: Recording) -> float:
@@ -120,7 +135,7 @@ def _finding(
     held: float,
     saved: tuple[float, float],
 ) -> Finding:
-    cost = cost_of(recording, steps=frozenset(range(len(STEPS))) - {OUTSIDE, _COMPUTE})
+    cost = inside - cost_of(recording, steps={_COMPUTE})
     tasks = count(len(crew.rows), "task")
     return Finding(
         rule=RULE.id,
