@@ -142,6 +142,16 @@ def test_what_rounds_build_upon_is_persisted_in_each() -> None:
     assert float((names["data"] + names["state"]).sum().compute()) == 4
 
 
+def test_columns_that_one_question_reads_again_are_nothing_to_build_upon() -> None:
+    """Each had a layer of its own, as what rounds make has."""
+    reads = [[(f"read-{columns:032x}", i) for i in range(3)] for columns in range(3)]
+    rounds = [[*reads[i // 2], f"mean{i}"] for i in range(6)]
+    found = one(RULE, again(rounds, lines=False, kind="numpy.ndarray"))
+
+    assert "`read` at etl.py:12; once, before the loop" in found.fix.code
+    assert "round makes" not in found.fix.code + found.fix.text
+
+
 def test_where_only_what_rounds_build_upon_is_done_again_nothing_is_persisted_before() -> None:
     steps = [(f"step-{i:032x}", 0) for i in range(5)]
     rounds = [[*steps[: i + 1], f"change{i}"] for i in range(5)]

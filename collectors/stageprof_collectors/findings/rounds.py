@@ -29,15 +29,19 @@ def looping(calls: Calls, graphs: Counter[int]) -> bool:
 def built_upon(recording: Recording, again: Again) -> set[Made]:
     """What each round makes and all later ones do again: there is more of it in each of them.
 
-    What was made before a loop is done again from one round on.
+    What was made before a loop is done again from one round on, and what one question makes of it
+    not to the last.
     """
     groups, owner = recording.groups, recording.replay.owner
-    begins: defaultdict[Made, dict[int, int]] = defaultdict(dict)
+    seen: defaultdict[Made, defaultdict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for layer, run in zip(again.of.tolist(), again.rows.tolist(), strict=True):
         if layer < len(recording.layered.names):
-            row, graph = groups.rows[int(groups.of_run[run])], int(owner[run])
-            layers = begins[row.file, row.line, row.prefix]
-            layers[layer] = min(graph, layers.get(layer, graph))
-    return {
-        what for what, layers in begins.items() if what[1] and len({*layers.values()}) >= _ROUNDS
-    }
+            row = groups.rows[int(groups.of_run[run])]
+            seen[row.file, row.line, row.prefix][layer].add(int(owner[run]))
+    return {what for what, layers in seen.items() if what[1] and _grows([*layers.values()])}
+
+
+def _grows(layers: list[set[int]]) -> bool:
+    """Whether there are layers from many graphs on, by the graphs that did each again."""
+    last = max(map(max, layers))
+    return len({min(graphs) for graphs in layers if last in graphs}) >= _ROUNDS
