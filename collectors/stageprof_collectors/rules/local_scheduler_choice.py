@@ -54,9 +54,11 @@ _ONE_BY_ONE: Final = (
 )
 _THREADS: Final = (
     "Use the threads scheduler: nothing is copied between threads, and they need not be started "
-    "anew for each compute. With it the same takes {time}: the least if the tasks leave the GIL "
-    "alone (NumPy, pandas on numbers, PyArrow), the most if they are pure Python and wait for one "
-    "another."
+    "anew for each compute. With it the same takes {time}{depends}."
+)
+_DEPENDS: Final = (
+    ": the least if the tasks leave the GIL alone (NumPy, pandas on numbers, PyArrow), the most if "
+    "they are pure Python and wait for one another"
 )
 _SYNCHRONOUS: Final = (
     'This is the synchronous scheduler, which is for debugging: look for `scheduler="synchronous"`'
@@ -224,7 +226,9 @@ def _copying(recording: Recording, limits: Limits) -> Iterator[Finding]:
         cost_s=start + loop + pipes,
         saving_s=saved,
         fix=Fix(
-            _THREADS.format(time=_predicted(recording, saved)),
+            _THREADS.format(
+                time=_predicted(recording, saved), depends=_DEPENDS if saved[0] < saved[1] else ""
+            ),
             _CODE.format(name="threads", more=""),
         ),
         where=where,
