@@ -194,14 +194,14 @@ def _copying(recording: Recording, limits: Limits) -> Iterator[Finding]:
     entries = recording.account.entries
     loop = sum(entries[step, "client"].busy for step in HERE) / 1e9
     there = sum(entries[step, "client"].busy for step in THERE) / 1e9
-    if loop < limits["copying"] * recording.wall:
-        return
     n = max(1, len(np.unique(recording.store.table("run")["thread"])))
     start = starting_s(recording)
     pipes = pipes_s(recording, start)
     high = min(start + loop + pipes + there / n, recording.wall)
     # Whether the tasks would wait for one another's GIL is not known: if so, for all they computed.
     saved = max(0.0, high - one_at_a_time_s(recording)), high
+    if max(loop, saved[0]) < limits["copying"] * recording.wall:
+        return
     where, _ = _main(recording, np.flatnonzero(recording.timeline.runs["run"] >= LOCAL))
     copied = copied_bytes(recording)
     yield Finding(
@@ -265,6 +265,6 @@ RULE = Rule(
         "tasks": Limit(2, "one task takes as long on any scheduler"),
         "waited": Limit(0.2, "of the tasks' time: with less, processes hardly pay for their start"),
         "share": Limit(0.1, "of the wall time on the critical path: less is not worth a change"),
-        "copying": Limit(0.1, "of the wall time: some copying is what processes cost"),
+        "copying": Limit(0.1, "of the wall time, or sure to be saved: so much is what they cost"),
     },
 )
