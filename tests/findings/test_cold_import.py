@@ -55,6 +55,19 @@ def test_import_on_the_client_is_no_matter_of_workers() -> None:
     assert not found.fix.code
 
 
+@pytest.mark.parametrize(("ms", "told"), [(2000.0, True), (50.0, False)])
+def test_what_the_client_imports_beside_its_workers_is_told_too(ms: float, *, told: bool) -> None:
+    """The headline names its modules, and the workers' fix does nothing for them."""
+    made = Program()
+    made.client("construction/import", ms, "pyarrow")
+    made.tasks(calls(10), work=100.0, imports=("sklearn.ensemble", 2000.0))
+    fix = one(RULE, made.recording()).fix
+
+    assert ("your program itself imports" in fix.text) is told
+    assert "sklearn" in fix.code
+    assert "pyarrow" not in fix.code
+
+
 def test_name_that_is_no_module_is_not_printed() -> None:
     found = one(RULE, program(module="os'] + [exit()"))
     assert "exit" not in found.fix.code

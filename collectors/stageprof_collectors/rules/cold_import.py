@@ -39,6 +39,10 @@ _HERE: Final = (
     "them: the program as a whole is quicker only without. It is gone in the second run of the "
     "same process."
 )
+_HERE_TOO: Final = (
+    " What your program itself imports, import at its top, where nobody waits for a result yet; as "
+    "a whole it is quicker only without."
+)
 _PRELOAD: Final = """\
 from dask.distributed import Client, LocalCluster
 
@@ -148,7 +152,6 @@ def _finding(
     least = sum(by_role.values()) * _LITTLE
     roles = sorted((r for r in by_role if by_role[r] >= least), key=lambda r: -by_role[r])
     where = " and ".join(f"{role}s" if role == "worker" else f"the {role}" for role in roles)
-    modules = _worth_it([i for i in found if i.role == "worker"])
     return Finding(
         rule=RULE.id,
         severity=severity(saved, recording.wall),
@@ -161,9 +164,17 @@ def _finding(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_WORKERS, _PRELOAD.format(modules=modules)) if modules else Fix(_HERE),
+        fix=_fix(found, here="client" in roles),
         cause="imports",
     )
+
+
+def _fix(found: list[Import], *, here: bool) -> Fix:
+    """What to do for the workers, and, if they took long `here`, for the program itself."""
+    modules = _worth_it([i for i in found if i.role == "worker"])
+    if not modules:
+        return Fix(_HERE)
+    return Fix(_WORKERS + _HERE_TOO * here, _PRELOAD.format(modules=modules))
 
 
 def _worth_it(found: list[Import]) -> list[str]:
