@@ -16,8 +16,8 @@ from findings.crowded import CLIENT, Program, calls, ns, pieces
 from stageprof.app import written
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.store import Store as Rows
-from stageprof_runtime.event import MARK
-from stageprof_runtime.stage import STEP, STEPS
+from stageprof_runtime.event import MARK, SPAN
+from stageprof_runtime.stage import CODE, STEP, STEPS
 from stageprof_ui.columns import handover
 from stageprof_ui.columns.treemap import squarified
 from stageprof_ui.store import Store
@@ -94,6 +94,17 @@ def test_a_line_is_as_long_as_what_it_made_took() -> None:
     facts = handover.bars(frame)
     assert facts["rows"][0]["line"] == "etl.py:41"
     assert facts["rows"][0]["construction"] + facts["rows"][0]["optimization"] == pytest.approx(100)
+
+
+def test_what_the_event_loop_imports_to_start_a_cluster_is_no_lines() -> None:
+    made, loop = program(), 8
+    made.rows[CLIENT].append((MARK, ns(0), "loop thread", str(loop)))
+    step = CODE["construction/import"]
+    made.rows[CLIENT].append((SPAN, step, ns(0), ns(150), loop, "distributed.dashboard", 0))
+    recording = made.recording()
+    assert recording.stages()["busy_s"]["construction"] == pytest.approx(0.35, abs=0.01)
+    assert handover.lines(recording)["construction_s"].sum() == pytest.approx(0.2, abs=0.01)
+    assert handover.way(recording)["waited"] == "600 ms"
 
 
 def test_lines_that_have_no_room_are_counted() -> None:

@@ -11,7 +11,8 @@ The same rules serve the critical path and the busy seconds:
 * what is done to a graph as a whole is shared over its layers (see `graph_parts`);
 * the scheduler's transitions belong to the tasks assigned and finished meanwhile; while it takes in
   a graph to all of its tasks, and where it lets tasks go to each task alike;
-* modules imported belong to what imported them; data that a client scatters are nobody's.
+* modules imported belong to what imported them, and are nobody's where a client's event loop did,
+  which starts a cluster; data that a client scatters are nobody's.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from stageprof_collectors.account.tally import Tally
 from stageprof_collectors.account.timeline import Ints, Timeline, present
 from stageprof_collectors.account.work import inside, shown
 from stageprof_collectors.storage.rows import Rows
-from stageprof_runtime.stage import STEP
+from stageprof_runtime.stage import IMPORT, STEP
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -31,6 +31,7 @@ _SERVING: Final = STEP["data.dump"]
 _ALL: Final = slice(None)
 _FETCHING: Final = (STEP["data.transfer"], STEP["connect"])
 _TRANSITION: Final = STEP["transition"]
+_IMPORTS: Final = frozenset(IMPORT.values())
 #: Rounds of transitions for a task to be assigned, or to end, at most; the rest let tasks go.
 _ROUNDS: Final = 2
 #: Which instant of a run says that a short span of a step may have been for it.
@@ -99,11 +100,20 @@ def _spans(tallies: Tallies, recording: Recording, blame: Blame) -> None:
         for thread in lanes.threads(place):
             lane = lanes.exact(place, thread)
             runs = lanes.around(place, thread, lane)
+            beside = _beside(recording, place, thread)
             for (start, stop, what), run in zip(lane, runs, strict=True):
-                if what.step not in blame.told:
+                if beside and what.step in _IMPORTS:
+                    tallies[what.step].rows[NOBODY] += stop - start
+                elif what.step not in blame.told:
                     _give(tallies, blame, (start, stop, what), run)
         for segment in lanes.soft(place, _COMPUTE):
             _give(tallies, blame, segment, -1)
+
+
+def _beside(recording: Recording, place: int, thread: int) -> bool:
+    """Whether it is a client's event loop, and not its caller: what starts there is a cluster."""
+    mine, region = recording.store.places[place].role == "client", recording.timeline.region
+    return mine and thread != region.thread and recording.lanes.is_loop(place, thread)
 
 
 def _give(tallies: Tallies, blame: Blame, segment: Segment[What], run: int) -> None:

@@ -103,6 +103,11 @@ class Lanes:
         places: list[int] = self._sharing.of(int(self._process[place])).tolist()
         return places
 
+    def is_loop(self, place: int, thread: int) -> bool:
+        """Whether a thread is an event loop, whichever part of its process says so."""
+        places = self._sharing.of(int(self._process[place])).tolist()
+        return any((p, thread) in self._loops for p in places)
+
     def whole(self, place: int, thread: int, step: int) -> Lane:
         """The spans of one step on a thread, whole, whatever is nested in them."""
         return innermost(s for s in self.spans(place, thread) if s[2].step == step)
