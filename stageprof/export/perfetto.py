@@ -7,7 +7,7 @@ for it; counters for memory, CPU and the GIL. Times are microseconds from the fi
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -39,6 +39,8 @@ class Slice(NamedTuple):
     args: Event
 
 
+#: A process for each role and name, which of a worker is its address.
+Pids = dict[tuple[str, str], int]
 Slices = defaultdict[tuple[int, str], list[tuple[int, int, Slice]]]
 
 
@@ -61,7 +63,7 @@ def events(recording: Recording) -> Iterator[Event]:
     zero = min(
         [s[0] for row in slices.values() for s in row] + [t for t, *_ in counters], default=0
     )
-    names = [_process_name(pid, name) for name, pid in pids.items()]
+    names = [_process_name(pid, name) for name, pid in _called(recording, pids)]
     names.append(_process_name(PATH_PID, "critical path"))
     drawn: list[tuple[int, Event]] = [(t, event) for t, event in counters]
     tid = PATH_PID + len(pids) + 1  # a thread with its process's number were the main one
@@ -77,22 +79,27 @@ def events(recording: Recording) -> Iterator[Event]:
         yield {**event, "ts": (start - zero) / 1e3}
 
 
-def _pids(recording: Recording) -> dict[str, int]:
+def _pids(recording: Recording) -> Pids:
     """A number for each place, and for workers that only the scheduler told of."""
     store = recording.store
-    found: dict[str, int] = {}
+    found: Pids = {}
     for place in store.places:
-        found.setdefault(_place_name(place.role, place.name), len(found) + PATH_PID + 1)
+        found.setdefault((place.role, place.name), len(found) + PATH_PID + 1)
     for run in sorted(set(recording.timeline.runs["worker"].tolist())):
-        found.setdefault(_place_name("worker", store.strings[run]), len(found) + PATH_PID + 1)
+        found.setdefault(("worker", store.strings[run]), len(found) + PATH_PID + 1)
     return found
 
 
-def _place_name(role: str, name: str) -> str:
-    return role if role == name else f"{role} {name}"
+def _called(recording: Recording, pids: Pids) -> Iterator[tuple[str, int]]:
+    """What each process is called in the app; where that is two's, with the name of each."""
+    names = recording.worker_names
+    labels = [f"worker {names.get(n) or n}" if role == "worker" else role for role, n in pids]
+    often = Counter(labels)
+    for label, ((_, name), pid) in zip(labels, pids.items(), strict=True):
+        yield label if often[label] == 1 else f"{label} {name}", pid
 
 
-def _slices(recording: Recording, pids: dict[str, int]) -> Slices:
+def _slices(recording: Recording, pids: Pids) -> Slices:
     slices: Slices = defaultdict(list)
     threads = _Threads()
     for start, stop, step in ((s.start, s.stop, s) for s in recording.path_steps):
@@ -131,9 +138,7 @@ class _Threads:
         return f"{name} ({again})" if again > 1 else name
 
 
-def _tasks(
-    recording: Recording, pids: dict[str, int]
-) -> Iterator[tuple[int, int, int, int, Slice]]:
+def _tasks(recording: Recording, pids: Pids) -> Iterator[tuple[int, int, int, int, Slice]]:
     lines, frame = Lines(recording.store), recording.tasks()
     runs = recording.timeline.runs
     times = zip(runs["start"].tolist(), runs["stop"].tolist(), strict=True)
@@ -153,7 +158,7 @@ def _tasks(
         }
         category = safe(prefix).replace(",", " ")
         yield (
-            pids[_place_name("worker", worker)],
+            pids["worker", worker],
             thread,
             start,
             stop,
@@ -161,11 +166,9 @@ def _tasks(
         )
 
 
-def _spans(
-    recording: Recording, pids: dict[str, int]
-) -> Iterator[tuple[int, int, int, int, Slice]]:
+def _spans(recording: Recording, pids: Pids) -> Iterator[tuple[int, int, int, int, Slice]]:
     store, spans = recording.store, recording.timeline.spans
-    own = [pids[_place_name(place.role, place.name)] for place in store.places]
+    own = [pids[place.role, place.name] for place in store.places]
     names = ("start", "stop", "step", "place", "thread", "nbytes", "label")
     rows = zip(*(spans[name].tolist() for name in names), strict=True)
     for start, stop, step, place, thread, nbytes, label in rows:
@@ -179,11 +182,11 @@ _TURN: Final = (Slice("holds the GIL", "gil", {}), Slice("waits for the GIL", "g
 
 
 def _turns(
-    recording: Recording, pids: dict[str, int], threads: _Threads
+    recording: Recording, pids: Pids, threads: _Threads
 ) -> Iterator[tuple[tuple[int, str], list[tuple[int, int, Slice]]]]:
     """Of each thread its row, and when it held the GIL and waited for it."""
     store, gil = recording.store, recording.timeline.gil
-    own = [pids[_place_name(place.role, place.name)] for place in store.places]
+    own = [pids[place.role, place.name] for place in store.places]
     names, pid_of = Names(recording), dict(zip(gil.process[::-1].tolist(), own[::-1], strict=False))
     for process, thread in sorted(gil.threads):
         pid, called = pid_of[process], names.of(process, thread)[1]
@@ -193,9 +196,9 @@ def _turns(
             yield (pid, threads.gil(pid, thread, called)), turns
 
 
-def _counters(recording: Recording, pids: dict[str, int]) -> list[tuple[int, Event]]:
+def _counters(recording: Recording, pids: Pids) -> list[tuple[int, Event]]:
     store, table = recording.store, recording.timeline.read("sample", "t")
-    own = [pids[_place_name(place.role, place.name)] for place in store.places]
+    own = [pids[place.role, place.name] for place in store.places]
     rows = zip(*(table[name].tolist() for name in ("t", "place", "name", "value")), strict=True)
     return [
         (t, _counter(own[place], store.strings[name], value))

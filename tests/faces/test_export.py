@@ -14,12 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stageprof
+from findings.crowded import SCHEDULER, WORKER, Program, calls, ns
 from replay.handmade import HandMade
 from stageprof.cli import main
 from stageprof.export.perfetto import events
 from stageprof.export.perfetto import write as perfetto
 from stageprof.export.rows import nested
 from stageprof.export.tables import TABLES
+from stageprof_runtime.event import MARK, Place
 
 Event = dict[str, Any]
 
@@ -148,6 +150,20 @@ def test_every_process_and_row_has_one_name(trace: list[Event]) -> None:
     assert {e["pid"] for e in trace} == set(processes)
     assert {(e["pid"], e["tid"]) for e in trace if e["ph"] == "X"} == set(rows)
     assert {e["name"] for e in metadata} == {"process_name", "thread_name"}
+
+
+@pytest.mark.parametrize(
+    ("others", "called"), [([], "worker 10"), (["10"], f"worker 10 {WORKER.name}")]
+)
+def test_a_process_is_called_as_in_the_app(others: list[str], called: str) -> None:
+    made = Program()
+    for name in others:
+        made.rows[SCHEDULER].append((MARK, ns(0), "worker seen", f"tcp://host:20 1 0 {name}"))
+        made.rows[Place("worker", "host", 20, "tcp://host:20", 1)] = []
+    made.tasks(calls(2), work=5)
+    names = [e["args"]["name"] for e in events(made.recording()) if e["name"] == "process_name"]
+    assert {"client", "scheduler", called} < set(names)
+    assert len(names) == len(set(names))
 
 
 def test_tasks_carry_key_layer_line_and_gil_share(trace: list[Event], recorded: Path) -> None:
