@@ -29,6 +29,14 @@ def test_what_was_not_read_yet_says_so() -> None:
     assert "1 still being read" in page
 
 
+@pytest.mark.parametrize(("trouble", "praised"), [("", True), ("1 task failed", False)])
+def test_a_run_that_failed_is_not_said_to_be_well(trouble: str, *, praised: bool) -> None:
+    line = Line(Entry("a", 1, 1), Head("", 1.0, "d"), Content(1.0, 3, trouble=trouble))
+    page = words.html("library", **library.facts(Path("x"), [line]))
+    assert ("nothing to change" in page) is praised
+    assert trouble in page
+
+
 def test_an_empty_folder_says_so(tmp_path: Path) -> None:
     page = words.html("library", **library.facts(tmp_path, []))
     assert "There is no recording" in page
