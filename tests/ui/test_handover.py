@@ -243,6 +243,17 @@ def test_hostile_objects_are_shown_and_run_nowhere(watched: Watched, hostile: Pa
     assert page.evaluate("window.owned") is None
 
 
+def test_a_narrow_page_says_of_each_step_where_it_is(watched: Watched, hostile: Path) -> None:
+    watched.page.set_viewport_size({"width": 450, "height": 900})
+    page = watched.open(hostile.as_uri())
+    page.evaluate("location.hash = 'handover'")
+    first = page.locator(".way tbody th").first
+    first.wait_for()
+    assert first.inner_text().split("\n") == ["build", "construction, client"]
+    button, title = page.locator("#sp-theme").bounding_box(), page.locator("h1").bounding_box()
+    assert button["y"] < title["y"] + title["height"]
+
+
 def test_the_treemap_is_of_bytes_or_of_seconds(watched: Watched, hostile: Path) -> None:
     page = watched.open(hostile.as_uri())
     page.evaluate("location.hash = 'handover'")

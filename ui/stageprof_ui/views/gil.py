@@ -98,8 +98,8 @@ _HOLDERS: Final = (
     Column("caused", "Others waited", "seconds", "What all others waited while it held", 84),
     Column("held", "Held", "seconds", "Time with the GIL", 74),
     Column("waited", "Waited", "seconds", "Time in the queue for it", 80),
-    Column("thread", "Thread", width=84),
-    Column("place", "Process", width=92),
+    Column("thread", "Thread", width=112),
+    Column("place", "Process", width=146),
 )
 #: Where no line is known; what is left has more room.
 _WIDER: Final = {"prefix": 220, "thread": 130, "place": 150}
@@ -110,7 +110,7 @@ _WAITERS: Final = (
     Column("who", "Task prefix or thread", width=150),
     Column("waited", "Waited", "seconds", width=80),
     Column("percent", "Of its time (%)", "count", "Of its tasks' time, or of the run", 68),
-    Column("place", "Process", width=88),
+    Column("place", "Process", width=146),
 )
 
 # -- over time ------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ _WORKERS: Final = (
     Column("memory_limit", "May take", "size", "Its memory limit", 96),
     Column("tasks", "Tasks", "count", width=76),
     Column("busy_s", "Busy", "seconds", "Seconds of its tasks, over all threads", 80),
-    Column("offset_ms", "Clock (ms)", "count", "How far it is from the client's", 78),
+    Column("offset_ms", "Clock (ms)", "count", "How far it is from the client's", 118),
     Column("offset_error_ms", "± (ms)", "count", "How well that is known", 72),
     Column("batches_lost", "Lost", "count", "Batches of events that did not arrive", 70),
     Column("state", "State", width=150),
