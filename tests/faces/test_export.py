@@ -161,7 +161,11 @@ def test_a_process_is_called_as_in_the_app(others: list[str], called: str) -> No
         made.rows[SCHEDULER].append((MARK, ns(0), "worker seen", f"tcp://host:20 1 0 {name}"))
         made.rows[Place("worker", "host", 20, "tcp://host:20", 1)] = []
     made.tasks(calls(2), work=5)
-    names = [e["args"]["name"] for e in events(made.recording()) if e["name"] == "process_name"]
+    names = [
+        e["args"]["name"]
+        for e in events(stageprof.Recording(made.recording().store))
+        if e["name"] == "process_name"
+    ]
     assert {"client", "scheduler", called} < set(names)
     assert len(names) == len(set(names))
 
