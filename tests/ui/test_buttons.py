@@ -135,3 +135,16 @@ def test_a_picture_leaves_room_for_a_finger_to_scroll_the_page(
     assert page.evaluate("matchMedia('(pointer: coarse)').matches")
     assert page.evaluate(f"{_drawing('timeline')}.figure.height") <= 0.6 * 600
     context.close()
+
+
+def test_what_has_the_keyboard_has_a_line_around_it(watched: Watched, reported: Reported) -> None:
+    page = watched.open(reported(1_000))
+    page.evaluate("location.hash = 'timeline'")
+    for found in (page.locator(".bk-input").first, page.get_by_role("button", name="stage").last):
+        found.wait_for()
+        page.keyboard.press("Tab")  # from now on the focus is the keyboard's
+        found.focus()
+        shown = (
+            "(node) => [getComputedStyle(node).outlineStyle, getComputedStyle(node).outlineWidth]"
+        )
+        assert found.evaluate(shown) == ["solid", "2px"]
