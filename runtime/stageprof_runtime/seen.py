@@ -28,9 +28,9 @@ _EXPR = frozenset({"optimize", "optimize_until", "simplify", "lower_completely",
 #: have done on servers that is no task.
 _AFFAIRS = frozenset(
     {
-        "__init__", "__exit__", "close", "restart", "wait_for_workers", "shutdown", "run",
-        "run_on_scheduler", "register_plugin", "register_worker_plugin",
-        "register_scheduler_plugin", "unregister_worker_plugin",
+        "__init__", "__exit__", "close", "restart", "restart_workers", "wait_for_workers",
+        "shutdown", "run", "run_on_scheduler", "register_plugin", "register_worker_plugin",
+        "register_scheduler_plugin", "unregister_worker_plugin", "upload_file",
     }
 )  # fmt: skip
 

@@ -25,9 +25,9 @@ GAVE_UP: Final = " gave up"
 #: Calls that are not the computation: they are `outside`.
 NOT_OURS = frozenset(
     {
-        "_start", "_close", "_shutdown", "_restart", "_wait_for_workers", "_run",
-        "_run_on_scheduler", "_register_worker_plugin", "_register_scheduler_plugin",
-        "_register_nanny_plugin", "_unregister_worker_plugin",
+        "_start", "_close", "_shutdown", "_restart", "_restart_workers", "_wait_for_workers",
+        "_run", "_run_on_scheduler", "_register_worker_plugin", "_register_scheduler_plugin",
+        "_register_nanny_plugin", "_unregister_worker_plugin", "upload_file",
     }
 )  # fmt: skip
 

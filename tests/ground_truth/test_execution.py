@@ -185,6 +185,19 @@ def test_what_servers_are_asked_to_run_that_is_no_task_is_outside(
     assert own_lines(reading.recording)[0].seconds > 0.4
 
 
+def test_a_file_that_servers_are_given_is_outside(tmp_path: Path) -> None:
+    """They import it, however long that takes them; no task waits for it."""
+    log = tmp_path / "log"
+    module = tmp_path / "given.py"
+    module.write_text(f"import planted; planted.timed_sleep({str(log)!r}, 'load', 0.4)")
+    with clusters.separate(1, 1) as client:
+        recording = record(lambda: client.upload_file(str(module)))
+    took = max(noted["seconds"] for noted in planted.truths(log))
+    stages = recording.stages()["wall_s"]
+    assert stages["outside"] > took
+    assert stages["outside"] > 0.9 * recording.wall
+
+
 def test_a_cluster_started_in_the_region_is_outside() -> None:
     """Starting a cluster is the user's affair, at their line; what runs on it is recorded."""
 

@@ -159,7 +159,11 @@ def _to_be_awaited(emit: Emit, result: Any, call: str, needs: object, watch: Wat
 def _name(function: Any) -> str:
     """What a function is called; of anything else that is called, nothing is asked."""
     function = function.__func__ if type(function) is MethodType else function
-    return function.__name__ if type(function) is FunctionType else ""
+    if type(function) is not FunctionType:
+        return ""
+    # A function of a method's own has no name in some: "Client.upload_file.<locals>._".
+    name, _, inner = function.__qualname__.partition(".<locals>.")
+    return name.rpartition(".")[2] if inner == "_" else function.__name__
 
 
 def _is_client(owner: Any) -> bool:
