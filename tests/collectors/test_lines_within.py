@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from findings.crews import Crewed
+from findings.crews import FILE, Crewed
+from replay.handmade import ns
 from stageprof_collectors.recording import Recording
+from stageprof_runtime.event import LINE, SUBMIT
 
 TOKEN = "0" * 32
 
@@ -65,3 +67,19 @@ def test_what_nobody_of_a_known_line_uses_has_none(name: str) -> None:
 
     frame = made.end().layers()
     assert frame.loc[frame["layer"].str.startswith(name), "line"].astype(int).tolist() == [0]
+
+
+def test_a_task_that_hands_over_its_like_has_the_line_of_who_handed_it_over() -> None:
+    """Each process tells the first line of a prefix: one's stood for the tasks of all."""
+    made = Crewed(1)
+    first = made.graph(0, 0, 0)
+    run = made.run(0, 0, 300, cause=-1 - first, key=f"fib-{0:032x}", wanted=True)
+    made.made("fib", 12)
+    worker = made._rows[made._workers[0]]
+    worker.append((SUBMIT, 0, ns(100), 1, 0, 1, FILE, 6))
+    worker.append((LINE, "fib", FILE, 6, 1))
+    made.run(0, 100, 200, cause=-1 - made.launched(run, 100), key=f"fib-{1:032x}", thread=1)
+    made.wait(0, 300, run, 300)
+
+    layers = made.recording(300).layers()
+    assert sorted(layers["line"][layers["prefix"] == "fib"]) == [6, 12]

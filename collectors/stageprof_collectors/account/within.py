@@ -8,6 +8,7 @@ are of its line. What was there before the recording began is not, and stays wit
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -25,6 +26,8 @@ def lines_of_layers(recording: Recording, lines: Lines) -> dict[str, Line]:
     """The line of each layer that ran; of one made within an operation, that of what uses it."""
     names = recording.layered.names
     found = [lines.of(name) for name in names]
+    for i, place in _handed_over(recording, lines):
+        found[i] = lines.handed_over(names[i], place)
     inner = [i for i, name in enumerate(names) if found[i] == UNKNOWN and name.startswith(_WITHIN)]
     users = _users(recording, inner) if inner else {}
     while users:
@@ -35,6 +38,18 @@ def lines_of_layers(recording: Recording, lines: Lines) -> dict[str, Line]:
             found[i] = line
             del users[i]
     return dict(zip(names, found, strict=True))
+
+
+def _handed_over(recording: Recording, lines: Lines) -> Iterator[tuple[int, int]]:
+    """Layers of a prefix that places made at different lines, each with the place it came from."""
+    if not lines.disputed:
+        return
+    layered, timeline = recording.layered, recording.timeline
+    numbers, first = np.unique(layered.of, return_index=True)
+    for i, graph in zip(numbers.tolist(), timeline.graph_rows[first].tolist(), strict=True):
+        submit = timeline.graphs[graph].submit if graph >= 0 else None
+        if submit and layered.names[i].rpartition("-")[0] in lines.disputed:
+            yield i, submit.place
 
 
 def _users(recording: Recording, inner: list[int]) -> dict[int, Counter[int]]:

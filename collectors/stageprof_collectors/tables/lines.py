@@ -28,10 +28,18 @@ class Lines:
         table, strings = store.table("line"), store.strings
         self._names: dict[str, Line] = {}
         self._prefixes: dict[str, Line] = {}
-        columns = (table[n].tolist() for n in ("name", "file", "line", "prefix"))
-        for name, file, line, prefix in zip(*columns, strict=True):
+        #: the same by the place that told it
+        self._told: dict[tuple[str, int], Line] = {}
+        #: prefixes that one place made at another line than another one: a task that calls itself
+        self.disputed: set[str] = set()
+        columns = (table[n].tolist() for n in ("name", "file", "line", "prefix", "place"))
+        for name, file, at, prefix, place in zip(*columns, strict=True):
+            text, line = strings[name], Line(strings[file], at)
             into = self._prefixes if prefix else self._names
-            into.setdefault(strings[name], Line(strings[file], line))
+            if into.setdefault(text, line) != line and prefix:
+                self.disputed.add(text)
+            if prefix:
+                self._told.setdefault((text, place), line)
 
     def first_names(self) -> dict[str, str]:
         """For each line, as "file:line", the first name that it made; of layers and keys only."""
@@ -56,6 +64,11 @@ class Lines:
             return UNKNOWN
         stem = name.rpartition("-")[0]
         return self._prefixes.get(stem) or self._end(name) or self._beginning(stem) or UNKNOWN
+
+    def handed_over(self, name: str, place: int) -> Line:
+        """The same for what a place handed over: it has told of the prefix, or else of the name."""
+        told = self._told.get((name.rpartition("-")[0], place))
+        return self._names.get(name) or told or self.of(name)
 
     def _end(self, name: str) -> Line | None:
         """The line of the longest end that is a layer's, else of one without its token."""
