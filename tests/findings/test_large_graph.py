@@ -120,6 +120,21 @@ def _line_of(text: str) -> int:
     return next(i for i, line in enumerate(lines, 1) if text in line)
 
 
+@pytest.mark.parametrize(("prefix", "block"), [("read_parquet", None), ("read-csv", 0)])
+def test_of_files_whose_size_is_not_told_nothing_is_said_of_it(
+    prefix: str, block: int | None
+) -> None:
+    """It was "each file of some size"."""
+    made = Upstream(Row(prefix, prefix, FILE, 6))
+    told, untold = (
+        larger(0.001, Pieces(32, nbytes, True), 2, made, block=block).text for nbytes in (1e5, 0.0)
+    )
+
+    assert "of 100 kB" in told
+    assert " of 100 kB" not in untold
+    assert "some size" not in untold
+
+
 def test_what_reads_a_partition_of_a_database_has_a_parameter_of_its_own() -> None:
     """It is a `delayed` of Dask's, of which nobody can have one do more."""
     made = Program()

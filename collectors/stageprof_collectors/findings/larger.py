@@ -70,7 +70,7 @@ _READ: Final = """\
 blocksize = "{plain}"  # for the call that reads: {call}(..., blocksize=blocksize)"""
 _WHOLE: Final = (
     "Read several files in one task (the code below): each is a partition of its own whatever "
-    "`blocksize` says, of {now} here. About {k:,} together make as many times fewer tasks, and "
+    "`blocksize` says{now}. About {k:,} together make as many times fewer tasks, and "
     "each task costs about {each} whatever its size. Or write them anew once, as fewer and larger "
     "ones."
 )
@@ -85,7 +85,7 @@ def read_together(files, size={k}):
 def read_batch(files):  # with what else you tell {call}
     return pd.concat([pd.{call}({file}) for file in files], ignore_index=True)"""
 _FILES: Final = (
-    "Each file of {now} is a partition, and each task costs about {each} whatever its size: about "
+    "Each file{now} is a partition, and each task costs about {each} whatever its size: about "
     "{k:,} together make as many times fewer. "
 )
 _CUTS: Final = """\
@@ -231,7 +231,7 @@ def _made(each_s: float, pieces: Pieces, k: int, made: Upstream, block: int | No
     if reads and block == 0:
         return _together(each_s, pieces, k, f"read_{reads[1]}")
     if PARQUET.match(made.row.prefix):
-        now = size(pieces.nbytes) if pieces.nbytes else "some size"
+        now = f" of {size(pieces.nbytes)}" if pieces.nbytes else ""
         before = _FILES.format(now=now, each=seconds(each_s), k=k)
         return fewer_files(before, max(_LEAST_BLOCK, pieces.nbytes * k), made.row.prefix)
     if pieces.nbytes and OPENED.fullmatch(made.row.prefix):
@@ -259,7 +259,7 @@ def _made(each_s: float, pieces: Pieces, k: int, made: Upstream, block: int | No
 
 def _together(each_s: float, pieces: Pieces, k: int, call: str) -> Fix:
     """What to do where each is a file."""
-    now = size(pieces.nbytes) if pieces.nbytes else "some size"
+    now = f", of {size(pieces.nbytes)} here" if pieces.nbytes else ""
     file = "file, lines=True" if call == "read_json" else "file"
     text = _WHOLE.format(now=now, k=k, each=seconds(each_s))
     return Fix(text, _TOGETHER.format(k=k, call=call, file=file))
