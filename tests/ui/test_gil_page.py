@@ -227,6 +227,15 @@ def test_the_page_begins_with_the_line_of_the_summary() -> None:
     assert said in texts(contended().recording(2000)).replace("&lt;", "<").replace("&gt;", ">")
 
 
+def test_what_was_watched_for_an_instant_is_a_table_and_no_picture() -> None:
+    made = Observed(1)
+    made.sample(0, "gil.contention", 0.0)
+    said = texts(made.recording(1))
+    assert "It was taken most in the scheduler" in said
+    for wrong in ("nobody watched", "more line", "Drag to move in time"):
+        assert wrong not in said
+
+
 # -- in a browser ---------------------------------------------------------------------------------
 
 

@@ -150,12 +150,13 @@ def verdict(said: str) -> str:
     return f"{said[:1].upper()}{said[1:]}." if said else ""
 
 
-def missing(recording: Recording, said: str) -> str:
-    """Why there is nothing to show."""
+def missing(recording: Recording, said: str, *, watched: bool = False) -> str:
+    """Why there is nothing to show; somebody may have watched, and seen nobody hold it."""
     if without_gil(recording):
         return "There is no GIL in this Python, so that no thread waits for it."
     if not said:
-        return "No task ran in this recording, and nobody watched the GIL."
+        why = "." if watched else ", and nobody watched the GIL."
+        return f"No task ran in this recording{why}"
     if said.startswith("not watched"):
         return f"The GIL was {said}."
     return "Who held the GIL is not known."

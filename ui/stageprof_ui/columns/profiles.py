@@ -120,7 +120,8 @@ def of_contention(samples: Samples, series: list[Series]) -> str:
     who = called(samples, worst.place, series)
     who = who if samples.role(worst.place) == "worker" else f"the {who}"
     middle = float(np.median(worst.value))
-    left = len(series) - len(drawn(series))
+    shown = len(drawn(series))
+    left = len(series) - shown if shown else 0
     more = f" Of {count(left, 'more line')} the table has the numbers." if left else ""
     return (
         f"It was taken most in {who}: {share(worst.peak)} at its highest, "

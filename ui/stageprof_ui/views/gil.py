@@ -72,7 +72,7 @@ def parts(store: Store, stock: Stock, samples: Samples) -> Parts:
 
 def _who(store: Store, samples: Samples, found: pd.DataFrame) -> list[Any]:
     if not len(found):
-        why = gil.missing(store.recording, store.summary.gil)
+        why = gil.missing(store.recording, store.summary.gil, watched=True)
         return [html("gil_empty", {"text": text(why)})]
     found = gil.numbered(store.recording, found)
     why, known = gil.unseen(store.recording, found), gil.lines_known(found)
@@ -121,9 +121,11 @@ def _over_time(
 ) -> tuple[list[Any], Lines | None]:
     if not series:
         return [], None
-    said = html("gil_time", {"sentence": profiles.of_contention(samples, series)})
+    shown = bool(profiles.drawn(series))
+    sentence = profiles.of_contention(samples, series)
+    said = html("gil_time", {"sentence": sentence, "drawn": shown})
     numbers = table(profiles.by_process(samples, series), _PROCESS)
-    if not profiles.drawn(series):
+    if not shown:
         return [said, numbers], None
     figures, lines = _lines(stock, samples, series)
     return [said, choice(lines.buttons), *(one.plot for one in figures), numbers], lines
