@@ -103,6 +103,13 @@ def test_threads_that_were_missing_are_a_part_of_what_is_saved() -> None:
     assert found.saving_s[0] == pytest.approx(1.5)
 
 
+def test_what_could_be_saved_is_what_it_cost() -> None:
+    """The other worker did the tasks meanwhile: nothing on the critical path waited."""
+    (found,) = ask(replaced())
+    assert found.cost_s == pytest.approx(found.saving_s[1])
+    assert found.headline.endswith("1.75 s of 6.00 s")
+
+
 def test_threads_that_nothing_waited_for_are_not_missed() -> None:
     recording = replaced(queued=False)
     assert missed(recording) == pytest.approx(0.5)

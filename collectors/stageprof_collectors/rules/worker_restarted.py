@@ -50,6 +50,8 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: AR
     saving = _saving(recording, again, cost, ended, memory=bool(killed))
     found = sizing(recording) if killed else None
     saving = found.likely(saving) if found else saving
+    # What the others did meanwhile is on the path as if nothing had happened.
+    cost = max(cost, saving[1])
     fix = bigger(recording, found) if found else reason.fix if reason else _UNKNOWN
     yield Finding(
         rule=RULE.id,
