@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import stageprof
 from stageprof_collectors.findings.settings import DEFAULTS
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.errors import DamagedRecording, NewerRecording, NotARecording
@@ -51,6 +52,23 @@ def test_hostile_names_are_escaped_and_their_links_lead_nowhere_else() -> None:
     link = library.facts(Path("x"), [line])["rows"][0]["link"]
     assert link.startswith("/?recording=")
     assert not set(link[len("/?recording=") :]) & set("&?#/\"'<> ")
+
+
+def test_where_nothing_is_to_be_changed_it_says_what_the_recording_does() -> None:
+    """Of one that saw no computation it said that there was nothing to change."""
+    content_ = Content(1.0, 0, verdict="No Dask computation was seen here: `x` & none")
+    line = Line(Entry("a", 1, 1), Head("", 1.0, "d"), content_)
+    page = words.html("library", **library.facts(Path("x"), [line]))
+    assert "No Dask computation was seen here: <code>x</code> &amp; none" in page
+    assert "othing to change" not in page
+
+
+def test_what_a_recording_says_is_read_from_its_file(tmp_path: Path) -> None:
+    with stageprof.profile(str(tmp_path / "a.stageprof")):
+        pass
+    read = library.content(tmp_path / "a.stageprof", DEFAULTS)
+    assert read.worst is None
+    assert read.verdict.startswith("No Dask computation was seen here")
 
 
 def test_old_recordings_beyond_what_is_listed_are_counted() -> None:

@@ -51,12 +51,16 @@ class Head:
 
 @dataclass(frozen=True)
 class Content:
-    """What the whole file says; `trouble` is what failed or is missing, "" if nothing."""
+    """What the whole file says; `trouble` is what failed or is missing, "" if nothing.
+
+    `verdict` is said where there is no `worst`: that nothing is to be changed, or nothing was seen.
+    """
 
     wall_s: float | None = None
     tasks: int | None = None
     worst: Finding | None = None
     trouble: str = ""
+    verdict: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,7 @@ def _content(recording: Recording, summary: Summary) -> Content:
     worst = next(iter(summary.changes), None)
     tasks = int(ran(recording.timeline.runs).sum())
     trouble = "; ".join(filter(None, (*summary.failures, summary.incomplete)))
-    return Content(summary.wall_s, tasks, worst, trouble)
+    return Content(summary.wall_s, tasks, worst, trouble, summary.verdict)
 
 
 # -- as texts ---------------------------------------------------------------------------------
@@ -170,6 +174,7 @@ def _found(found: Content) -> dict[str, Any]:
         "tasks": f"{found.tasks:,}" if found.tasks is not None else "",
         "severity": str(worst.severity) if worst else "",
         "finding": text(worst.headline) if worst else "",
+        "verdict": text(found.verdict),
         "trouble": text(found.trouble) if found.trouble else "",
         # whether its pages can be opened
         "usable": found.wall_s is not None or not found.trouble,
