@@ -24,10 +24,12 @@ def crowded(
     threads: int = 8,
     work: float = 0.3,
     each: float = 1.0,
+    others: float | None = None,
 ) -> Recording:
     """Tasks of `work` ms, one handed out every `each` ms by a loop that is busy for a share.
 
-    `looked` is the part of the time in which it was seen at something.
+    `looked` is the part of the time in which it was seen at something; `others` is how many of two
+    processors other programs kept busy, if that is known.
     """
     made = Stood(1, threads)
     graph = made.graph(0, 0, 0)
@@ -46,6 +48,11 @@ def crowded(
         made.said(SCHEDULER, t, "loop.cpu_s", 7 + t / 1e3 * busy)
         seen = (FLAME, ns(t), STEP["transition"], "", "python", -1, 1, round(50e6 * looked))
         made._rows[SCHEDULER].append(seen)
+    for place in made._rows if others is not None else ():
+        made.said(place, 0, "host.cpus", 2)
+        for at in (0.0, end):
+            made.said(place, at, "host.busy_s", (others or 0) * at / 1e3)
+            made.said(place, at, "process.cpu_s", 0)
     return made.recording(end)
 
 
@@ -66,6 +73,9 @@ def test_busy_scheduler_and_idle_threads_are_told_with_where_it_saturates() -> N
         ({"busy": 0.48}, False),
         ({"busy": 0.3, "looked": 0.55}, True),  # it waits for a processor, or for the GIL
         ({"busy": 0.3, "looked": 0.45}, False),
+        ({"busy": 0.09, "looked": 0.68, "others": 1.9}, False),  # the machine has none for it
+        ({"busy": 0.52, "looked": 0.68, "others": 1.9}, True),
+        ({"busy": 0.3, "looked": 0.55, "others": 0.2}, True),
         ({"tasks": 499}, False),
         ({"threads": 3}, False),
         ({"work": 5.0}, False),  # five of eight threads are busy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, seconds, share
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.findings.standing import series
+from stageprof_collectors.others import beside
 from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stage import Stage
 
@@ -81,13 +82,24 @@ def _load(recording: Recording) -> Load | None:
         return None
     start, stop = int(runs["assigned"][rows].min()), int(runs["stop"][rows].max())
     used = sum(_used(*samples, start, stop) for samples in told.values())
-    taken = max(used, _taken(recording, start, stop))
+    taken = used if _crowded_out(recording, told) else max(used, _taken(recording, start, stop))
     threads = Crew(recording).threads
     length = (runs["stop"] - runs["start"])[rows] / 1e9
     wall = max((stop - start) / 1e9, 1e-9)
     idle = 1 - float(length.sum()) / (wall * max(threads, 1))
     each = taken / len(rows)
     return Load(taken / wall, used / wall, idle, each, float(np.median(length)), threads)
+
+
+def _crowded_out(recording: Recording, schedulers: Container[int]) -> bool:
+    """Whether other programs kept the processors of a scheduler's machine busy.
+
+    Its loop waits for one then, however few tasks there are.
+    """
+    return any(
+        found.many and any(place in schedulers for place in places)
+        for places, found in beside(recording)
+    )
 
 
 def _taken(recording: Recording, start: int, stop: int) -> float:
