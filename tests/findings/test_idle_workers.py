@@ -22,7 +22,7 @@ from stageprof_collectors.findings.misplaced import fix, line, passed_on
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.idle_workers import RULE
 from stageprof_collectors.tables.crew import Crew
-from stageprof_runtime.event import RUN, SAMPLE
+from stageprof_runtime.event import RUN, SAMPLE, TURN
 
 
 def lonely(lengths: list[tuple[int, float]], workers: int = 2) -> Recording:
@@ -346,3 +346,24 @@ def test_a_frame_that_is_written_into_one_file_is_to_be_written_into_several(
     frame = dd.from_pandas(pd.DataFrame({"x": range(10)}), npartitions=2)
     run(in_turn("write_csv"), ddf=frame)
     assert len(list((tmp_path / "parts").glob("*.csv"))) == 2
+
+
+def test_coroutines_that_compute_stand_in_line_for_loops_not_for_other_workers() -> None:
+    """No restriction put them there, and a thread elsewhere would not run two of them at once."""
+    made = Crewed(2, 4)
+    graph = made.graph(0, 0, 0)
+    for i in range(20):
+        worker, start, stop = int(i == 19), i % 19 * 100, (i % 19 + 1) * 100
+        key = f"asked-{i:032x}"
+        last = made.run(worker, start, stop, cause=-1 - graph, lead=(0, 0), key=key)
+        row = (TURN, last, ns(start), ns(stop), 95_000_000)
+        made.rows_of(made._workers[worker]).append(row)
+    made.wait(0, 1900, last, 1900)
+
+    found = one(RULE, made.recording(1900))
+
+    assert (
+        "stood in line for the event loops of workers, most of the time `asked`" in found.headline
+    )
+    assert "restrict" not in found.fix.text
+    assert "def asked_in_thread" in found.fix.code

@@ -8,8 +8,10 @@ import numpy as np
 
 from stageprof_collectors.account.exchange import Exchanges, Method
 from stageprof_collectors.account.groups import Row
+from stageprof_collectors.account.turns import turns
 from stageprof_collectors.findings.advice import exchanged
 from stageprof_collectors.findings.finding import Fix
+from stageprof_collectors.findings.phrase import word
 from stageprof_runtime.event import STATUS
 
 if TYPE_CHECKING:
@@ -33,6 +35,18 @@ _HELD: Final = (
     "there, and leave work stealing on (`distributed.scheduler.work-stealing`). If they work on "
     "data that was scattered, or persisted before, spread it over all workers (the code below)."
 )
+#: What computes in a coroutine has no use for a thread, wherever it is.
+_ON_LOOPS: Final = (
+    "Tasks of `{prefix}` are coroutines (`async def`): a worker runs them on its event loop, one "
+    "at a time unless they `await`, and its threads do nothing. Make what computes a plain "
+    "function, which threads run (the code below does so without a change of it). If it is Python "
+    "that holds the GIL, start workers with one thread each: threads of one process take turns."
+)
+IN_THREAD: Final = """\
+import asyncio
+
+def {name}_in_thread(*args, **kwargs):  # hand this over in its place
+    return asyncio.run({name}(*args, **kwargs))"""
 #: Dask's P2P places what comes out of it so; see distributed#8873.
 _PASSED_ON: Final = (
     "P2P gives the pieces that come out of a {what} to any worker first, and those that are "
@@ -57,11 +71,17 @@ class Line(NamedTuple):
     """What stood in line.
 
     `row`: the layer of which most was. `free`: whether most needed nothing that another task of the
-    recording made.
+    recording made. `loops`: whether most were coroutines that kept their worker's event loop.
     """
 
     row: Row
     free: bool
+    loops: bool
+
+    @property
+    def place(self) -> str:
+        """Where it was."""
+        return "for the event loops of workers" if self.loops else "on other workers"
 
 
 def line(recording: Recording, crew: Crew) -> Line:
@@ -71,7 +91,9 @@ def line(recording: Recording, crew: Crew) -> Line:
     stood[crew.rows] = (runs["start"] - runs["ready"])[crew.rows].clip(0)
     sums = np.bincount(groups.of_run, weights=stood, minlength=len(groups.rows))
     free = stood[np.diff(recording.timeline.depends.first) == 0].sum()
-    return Line(groups.rows[int(np.argmax(sums))], bool(free > HALF * stood.sum()))
+    loops = stood[np.unique(turns(recording.timeline).rows)].sum()
+    most = HALF * stood.sum()
+    return Line(groups.rows[int(np.argmax(sums))], bool(free > most), bool(loops > most))
 
 
 def passed_on(recording: Recording, crew: Crew) -> dict[str, int]:
@@ -91,9 +113,13 @@ def passed_on(recording: Recording, crew: Crew) -> dict[str, int]:
 
 def fix(stood: Line, passed: dict[str, int]) -> Fix:
     """What to do for workers that stood idle beside the lines of others."""
+    prefix = stood.row.prefix
     if passed:
         return _by_tasks(*passed.items())
-    return Fix(_HELD.format(prefix=stood.row.prefix) if stood.free else _BY_DATA, _SPREAD)
+    if stood.loops:
+        name = word(prefix, "the_coroutine")
+        return Fix(_ON_LOOPS.format(prefix=prefix), IN_THREAD.format(name=name))
+    return Fix(_HELD.format(prefix=prefix) if stood.free else _BY_DATA, _SPREAD)
 
 
 def _by_tasks(passed: tuple[str, int]) -> Fix:

@@ -11,6 +11,7 @@ from stageprof_collectors.account.groups import Row
 from stageprof_collectors.account.intervals import clip
 from stageprof_collectors.account.turns import Turns, turns
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.misplaced import IN_THREAD
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
@@ -30,11 +31,6 @@ _TEXT: Final = (
     "worker does nothing else and reports nothing. Make it a plain function, which a thread of the "
     "worker runs (the code below does so without a change of it), or `await` what takes long."
 )
-_CODE: Final = """\
-import asyncio
-
-def {name}_in_thread(*args, **kwargs):  # hand this over in its place
-    return asyncio.run({name}(*args, **kwargs))"""
 
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
@@ -81,7 +77,7 @@ def _found(recording: Recording, row: Row, kept: Turns, limits: Limits) -> Itera
         cost_s=cost,
         saving_s=saved,
         fix=Fix(
-            _TEXT.format(name=row.prefix), _CODE.format(name=word(row.prefix, "the_coroutine"))
+            _TEXT.format(name=row.prefix), IN_THREAD.format(name=word(row.prefix, "the_coroutine"))
         ),
         where=Where(row.file, row.line, "", row.layer, row.prefix),
         cause=f"layer:{row.prefix}",

@@ -126,12 +126,12 @@ def _elsewhere(recording: Recording, idleness: Idleness, cost: float) -> Finding
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"{_who(idleness, idleness.misplaced_s)} no task while tasks stood in line on other "
-            f"workers, most of the time `{row.prefix}`{made_at(row.file, row.line)}: "
+            f"{_who(idleness, idleness.misplaced_s)} no task while tasks stood in line "
+            f"{stood.place}, most of the time `{row.prefix}`{made_at(row.file, row.line)}: "
             f"{of_wall(cost, recording)}"
         ),
         stage=Stage.EXECUTION,
-        evidence=_evidence(idleness) | {"why": "tasks in line on other workers", **passed},
+        evidence=_evidence(idleness) | {"why": f"tasks in line {stood.place}", **passed},
         cost_s=cost,
         saving_s=saved,
         fix=fix(stood, passed),
