@@ -121,6 +121,24 @@ def test_what_each_of_the_tasks_that_leave_it_was_sent_with_is_no_leak(
     assert (found.cause == thing.cause) is keeps
 
 
+@pytest.mark.parametrize(("line", "keeps"), [(9, True), (0, False)])
+def test_values_that_a_line_sends_each_to_a_task_are_taken_together(
+    monkeypatch: pytest.MonkeyPatch, line: int, *, keeps: bool
+) -> None:
+    """Three of 90 MB each, of which none explains 275 MB; or each of a line of its own."""
+    things = [
+        Embedded(
+            i, "numpy.ndarray", name, FILE, i, "argument 1 of f", FILE, line or i,
+            frozenset({f"f-{i}"}), 90_000_000, 1, 4, 0, 90_000_000, 0.1, 0.1, 0.2, many=4,
+        )
+        for i, name in enumerate(("", "left", "right"), 1)
+    ]  # fmt: skip
+    monkeypatch.setattr(leak, "embedded", lambda _: things)
+    (found,) = ask(repeated(leaking))
+    assert ("which its tasks carry" in found.headline) is keeps
+    assert ("an object of 22.5 MB in 12 tasks" in found.fix.text) is keeps
+
+
 @pytest.mark.parametrize("left", [0, 5, -20, 80])
 def test_tasks_that_leave_much_less_or_more_than_it_grows_are_not_blamed(left: float) -> None:
     (found,) = ask(repeated(leaking, left=left))

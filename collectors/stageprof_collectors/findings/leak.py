@@ -7,14 +7,15 @@ modules level off. Kept results (`managed`) are told from what nobody knows of (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from dask.utils import key_split
 
 from stageprof_collectors.account.timeline import Ints
-from stageprof_collectors.findings.embedded import Embedded, embedded
+from stageprof_collectors.findings.embedded import Embedded, embedded, together
 from stageprof_collectors.findings.misjudged import LEAST, undisturbed
 from stageprof_collectors.findings.trend import Floats, Trend, trend
 from stageprof_collectors.tables.memory import Taken
@@ -142,12 +143,22 @@ def carried(
     for as long as anybody wants the task's result.
     """
     whole = sum(leak.grown for leak in grown)
+    things = embedded(recording)
     explain = [
         thing
-        for thing in embedded(recording)
+        for thing in (*things, *_of_lines(things))
         if _alike(thing.sent_bytes, whole) or (who and brought(thing, who.prefix, who.each))
     ]
     return max(explain, key=lambda thing: thing.sent_bytes, default=None)
+
+
+def _of_lines(things: Iterable[Embedded]) -> Iterator[Embedded]:
+    """What each line sent one task each with, as one, whatever it is called and made by."""
+    lines: defaultdict[tuple[str, int], list[Embedded]] = defaultdict(list)
+    for thing in things:
+        if thing.alone and thing.used_file:
+            lines[thing.used_file, thing.used_line].append(thing)
+    return (together(some) for some in lines.values() if len(some) > 1)
 
 
 def brought(thing: Embedded, prefix: str, each: float) -> bool:
