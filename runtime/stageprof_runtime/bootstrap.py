@@ -125,6 +125,11 @@ def revive(  # noqa: C901 (it travels alone: what it uses is inside it)
                 except Exception:
                     return
 
+            def teardown(self, worker: Any) -> None:
+                # One that closes may be told of the end as well, and complains of what is not there
+                if worker.status.name == "closing":
+                    worker.plugins[self.name] = self
+
         return Absent()
 
     def sent() -> list[Any]:

@@ -30,8 +30,9 @@ LEAVE_S: Final = 60.0
 #: Looks a second whether batches that were sent have come; without one for so long, none comes.
 _LOOKS: Final = 200
 _STILL_S: Final = 10
-#: Why the last of a cluster is missing; why its first seconds are, or all.
+#: Why the last of a cluster is missing (two ways); why its first seconds are, or all.
 _HURRIED: Final = "the client had to be closed before the cluster had told what was left"
+_CLOSES: Final = "the scheduler closed before the cluster had told what was left"
 _LATE: Final = "no answer from the scheduler in time; what came before one is not recorded"
 
 
@@ -128,7 +129,7 @@ class Membership:
             await asyncio.wait_for(self._tried.wait(), LEAVE_S)
             if self.guest:
                 return
-            passed, *batches = await asyncio.wait_for(self._end(), LEAVE_S)
+            passed, *batches = await asyncio.wait_for(self._left(), LEAVE_S)
             for batch in batches:
                 self._sink(batch)
             await self._wait_for(passed)
@@ -153,6 +154,17 @@ class Membership:
     async def _end(self) -> Any:
         """Have the scheduler end the session; what it has left of it."""
         return await getattr(self.client.scheduler, f"{self._name}-end")()
+
+    async def _left(self) -> Any:
+        """The same of one that is there to have it.
+
+        Raises:
+            ConnectionError: it closes.
+        """
+        said = await self._end()
+        if said is None:
+            raise ConnectionError(_CLOSES)
+        return said
 
     def abandon(self, why: str) -> None:
         """Let go of a client that cannot be asked to leave: its cluster is gone or stuck."""

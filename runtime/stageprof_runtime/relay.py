@@ -71,12 +71,12 @@ class Relay:
         #: worker -> what tells it to add or remove the plugin; who has answered the latest
         self._telling: dict[str, asyncio.Task[None]] = {}
         self._heard: set[str] = set()
-        #: what answers the clock, and what takes batches
-        self._listening: tuple[Any, Any] = (None, None)
+        #: what answers the clock, takes batches, and ends the session
+        self._listening: tuple[Any, Any, Any] = (None, None, None)
 
-    def listen(self) -> None:
-        """Take what workers send, and tell them the time."""
-        self._listening = forgettable(self._clock), forgettable(self._relay)
+    def listen(self, end: Any) -> None:
+        """Take what workers send, tell them the time, and have `end` answer to the owner."""
+        self._listening = forgettable(self._clock), forgettable(self._relay), end
         for handlers, op, mine in self._handlers():
             handlers[op] = mine
 
@@ -86,8 +86,9 @@ class Relay:
             forget(handlers, op, mine)
 
     def _handlers(self) -> tuple[tuple[dict[str, Any], str, Any], ...]:
-        clock, batch = self._listening
+        clock, batch, end = self._listening
         return (
+            (self._scheduler.handlers, f"{self._session}-end", end),
             (self._scheduler.handlers, f"{self._session}-clock", clock),
             (self._scheduler.stream_handlers, f"{self._session}-batch", batch),
         )

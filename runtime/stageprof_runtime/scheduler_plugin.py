@@ -36,7 +36,7 @@ from stageprof_runtime.probes import (
     shares,
     sources,
 )
-from stageprof_runtime.relay import DRAIN_S, LINGER_S, Relay, forget
+from stageprof_runtime.relay import DRAIN_S, LINGER_S, Relay
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.shipper import Shipper
 from stageprof_runtime.system import also_of, monitored, sample, sample_host
@@ -74,8 +74,8 @@ class SchedulerProbe(Decisions):
         self._owner = owner
         self._worker_plugin = worker_plugin
         self._undo: Undo = lambda: None
-        #: whether it ends or has ended; the task that does it
-        self._ended = False
+        #: whether it ends or has ended; also the scheduler; the task that does it
+        self._ended = self._closes = False
         self._ending: asyncio.Task[list[Any]] | None = None
 
     async def start(self, scheduler: Any) -> None:
@@ -145,18 +145,14 @@ class SchedulerProbe(Decisions):
 
     def _install(self, scheduler: Any, undos: list[Undo]) -> None:
         """Each undo is in the list as soon as there is something to undo."""
-        handlers, streams = scheduler.handlers, scheduler.stream_handlers
-        self._relay.listen()
-        op, ending = f"{self._session}-end", forgettable(self.end)
-        handlers[op] = ending
-        undos.append(functools.partial(forget, handlers, op, ending))
+        self._relay.listen(forgettable(self.end))
         undos += [scheduling.here_is_loop(), also_of(scheduler)]
         probes = [*PROBES, *([gil.install] * self._watch_gil)]
         undos.append(process.join("scheduler", self._ring, probes, self._session))
         self.watches[loops.NAME] = looker.watch(loops.NAME)
         self._shipper.lead(gil.watches())
         graphs = Graphs(self._session, scheduler, self._ring)
-        undos.append(replace_item(streams, "update-graph", graphs.timed))
+        undos.append(replace_item(scheduler.stream_handlers, "update-graph", graphs.timed))
 
     @hook
     def add_worker(self, scheduler: Any, worker: str) -> None:
@@ -187,14 +183,18 @@ class SchedulerProbe(Decisions):
             self._relay.doing.later(functools.partial(self.end, owner=False))
 
     async def before_close(self) -> None:
-        """The scheduler is closing: send what there is, and let go of this process."""
+        """The scheduler is closing: send what there is, and let go of this process.
+
+        What takes messages stays, for workers and owner go on: one without a handler would cost its
+        sender the connection, and be an error in the log.
+        """
         self._close()
 
     @hook
     def _close(self) -> None:
         self._ended = True
+        self._closes = True
         self._undo()
-        self._relay.stop_listening()
         self._shipper.stop()
         self._relay.send_all()
         for batch in self._shipper.drain():
@@ -218,11 +218,14 @@ class SchedulerProbe(Decisions):
         self._ring.emit((SAMPLE, now_ns(), "loop.lag_s", (now_ns() - asked) / 1e9))
         self._belonging.rest(self._scheduler)
 
-    async def end(self, *, owner: bool = True) -> list[Any]:
+    async def end(self, *, owner: bool = True) -> list[Any] | None:
         """Take everything away again; what is left everywhere is collected for the owner.
 
-        Returns how many batches went to the owner through its stream, and those that did not.
+        Returns how many batches went to the owner through its stream, and those that did not; None
+        if the scheduler closes, and nothing can be collected.
         """
+        if self._closes:
+            return None
         if self._ended:
             if self._ending is not None:
                 await asyncio.wait([self._ending])

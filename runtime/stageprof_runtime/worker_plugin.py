@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 from dask.system import cpu_count
+from distributed.core import Status
 from distributed.system import MEMORY_LIMIT
 
 from stageprof_runtime import inheritance, locked, looker, process
@@ -88,6 +89,21 @@ SURE = 3
 MANY_S, RAREST_S = 2.0, 5.0
 
 
+def _closes(worker: Any) -> bool:
+    return getattr(worker, "status", None) is Status.closing
+
+
+class Left:
+    """Stands for a plugin on a worker that closes, from its teardown on.
+
+    The session may end just then: Dask removes the plugin twice, and complains of what is not
+    there.
+    """
+
+    def __init__(self, plugin: WorkerProbe) -> None:
+        self._answers = plugin  # which is asked for what is left
+
+
 class WorkerProbe(States):
     """Observes one worker for one session."""
 
@@ -140,7 +156,7 @@ class WorkerProbe(States):
         self._ring, self._pings = ring, Pings(ring)
         self._hello(worker)
         worker.handlers[f"{self._session}-drain"] = forgettable(self._drain)
-        undos: list[Undo] = [functools.partial(worker.handlers.pop, f"{self._session}-drain", None)]
+        undos: list[Undo] = [self._stop_listening]
         self._undo = together(undos)
         undos.append(shipper.stop)
         probes: list[Install] = [*PROBES, communication.Serving(worker), execution.Actors(worker)]
@@ -152,9 +168,15 @@ class WorkerProbe(States):
         self._ask_loop()
         shipper.start()
 
+    def _stop_listening(self) -> None:
+        if not _closes(self._worker):  # else it may still be asked, and without a handler complains
+            self._worker.handlers.pop(f"{self._session}-drain", None)
+
     @hook
     def teardown(self, worker: Any) -> None:
         """Take everything away again, and send what is left."""
+        if _closes(worker):
+            worker.plugins.setdefault(self.name, Left(self))
         attempt(self.watches["teardown"], self._tell_ongoing)
         attempt(self.watches["teardown"], self._undo)
         self._shipper.stop()

@@ -214,7 +214,7 @@ def test_who_has_not_heard_of_the_end_is_told_again_and_may_send_meanwhile(
     mine = Relay(scheduler, "session", "", Watches("scheduler"))
 
     async def ends() -> None:
-        mine.listen()
+        mine.listen(object())
         await mine.tell_workers(REMOVE, 1)
         stopping = asyncio.ensure_future(mine.stop())
         await _until(lambda: scheduler.tried.count(("deaf", REMOVE)) == 3)
@@ -236,7 +236,7 @@ def test_a_worker_that_answers_with_an_error_would_say_the_same_again() -> None:
     mine = Relay(scheduler, "session", "", Watches("scheduler"))
 
     async def ends() -> None:
-        mine.listen()
+        mine.listen(object())
         await mine.tell_workers(REMOVE, 1)
         await asyncio.wait_for(mine.stop(), 10)
 
@@ -260,7 +260,7 @@ def test_who_does_not_answer_is_told_less_and_less_often(monkeypatch: pytest.Mon
     mine = Relay(scheduler, "session", "", Watches("scheduler"))
 
     async def ends() -> None:
-        mine.listen()
+        mine.listen(object())
         await mine.tell_workers(REMOVE, 1)
         await mine.stop()
 
@@ -277,9 +277,9 @@ def test_nobody_is_told_of_the_end_of_a_session_that_began_again(
     first, second = (Relay(scheduler, "session", "", Watches("scheduler")) for _ in range(2))
 
     async def ends() -> None:
-        first.listen()
+        first.listen(object())
         await first.tell_workers(REMOVE, 1)
-        second.listen()
+        second.listen(object())
         await first.stop()
 
     asyncio.run(ends())
