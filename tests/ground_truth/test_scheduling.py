@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,15 @@ def test_ordering_on_a_cluster(tmp_path: Path) -> None:
     check_on_cluster(400, tmp_path)
 
 
-def test_ordering_on_the_threaded_scheduler() -> None:
+@pytest.fixture
+def no_collections() -> Iterator[None]:
+    """A full collection takes as long as ordering, the longer the more tests ran before in here."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_ordering_on_the_threaded_scheduler(no_collections: None) -> None:
     """The step order on the path is what ordering the same graph alone takes."""
     tasks = graph(400)
     keys = [("x", c, LENGTH - 1) for c in range(400)]
