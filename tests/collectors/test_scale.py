@@ -146,7 +146,7 @@ def test_the_layer_of_each_key_is_that_of_its_text() -> None:
     layered, texts = Layered(keys.parts(numbers), len(numbers)), keys.texts(numbers)
 
     assert layered.texts() == [layer_of(text) for text in texts]
-    assert layered.chunked.tolist() == [text.startswith("('") for text in texts]
+    assert layered.chunked.tolist() == [text.startswith(("('", '("')) for text in texts]
     assert layered.names == list(dict.fromkeys(layered.texts()))
     assert layered.alone == set(texts).intersection(layered.names)
     assert layered.counts.sum() == len(numbers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from replay.handmade import CLIENT, LANE, SCHEDULER, HandMade, ns
-from stageprof_runtime.event import ARRIVE, BLOCK, LINE, MARK, SAMPLE, SPAN, STACK, SUBMIT
+from stageprof_runtime.event import ARRIVE, BLOCK, LINE, MARK, RUN, SAMPLE, SPAN, STACK, SUBMIT
 from stageprof_runtime.stage import IMPORT, STEP, Stage
 
 FILE = "etl.py"
@@ -121,6 +121,15 @@ class Crewed(HandMade):
         self._rows[CLIENT].append((ARRIVE, ns(stop), key))
         block = (BLOCK, ns(start), ns(stop), LANE, "_gather", ns(stop), ns(stop), ns(stop), key)
         self._rows[CLIENT].append(block)
+
+    def computed(self, part: float) -> None:
+        """Runs so far had a processor for such a part of their time."""
+        for worker in self._workers:
+            rows = self.rows_of(worker)
+            rows[:] = [
+                (*row[:7], round(part * (row[5] - row[4])), *row[8:]) if row[0] == RUN else row
+                for row in rows
+            ]
 
     def sized(self, nbytes: int, kind: str = "int") -> None:
         """The last run's result had so many bytes."""

@@ -133,6 +133,7 @@ def test_more_workers_are_no_advice_where_their_threads_share_the_processors(
     for worker in range(4):
         crew.cpus(worker, cpus)
     end = side_by_side(crew, [(worker, 900) for worker in range(4)])
+    crew.computed(min(1.0, cpus / 4))
     [last] = diagnose(crew.recording(end))
     assert f"more {'processors (' if cpus == 1 else ''}{says}" in last.fix.text
 

@@ -32,7 +32,8 @@ def test_what_was_not_read_yet_says_so() -> None:
 
 @pytest.mark.parametrize(("trouble", "praised"), [("", True), ("1 task failed", False)])
 def test_a_run_that_failed_is_not_said_to_be_well(trouble: str, *, praised: bool) -> None:
-    line = Line(Entry("a", 1, 1), Head("", 1.0, "d"), Content(1.0, 3, trouble=trouble))
+    content = Content(1.0, 3, trouble=trouble, verdict="nothing to change")
+    line = Line(Entry("a", 1, 1), Head("", 1.0, "d"), content)
     page = words.html("library", **library.facts(Path("x"), [line]))
     assert ("nothing to change" in page) is praised
     assert trouble in page
