@@ -26,7 +26,7 @@ import stageprof
 from check.hostile import use
 from named import plainly
 from stageprof_collectors.findings.finding import Finding
-from stageprof_runtime import handover, overwriting
+from stageprof_runtime import handover
 from stageprof_runtime.errors import UsageError
 
 RAN: list[int] = []
@@ -512,35 +512,3 @@ def test_with_divisions_that_are_named_it_is_looked_at_whole() -> None:
         found = stageprof.check(frame_of().set_index("id", divisions=[0, 50, 99]))
     assert not any("divide" in why for why in found.not_looked_at)
     assert RAN == []
-
-
-@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask's `to_parquet`
-def test_after_a_check_what_took_over_its_writer_writes_anew(tmp_path: Path) -> None:
-    """A module that is first imported in the checked function has the wrapper for its own."""
-    kept = overwriting.kept()
-    taken: Any = dd.to_parquet
-    kept()
-    with dask.config.set(scheduler="sync"):
-        for columns in (["id", "x"], ["x"]):
-            taken(frame_of()[columns].repartition(npartitions=len(columns)), tmp_path / "out",
-                  overwrite=True)  # fmt: skip
-    assert [file.name for file in (tmp_path / "out").glob("*")] == ["part.0.parquet"]
-
-
-@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask's `to_parquet`
-@pytest.mark.parametrize("everything", [False, True])
-def test_a_check_leaves_what_would_be_written_anew(tmp_path: Path, everything: bool) -> None:
-    """Dask removes the folder before it computes; what was checked then wrote nothing."""
-    kept = tmp_path / "out" / "part.0.parquet"
-
-    def writes(columns: list[str], how: Any) -> None:
-        with dask.config.set(scheduler="sync"):
-            how(frame_of()[columns], tmp_path / "out", overwrite=True)
-
-    def by_name(*args: Any, **more: Any) -> None:
-        dd.to_parquet(*args, **more)  # looked up when it is called
-
-    for how in (dd.DataFrame.to_parquet, by_name):
-        writes(["id", "x"], how)
-        stageprof.check(lambda how=how: writes(["x"], how), everything=everything)
-        assert pd.read_parquet(kept).columns.tolist() == (["x"] if everything else ["id", "x"])
