@@ -512,3 +512,28 @@ def test_with_divisions_that_are_named_it_is_looked_at_whole() -> None:
         found = stageprof.check(frame_of().set_index("id", divisions=[0, 50, 99]))
     assert not any("divide" in why for why in found.not_looked_at)
     assert RAN == []
+
+
+def many_chunks() -> None:
+    x = da.ones((3_000, 50), chunks=(1, 50))
+    dask.compute([x[i::12] - x.mean(axis=0) for i in range(12)])
+
+
+def cut_up() -> None:
+    x = da.ones((3_000, 50), chunks=(3_000, 50))
+    pieces = x.rechunk((1, 50)) + 1
+    pieces.sum(axis=1).compute()
+
+
+@pytest.mark.parametrize(
+    ("program", "line", "said"),
+    [(many_chunks, 1, "where the data are read or made"), (cut_up, 2, "They are cut")],
+)
+def test_many_chunks_are_of_the_line_that_makes_them(program: Any, line: int, said: str) -> None:
+    """Or cuts them; not of what picks some of each, or follows, and has as many tasks or more."""
+    with dask.config.set(scheduler="sync"):
+        [found] = [f for f in stageprof.check(program) if f.rule == "large-graph"]
+    where = program.__code__.co_firstlineno + line
+    assert (found.where.file, found.where.line) == (__file__, where)
+    assert said in found.fix.text
+    assert f"at test_check.py:{where}: c" in found.fix.text

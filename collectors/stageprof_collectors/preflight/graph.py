@@ -11,16 +11,18 @@ from stageprof_collectors.account.groups import Row
 from stageprof_collectors.findings.advice import in_batches
 from stageprof_collectors.findings.batch import TASKS_PER_THREAD, rounded
 from stageprof_collectors.findings.finding import Finding, Fix, Where
-from stageprof_collectors.findings.larger import Pieces, larger
+from stageprof_collectors.findings.larger import Pieces, chosen, larger
 from stageprof_collectors.findings.phrase import made_at, word
 from stageprof_collectors.findings.quantity import seconds, size
 from stageprof_collectors.findings.rule import Limits
 from stageprof_collectors.findings.upstream import FEW, Upstream
 from stageprof_collectors.preflight.check import Check, about, middle
 from stageprof_collectors.preflight.plan import Layer, Plan
+from stageprof_collectors.preflight.upstream import Sources
 from stageprof_collectors.rules import large_graph
 from stageprof_collectors.tables.site import Collection
 from stageprof_runtime.handover import CLUSTER
+from stageprof_runtime.made import prefix_of
 
 #: Chunks and partitions whose bytes nobody knows may become this many times larger.
 BLIND: Final = 10
@@ -61,15 +63,15 @@ def find(plan: Plan, limits: Limits) -> Iterator[Finding]:
 def _main(plan: Plan, kind: Collection) -> Layer:
     """Of the layers with most tasks the largest: its pieces set those of the others.
 
-    Where bytes are not known it is what reads a data frame, for that sets the partitions; and one
-    of a line that is known.
+    Where bytes are not known it is what reads a data frame, for that sets the partitions; of others
+    rather one that cuts nothing up; and one of a line that is known.
     """
     mine = [layer for layer in plan.layers if layer.collection == kind]
     sums = _by_prefix(mine)
-    most = max(sums.values())
+    most, sources = max(sums.values()), Sources(plan)
     return max(
         (x for x in mine if sums[x.prefix] * 2 >= most),
-        key=lambda x: (x.nbytes, x.source, x.tasks, bool(x.line)),
+        key=lambda x: (x.nbytes, x.source, not sources.of(x.name).cut, x.tasks, bool(x.line)),
     )
 
 
@@ -106,9 +108,22 @@ def _by_prefix(layers: Iterable[Layer]) -> Counter[str]:
     return sums
 
 
+def _upstream(plan: Plan, main: Layer) -> Upstream:
+    """The layer that makes the pieces of another.
+
+    What a `rechunk` of the user's cuts up is made there.
+    """
+    source = Sources(plan).of(main.name)
+    row = Row(main.name, main.prefix, main.file, main.line)
+    if source.name != main.name:
+        row = Row(source.name, prefix_of(source.name), *plan.line_of(source.name))
+    return Upstream(row, source.cut if chosen(Upstream(row)) else 0)
+
+
 def _finding(plan: Plan, kind: Collection, tasks: int, main: Layer, k: int) -> Finding:
     cost = plan.rates.of_tasks(tasks)
     part = 1.0 - 1.0 / k
+    made = _upstream(plan, main)
     # At least nothing: tasks that work for long hide what it takes to hand out the next.
     saved = (0.0, cost[1] * part)
     if plan.rates.wall_s:  # on the blocking account of a run like this one
@@ -132,8 +147,8 @@ def _finding(plan: Plan, kind: Collection, tasks: int, main: Layer, k: int) -> F
         },
         cost_s=middle(cost),
         saving_s=saved,
-        fix=_fix(plan, kind, main, k),
-        where=Where(main.file, main.line, "", main.name, main.prefix),
+        fix=_fix(plan, kind, main, made, k),
+        where=Where(made.row.file, made.row.line, "", made.row.layer, made.row.prefix),
         cause=f"tasks:{kind}",
     )
 
@@ -142,7 +157,7 @@ def _by_stage(plan: Plan, tasks: int) -> dict[str, float | int | str]:
     return {f"{stage}_s": tasks * middle(each) for stage, each in plan.rates.each_s.items()}
 
 
-def _fix(plan: Plan, kind: Collection, main: Layer, k: int) -> Fix:
+def _fix(plan: Plan, kind: Collection, main: Layer, made: Upstream, k: int) -> Fix:
     each = middle(plan.rates.task_s)
     if kind == Collection.CALLS:
         text = _TEXT.format(k=k, each=seconds(each))
@@ -151,7 +166,7 @@ def _fix(plan: Plan, kind: Collection, main: Layer, k: int) -> Fix:
         return Fix(text, in_batches(word(main.prefix, "work"), k))
     frames = kind == Collection.FRAME
     pieces = Pieces(main.tasks, max(0, main.piece_bytes), frames)
-    found = larger(each, pieces, k, Upstream(Row(main.name, main.prefix, main.file, main.line)))
+    found = larger(each, pieces, k, made)
     told = main.piece_bytes > 0 or found.code or not frames
     return found if told else replace(found, text=found.text + _FRAMES.format(k=k))
 

@@ -117,6 +117,8 @@ class Plan:
     joined: list[frozenset[str]] = field(default_factory=list)
     #: tasks of each layer by itself, also of those that become part of another
     sizes: dict[str, int] = field(default_factory=dict)
+    #: of each layer of chunks those that it needs, with their bytes (-1: not known)
+    needs: dict[str, dict[str, int]] = field(default_factory=dict)
     #: the lines that made layers, by their names and by their prefixes
     made: dict[str, tuple[str, int]] = field(default_factory=dict)
     #: what of arrays is loaded and not used

@@ -157,12 +157,16 @@ class _Reader:
             self._layer(str(name), layer, own, facts | {"source": not graph.dependencies.get(name)})
 
     def _note(self, graph: Any) -> None:
-        """What the graph loads and does not use, and the lines that made the layers that load."""
-        for row in of_layers(graph):
-            self._plan.loaded.append(row)
-            line = self._line_of(row.variable)
+        """What the graph loads and does not use, which chunks are made of which, and the lines."""
+        self._plan.loaded.extend(of_layers(graph))
+        arrays = {n: _bytes(_chunks(x))[1] for n, x in graph.layers.items() if _chunks(x)}
+        for name in arrays:
+            needs = [need for need in graph.dependencies[name] if need in arrays]
+            self._plan.needs[str(name)] = {str(need): arrays[need] for need in needs}
+        for name in (*arrays, *(row.variable for row in self._plan.loaded)):
+            line = self._line_of(str(name))
             if line[0]:
-                self._plan.made[row.variable] = line
+                self._plan.made[str(name)] = line
 
     def _joined(self, graph: Any, outputs: frozenset[str]) -> tuple[Any, set[Any]]:
         """The graph after layers that follow each other block by block have become one.
@@ -189,15 +193,14 @@ class _Reader:
             return
         if not number:
             return
-        chunks = getattr(own, "collection_annotations", None)
-        known = type(chunks) is dict and "chunks" in chunks
+        chunks = _chunks(own)
         mapping = getattr(layer, "mapping", None)
         first = next(iter(mapping), None) if type(mapping) is dict else None
-        kind = Collection.ARRAY if known else Collection.CALLS
+        kind = Collection.ARRAY if chunks else Collection.CALLS
         if name.isdigit() and type(first) in (str, tuple):
             name = _text(first)
-        sizes = _bytes(chunks) if known and type(chunks) is dict else (-1, -1)
-        bag = not known and of_bag(layer)
+        sizes = _bytes(chunks) if chunks else (-1, -1)
+        bag = not chunks and of_bag(layer)
         facts = {"held": facts["held"], "bag": bag, "source": bag and facts["source"]}
         self._add(name, number, kind, *sizes, in_order=tasks_in_order(layer), **facts)
 
@@ -241,6 +244,12 @@ def _longest(operands: dict[str, Any]) -> int:
     iterables = operands.get("iterables") or ()
     sizes = [len(x) for x in iterables if type(x) in (list, tuple, range)]
     return min(sizes, default=0)
+
+
+def _chunks(layer: Any) -> dict[str, Any]:
+    """What Dask notes of the chunks of an array's layer; nothing of others."""
+    noted = getattr(layer, "collection_annotations", None)
+    return noted if type(noted) is dict and "chunks" in noted else {}
 
 
 def _bytes(chunks: dict[str, Any]) -> tuple[int, int]:
