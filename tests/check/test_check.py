@@ -537,3 +537,12 @@ def test_many_chunks_are_of_the_line_that_makes_them(program: Any, line: int, sa
     assert (found.where.file, found.where.line) == (__file__, where)
     assert said in found.fix.text
     assert f"at test_check.py:{where}: c" in found.fix.text
+
+
+def test_partitions_of_a_bag_that_is_grouped_are_no_calls() -> None:
+    """Keys of its shuffle are like nobody's; what it gives out are partitions."""
+    bag = db.from_sequence(range(2_000), npartitions=2_000).groupby(lambda x: x % 10)
+    with dask.config.set(scheduler="sync"):
+        [found] = [f for f in stageprof.check(bag) if f.rule == "large-graph"]
+    parts = 2_000 // int(found.evidence["times_fewer"])
+    assert f"bag.repartition(npartitions={parts})" in found.fix.code

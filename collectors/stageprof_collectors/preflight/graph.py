@@ -162,7 +162,9 @@ def _fix(plan: Plan, kind: Collection, main: Layer, made: Upstream, k: int) -> F
     if kind == Collection.CALLS:
         text = _TEXT.format(k=k, each=seconds(each))
         if main.bag:
-            return Fix(text + _ROOM, _BAG.format(parts=max(1, main.tasks // k), k=k))
+            # A layer that exchanges them has tasks for that besides.
+            parts = min(x.tasks for x in plan.layers if x.bag and x.tasks * FEW > main.tasks)
+            return Fix(text + _ROOM, _BAG.format(parts=max(1, parts // k), k=k))
         return Fix(text, in_batches(word(main.prefix, "work"), k))
     frames = kind == Collection.FRAME
     pieces = Pieces(main.tasks, max(0, main.piece_bytes), frames)

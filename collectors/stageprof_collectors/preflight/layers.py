@@ -60,13 +60,13 @@ def _reduces(name: Any) -> bool:
     return prefix_of(str(name)).endswith(("-aggregate", "-partial"))
 
 
-def of_bag(layer: Any) -> bool:
-    """Whether the tasks of a layer that is no array's are partitions, numbered from 0."""
+def of_bag(name: str, layer: Any) -> bool:
+    """Whether what a layer that is no array's gives out are partitions, numbered from 0."""
     if is_blockwise(layer):
         return len(layer.output_indices) == 1
     mapping = getattr(layer, "mapping", None)
-    key = next(iter(mapping), None) if type(mapping) is dict else None
-    return type(key) is tuple and list(map(type, key)) == [str, int]
+    keys = (k for k in mapping if type(k) is tuple) if type(mapping) is dict else iter(())
+    return any(list(map(type, key)) == [str, int] and key[0] == name for key in keys)
 
 
 def is_blockwise(layer: Any) -> bool:

@@ -200,7 +200,7 @@ class _Reader:
         if name.isdigit() and type(first) in (str, tuple):
             name = _text(first)
         sizes = _bytes(chunks) if chunks else (-1, -1)
-        bag = not chunks and of_bag(layer)
+        bag = not chunks and of_bag(name, layer)
         facts = {"held": facts["held"], "bag": bag, "source": bag and facts["source"]}
         self._add(name, number, kind, *sizes, in_order=tasks_in_order(layer), **facts)
 
