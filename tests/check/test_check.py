@@ -546,3 +546,28 @@ def test_partitions_of_a_bag_that_is_grouped_are_no_calls() -> None:
         [found] = [f for f in stageprof.check(bag) if f.rule == "large-graph"]
     parts = 2_000 // int(found.evidence["times_fewer"])
     assert f"bag.repartition(npartitions={parts})" in found.fix.code
+
+
+def load(i: int) -> pd.DataFrame:
+    RAN.append(i)
+    return pd.DataFrame({"a": [i]})
+
+
+def mapped() -> Any:
+    return dd.from_map(load, range(9))
+
+
+def gathered() -> Any:
+    return dd.from_delayed([delayed(load)(i) for i in range(9)])
+
+
+@pytest.mark.parametrize("made", [mapped, gathered])
+def test_what_dask_would_run_to_learn_what_a_function_returns(made: Any) -> None:
+    """It is not run; what to say so that the check sees what follows is told."""
+    with dask.config.set(scheduler="sync"):
+        [found] = stageprof.check(made).findings
+    assert RAN == []
+    assert found.rule == "meta-computed"
+    assert "`load` at test_check.py:" in found.headline
+    assert found.where.line == made.__code__.co_firstlineno + 1
+    assert "meta=meta" in found.fix.code

@@ -16,6 +16,7 @@ from stageprof_collectors.preflight import (
     graph,
     indexing,
     memory,
+    metas,
     objects,
     training,
     workers,
@@ -39,6 +40,7 @@ OBJECTS: Final = 0.7
 CHECKS: Final[tuple[Check, ...]] = (
     *graph.CHECKS,
     *indexing.CHECKS,
+    *metas.CHECKS,
     *objects.CHECKS,
     *dtypes.CHECKS,
     *chunks.CHECKS,

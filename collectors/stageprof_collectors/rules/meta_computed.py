@@ -77,10 +77,15 @@ def _finding(recording: Recording, row: int, graphs: list[int], cost: float) -> 
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT, _CODE.format(function=word(what.prefix, "function"))),
+        fix=fix(what.prefix),
         where=Where(what.file, what.line, "", what.layer, what.prefix),
         cause=f"meta:{what.layer}",
     )
+
+
+def fix(function: str) -> Fix:
+    """What to do where Dask runs a function to learn what it returns."""
+    return Fix(_TEXT, _CODE.format(function=word(function, "function")))
 
 
 def _without(recording: Recording, graphs: list[int]) -> Change:
