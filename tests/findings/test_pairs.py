@@ -18,8 +18,8 @@ from stageprof_collectors.findings.finding import Finding, Severity
 #: one run of each program on a busy machine; docs/calibration.md has medians of several.
 SHARE, SECONDS = 0.5, 0.7
 #: Whether there is any trouble depends on how fast tasks are, or on idle processors, or who is in
-#: whose way: beside other tests there is none, or other.
-QUIET = frozenset({"event-loop-blocked", "io-bound", "root-overproduction"})
+#: whose way: beside other tests there is none, or other, or it is theirs.
+QUIET = frozenset({"event-loop-blocked", "io-bound", "root-overproduction", "scheduler-saturated"})
 
 
 def rules() -> Iterator[Any]:

@@ -46,7 +46,7 @@ def test_a_finding_leads_to_its_tasks(watched: Watched, running: App) -> None:
     page.wait_for_function("location.hash === '#timeline'")
     chosen = page.evaluate(f"{_SELECTION}.layers && [...{_SELECTION}.layers]")
     assert (chosen or []) == asked["layers"]
-    assert page.locator("[data-sp-view=timeline]").is_visible()
+    page.locator("[data-sp-view=timeline]").wait_for()
 
 
 def test_a_finding_leads_to_its_tasks_in_a_notebook(

@@ -202,7 +202,7 @@ def test_the_page_is_in_front_and_leads_to_the_pages_of_each(
         page.wait_for_function(
             "document.querySelector('.sp-facts')?.textContent.includes('10,000 tasks')"
         )
-        assert page.locator("[data-sp-view=overview]").is_visible()
+        page.locator("[data-sp-view=overview]").wait_for()
         page.goto(f"http://127.0.0.1:{app.port}/?recording=../x")
         page.locator("[data-sp-view=compare] .track").first.wait_for()
         assert "1,000 tasks" in page.locator(".sp-facts").inner_text()

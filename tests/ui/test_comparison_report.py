@@ -27,4 +27,4 @@ def test_the_verdict_comes_first_and_the_pages_of_the_candidate_follow(
     assert seen.evaluate("document.documentElement.scrollWidth") <= width
     assert seen.locator("[data-sp-view=compare] .two").count() >= 3
     seen.locator("[data-sp-page=overview]").click()
-    assert seen.locator("[data-sp-view=overview]").is_visible()
+    seen.locator("[data-sp-view=overview]").wait_for()

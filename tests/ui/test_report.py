@@ -34,8 +34,8 @@ def test_every_page_draws_without_an_error_and_asks_for_nothing(
     for link in page.locator("[data-sp-page]").all():
         link.click()
         name = link.get_attribute("data-sp-page")
-        assert page.locator(f"[data-sp-view={name}]").is_visible()
-        assert link.get_attribute("aria-current") == "page"
+        page.locator(f"[data-sp-view={name}]").wait_for()
+        page.locator(f"[data-sp-page={name}][aria-current=page]").wait_for()
 
 
 def test_the_picture_is_that_of_the_cumulative_sums(
