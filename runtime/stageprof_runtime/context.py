@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from threading import get_ident
@@ -69,12 +70,22 @@ waiting = _Waiting()
 #: ("data" | "result", address of the receiver or ""), or None
 exchange: ContextVar[tuple[str, str] | None] = ContextVar("stageprof_exchange", default=None)
 
-#: The number and task of an async region: what that task awaits of a client is its blocking.
-lane: ContextVar[tuple[int, object] | None] = ContextVar("stageprof_lane", default=None)
+#: Async regions around, the innermost first, and maybe some that are over: their numbers and tasks.
+#: Contexts are copied, and live as long as anything that began in them: they keep no task alive.
+lanes: ContextVar[tuple[tuple[int, weakref.ref[Any]], ...]] = ContextVar(
+    "stageprof_lanes", default=()
+)
 
 
-#: Threads of regions that are no coroutine's: what the user's coroutines await there blocks them.
+#: Regions that are not over. Of coroutines' their numbers: what the task awaits of a client is its
+#: blocking. Of others' their threads: what the user's coroutines await there blocks them.
 regions: Final[list[int]] = []
+
+
+def begin_lane(number: int, task: Any) -> None:
+    """An async region of a task begins; it may end in another context, which cannot change this."""
+    around = (each for each in lanes.get() if each[0] in regions)
+    lanes.set(((number, weakref.ref(task)), *around))
 
 
 def lane_number() -> int:
@@ -83,7 +94,7 @@ def lane_number() -> int:
     The async region's number if its own task is running; else the thread of a region, if the task
     is the user's.
     """
-    current = lane.get()
+    current = next((each for each in lanes.get() if each[0] in regions), None)
     if current is None and get_ident() not in regions:
         return 0
     try:
@@ -91,7 +102,7 @@ def lane_number() -> int:
     except RuntimeError:  # no loop runs in this thread
         return 0
     if current is not None:
-        return current[0] if task is current[1] else 0
+        return current[0] if task is not None and task is current[1]() else 0
     return get_ident() if task is not None and _is_users(task) else 0
 
 

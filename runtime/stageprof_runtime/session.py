@@ -15,7 +15,7 @@ from typing import Any
 
 from stageprof_runtime import cells, computation, looker, process, rounds
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.context import lane, regions
+from stageprof_runtime.context import begin_lane, regions
 from stageprof_runtime.ending import RAISED, raised
 from stageprof_runtime.event import MARK, Place
 from stageprof_runtime.fetched import fetched
@@ -120,7 +120,6 @@ class Session:
         self._shipper = Shipper(place, self.ring, sink)
         self._sampler: Sampler | None = None
         self._leave: Undo = lambda: None
-        self._lane: Any = None
         self._monitor: OwnMonitor | None = None
         self.watches = Watches("client")
         self._heir = Heir(self.name)
@@ -250,10 +249,9 @@ class Session:
     def _begin_region(self, task: Any) -> None:
         self._region = -next(_numbers) if task is not None else get_ident()
         if task is not None:
-            self._lane = lane.set((self._region, task))
+            begin_lane(self._region, task)
         self._sampler = Sampler.here(self.ring, task)
-        if task is None:
-            regions.append(self._region)
+        regions.append(self._region)
         label = f"{self._region} {get_ident()}"
         self.ring.emit((MARK, now_ns(), "region start", label))
 
@@ -261,7 +259,7 @@ class Session:
         sampler, self._sampler = self._sampler, None
         if sampler is not None:
             end = functools.partial(self._end_sampler, sampler)
-            attempt_each(self.watches["stop"], [self._tell_region_end, end, self._leave_lane])
+            attempt_each(self.watches["stop"], [self._tell_region_end, end])
 
     def _tell_region_end(self) -> None:
         if self._region in regions:
@@ -273,11 +271,6 @@ class Session:
         sampler.stop()
         self.watches["sampler"] = sampler.watch
         self._shipper.cost["sampler"] = [sampler.looks, sampler.cost_ns]
-
-    def _leave_lane(self) -> None:
-        token, self._lane = self._lane, None
-        if token is not None:
-            lane.reset(token)  # which fails where the region ends in another context
 
     def _sample(self) -> None:
         if self._monitor is not None:

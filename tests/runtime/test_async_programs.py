@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import gc
 import sys
 import time
+import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -15,6 +18,7 @@ from distributed import Client, Lock
 
 import clusters
 import stageprof
+from stageprof_runtime import context
 from stageprof_runtime.seen import WAITS, look, loops_of
 from stageprof_runtime.stage import STEP
 from stageprof_runtime.stem import frames_of
@@ -171,3 +175,58 @@ def test_what_else_coroutines_await_of_dask_is_accounted_for() -> None:
     assert steps["wait.resource"] == pytest.approx(0.4, abs=0.15)
     assert steps["data.transfer"] > 0.01
     assert recording.stages()["wall_s"]["outside"] < 0.3
+
+
+def test_a_region_may_end_in_another_task_than_it_began_in(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It logged an error of a ContextVar; the first task's waits were for ever the region's."""
+    prof = stageprof.profile(gil=False)
+
+    async def begins(entered: asyncio.Event, over: asyncio.Event) -> tuple[int, int]:
+        await prof.__aenter__()
+        entered.set()
+        within = context.lane_number()
+        await over.wait()
+        return within, context.lane_number()
+
+    async def ends(entered: asyncio.Event, over: asyncio.Event) -> None:
+        await entered.wait()
+        await prof.__aexit__(None, None, None)
+        over.set()
+
+    async def main() -> tuple[int, int]:
+        events = asyncio.Event(), asyncio.Event()
+        begun = asyncio.ensure_future(begins(*events))
+        await asyncio.ensure_future(ends(*events))
+        return await begun
+
+    within, after = asyncio.run(main())
+    assert within < 0
+    assert after == 0
+    assert caplog.records == []
+    assert prof.recording.coverage()["dropped"] == {}
+
+
+def test_what_goes_on_after_an_async_region_does_not_keep_what_its_task_gave() -> None:
+    """A client that is started in a region lives in a copy of its context, as all of its tasks."""
+
+    class Large:
+        """Something that the task gives."""
+
+    async def region(kept: list[Any]) -> Large:
+        async with stageprof.profile(gil=False):
+            kept.append(contextvars.copy_context())
+        return Large()
+
+    async def main() -> bool:
+        kept: list[Any] = []
+        task = asyncio.ensure_future(region(kept))
+        given = weakref.ref(await task)
+        del task
+        await asyncio.sleep(0)
+        gc.collect()
+        assert kept
+        return given() is None
+
+    assert asyncio.run(main())
