@@ -40,7 +40,7 @@ STALLED = -1
 
 def forget(handlers: dict[str, Any], op: str, mine: Any) -> None:
     """Take a handler away, unless another one has its place: the session began again."""
-    if handlers.get(op) is mine:
+    if op in handlers and handlers[op] is mine:
         del handlers[op]
 
 

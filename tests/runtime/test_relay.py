@@ -229,6 +229,13 @@ def test_who_has_not_heard_of_the_end_is_told_again_and_may_send_meanwhile(
     assert scheduler.handlers == {}
 
 
+def test_one_that_could_not_begin_has_nothing_to_stop() -> None:
+    """KeyError was told to the client, and not why it could not begin."""
+    scheduler = Told()
+    Relay(scheduler, "session", "", Watches("scheduler")).stop_listening()
+    assert scheduler.handlers == {}
+
+
 def test_a_worker_that_answers_with_an_error_would_say_the_same_again() -> None:
     """One whose `distributed.worker.blocked-handlers` names plugins was told for ever."""
     scheduler = Told("well", "forbids")
