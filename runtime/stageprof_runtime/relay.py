@@ -10,9 +10,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
+import pickle
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
+
+from distributed.diagnostics.plugin import WorkerPlugin
 
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import forgettable, unwritten, waiting_in
@@ -36,6 +39,8 @@ BACKLOG = 50
 UNTAKEN = 16_000_000
 #: What the clock says to workers then.
 STALLED = -1
+#: A plugin that does nothing, which workers have wherever stageprof is not installed.
+NOTHING: Final = WorkerPlugin()
 
 
 def forget(handlers: dict[str, Any], op: str, mine: Any) -> None:
@@ -168,30 +173,37 @@ class Relay:
         """Have all workers add or remove the plugin; those that are stuck are not waited for."""
         message = {"op": op, "name": self._session, **what}
         self._heard = set()
-        self._tell(list(self._scheduler.workers), message)
+        self._tell(list(self._scheduler.workers), [message])
         if self._telling:
             await asyncio.wait(self._telling.values(), timeout=patience)
 
-    def _tell(self, workers: list[str], message: dict[str, Any]) -> None:
+    def _tell(self, workers: list[str], messages: list[dict[str, Any]]) -> None:
         before, heard = self._telling, self._heard
         self._telling = {
-            w: self.doing.later(functools.partial(self._tell_one, w, message, before.get(w), heard))
+            w: self.doing.later(
+                functools.partial(self._tell_one, w, messages, before.get(w), heard)
+            )
             for w in workers
         }
 
     async def _tell_one(
         self,
         worker: str,
-        message: dict[str, Any],
+        messages: list[dict[str, Any]],
         before: asyncio.Task[None] | None,
         heard: set[str],
     ) -> None:
         """Tell a worker, once it has what it was told before: it might read that last."""
         if before is not None:
             await asyncio.wait([before])
-        answers = await self._scheduler.broadcast(msg=message, workers=[worker], on_error="return")
+        for message in messages:
+            answers = await self._scheduler.broadcast(
+                msg=message, workers=[worker], on_error="return"
+            )
+            if isinstance(answers[worker], OSError):
+                return
         # One that answers with an error was reached, and would say the same again.
-        heard.update(w for w, answer in answers.items() if not isinstance(answer, OSError))
+        heard.add(worker)
 
     async def drain_workers(self, batches: list[Any]) -> None:
         """Have all workers stop and give what is left; a worker may not have sent anything yet."""
@@ -219,7 +231,8 @@ class Relay:
         """Forget the relay, once every worker has heard of the end or is gone.
 
         One that could not be reached is told again: it sends once it can, and a message without a
-        handler would cost it the connection.
+        handler would cost it the connection. It may have heard though its answer was lost: then
+        what it removes is a plugin that does nothing, or Dask would complain that there is none.
         """
         for times in itertools.count():
             if self._telling:
@@ -229,7 +242,8 @@ class Relay:
             deaf = [w for w in self._telling if self._is_deaf(w)]
             if not deaf or not self._is_listening():
                 break
-            self._tell(deaf, {"op": "plugin-remove", "name": self._session})
+            again = {"op": "plugin-add", "name": self._session, "plugin": pickle.dumps(NOTHING)}
+            self._tell(deaf, [again, {"op": "plugin-remove", "name": self._session}])
         self.stop_listening()
 
     def _is_deaf(self, worker: str) -> bool:

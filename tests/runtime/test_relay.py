@@ -7,6 +7,7 @@ named.
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -217,16 +218,45 @@ def test_who_has_not_heard_of_the_end_is_told_again_and_may_send_meanwhile(
         mine.listen(object())
         await mine.tell_workers(REMOVE, 1)
         stopping = asyncio.ensure_future(mine.stop())
-        await _until(lambda: scheduler.tried.count(("deaf", REMOVE)) == 3)
+        await _until(lambda: scheduler.tried.count(("deaf", ADD)) == 2)
         assert "session-batch" in scheduler.stream_handlers
         del scheduler.workers["goes"]
         scheduler.out_of_reach = set()
         await stopping
 
     asyncio.run(ends())
-    assert scheduler.heard == [("well", REMOVE), ("deaf", REMOVE)]
+    assert scheduler.heard == [("well", REMOVE), ("deaf", ADD), ("deaf", REMOVE)]
     assert scheduler.stream_handlers == {}
     assert scheduler.handlers == {}
+
+
+def test_who_heard_of_the_end_but_was_not_heard_has_something_to_remove_when_told_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Dask logs an error, with a traceback, of a plugin that is not there."""
+    monkeypatch.setattr(relay, "LINGER_S", 0)
+    scheduler = Told("lost")
+    plugins = {"session": "ours"}
+    answers = iter([OSError("lost"), {"status": "OK"}, OSError("lost"), {"status": "OK"}])
+
+    async def broadcast(*, msg: dict[str, Any], **_: Any) -> Any:
+        if msg["op"] == ADD:
+            plugins[msg["name"]] = pickle.loads(msg["plugin"])
+            return {"lost": {"status": "OK"}}
+        del plugins[msg["name"]]
+        return {"lost": next(answers)}
+
+    monkeypatch.setattr(scheduler, "broadcast", broadcast)
+    mine = Relay(scheduler, "session", "", Watches("scheduler"))
+
+    async def ends() -> None:
+        mine.listen(object())
+        await mine.tell_workers(REMOVE, 1)
+        await asyncio.wait_for(mine.stop(), 10)
+
+    asyncio.run(ends())
+    assert plugins == {}
+    assert mine.watches["task"].failures == 0
 
 
 def test_one_that_could_not_begin_has_nothing_to_stop() -> None:
