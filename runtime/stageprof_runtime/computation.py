@@ -135,6 +135,8 @@ class Computation:
     def _ran(
         self, runs: list[int], times: list[tuple[int, int, int, str]], results: list[Any]
     ) -> None:
+        if not runs:  # an interrupt came before the first of them
+            return
         row, thread = self.emit.row, get_ident()
         for run, (start, stop, cpu, failed) in zip(runs, times, strict=True):
             row("client", (RUN, run, start, start, start, stop, thread, cpu, "local"))

@@ -31,9 +31,9 @@ def install(emit: Emit) -> Undo:
         def _find_and_load(name: str, import_: Any) -> Any:
             if depth.n or watch.disabled:
                 return find_and_load(name, import_)
-            depth.n = 1
             start = now_ns()
             try:
+                depth.n = 1
                 return find_and_load(name, import_)
             finally:
                 depth.n = 0

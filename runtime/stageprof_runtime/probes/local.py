@@ -22,6 +22,7 @@ from stageprof_runtime.context import lane_number, within
 from stageprof_runtime.event import BLOCK, GRAPH, SPAN, SUBMIT
 from stageprof_runtime.patch import Emit, Undo, replace, together
 from stageprof_runtime.probes import failure
+from stageprof_runtime.probes.stacks import end, running
 from stageprof_runtime.shield import theirs
 from stageprof_runtime.stage import STEP, Stage
 from stageprof_runtime.underway import GAVE_UP, GIVES_UP, calls
@@ -52,12 +53,14 @@ def _get_async(emit: Emit, get_async: Callable[..., Any]) -> Callable[..., Any]:
             if name in kw:
                 setattr(computation, name, kw[name])
                 kw[name] = computation.timed(kw[name], step)
-        token = _current.set(computation)
+        before, task = _current.get(), running.get(get_ident())
         try:
+            _current.set(computation)
             with within("client", Stage.SCHEDULING):
                 return get_async(computation.submit, num_workers, dsk, result, *args, **kw)
         finally:
-            _current.reset(token)
+            _current.set(before)
+            end(task)  # one that ran on this thread may not have ended: an interrupt came between
             row = (SPAN, STEP["local.loop"], start, now_ns(), get_ident(), "get", 0)
             emit.row("client", row)
 

@@ -26,13 +26,13 @@ def _optimize(emit: Emit, optimize: Callable[..., Any]) -> Callable[..., Any]:
         if inside.optimizing:
             return optimize(self, *args, **kwargs)
         before = operations(self)
-        inside.optimizing += 1
         start, cpu = now_ns(), thread_ns()
         try:
+            inside.optimizing = 1
             with within("client", Stage.OPTIMIZATION, STEP["expr"]):
                 result = optimize(self, *args, **kwargs)
         finally:
-            inside.optimizing -= 1
+            inside.optimizing = 0
             emit.span("client", STEP["expr"], start, now_ns(), type(self).__name__, cpu=cpu)
         optimized(emit, "client", STEP["expr"], before, result)
         return result

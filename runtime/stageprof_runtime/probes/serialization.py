@@ -82,11 +82,11 @@ def _dumps(emit: Emit, dumps: Callable[..., Any], watch: Watch) -> Callable[...,
         try:
             role, step, _, _ = _hop(msg)
             before, dump = (here.dump, inside.at), Dumping(msg, role, step)
+            start, cpu = now_ns(), thread_ns()
             here.dump, inside.at = dump, _AT[role]
         except BaseException as error:
             caught(error, watch)
             return dumps(msg, *args, **kwargs)
-        start, cpu = now_ns(), thread_ns()
         try:
             frames = dumps(msg, *args, **kwargs)
         finally:
@@ -118,11 +118,11 @@ def _loads(emit: Emit, loads: Callable[..., Any], watch: Watch) -> Callable[...,
             # What it is can be told only afterwards; until then an import is the client's or
             # whoever's process this is: the emitter falls back to the process's own ring.
             before = here.load, inside.at
+            start, cpu = now_ns(), thread_ns()
             here.load, inside.at = True, _AT["worker"]
         except BaseException as error:
             caught(error, watch)
             return loads(frames, *args, **kwargs)
-        start, cpu = now_ns(), thread_ns()
         try:
             msg = loads(frames, *args, **kwargs)
         except BaseException as error:

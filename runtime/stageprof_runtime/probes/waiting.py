@@ -115,24 +115,24 @@ def _sync(emit: Emit, sync: Callable[..., Any], watch: Watch) -> Callable[..., A
             return _to_be_awaited(emit, result, name, (func, args), watch)
         others = waits_for(here)
         name = f"{WAITS}{others}" if others else name
-        fetch = _Fetch()
-        token = _fetch.set(fetch)
+        fetch, around = _Fetch(), _fetch.get()
         thread = get_ident()
         before, inside = calls.get(thread), thread in waiting_threads
-        waiting_threads.add(thread)
         start = now_ns()
-        try:
+        try:  # an interrupt may come at any time: nothing of this may stay
+            _fetch.set(fetch)
+            waiting_threads.add(thread)
             calls[thread] = start, name
             return sync(self, func, *args, asynchronous=asynchronous, **kwargs)
         except GIVES_UP:
             name += "" if others else GAVE_UP
             raise
         finally:
-            ended(thread, before)
-            stop = now_ns()
             if not inside:
                 waiting_threads.discard(thread)
-            _fetch.reset(token)
+            _fetch.set(around)
+            ended(thread, before)
+            stop = now_ns()
             if others and thread in running:
                 held_up(emit, here, others, start, stop)
             else:
