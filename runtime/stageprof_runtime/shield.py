@@ -96,8 +96,8 @@ def _synchronous(function: Any, make: Make, watch: Watch) -> Any:
             return function(*args, **kwargs)
         before = _ended.get()
         ended = _opened(watch)
-        _ended.set(ended)
         try:
+            _ended.set(ended)
             return ours(*args, **kwargs)
         except BaseException as error:
             if _theirs(error, ended):
@@ -124,8 +124,8 @@ def _asynchronous(function: Any, make: Make, watch: Watch) -> Any:
             return await function(*args, **kwargs)
         before = _ended.get()
         ended = _opened(watch)
-        _ended.set(ended)
         try:
+            _ended.set(ended)
             return await ours(*args, **kwargs)
         except BaseException as error:
             if _theirs(error, ended):
@@ -133,7 +133,9 @@ def _asynchronous(function: Any, make: Make, watch: Watch) -> Any:
             watch.failed(error)
             outcome = ended.copy()
         finally:
-            _ended.set(before)
+            # A coroutine that nobody awaits any more ends wherever Python comes upon it.
+            if _ended.get() is ended:
+                _ended.set(before)
             if isinstance(ended, _Timed):
                 ended.tell(watch)
             ended.clear()

@@ -6,6 +6,7 @@ the clock is what our code does most, and where Python looks for interrupts.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from collections.abc import Callable
@@ -19,7 +20,9 @@ from distributed import Client
 import stageprof
 from stageprof_runtime import carried, context, underway
 from stageprof_runtime.clock import now_ns
+from stageprof_runtime.guard import Watch
 from stageprof_runtime.probes import local, stacks, waiting
+from stageprof_runtime.shield import shield
 
 
 class Interrupts:
@@ -91,3 +94,29 @@ def test_so_does_one_that_waits_for_a_cluster(client: Client, interrupts: Interr
     with stageprof.profile(gil=False):
         asked = interrupted(lambda: client.submit(abs, -1, pure=False).result(), interrupts)
     assert asked > 5
+
+
+def test_a_coroutine_that_ends_anywhere_leaves_what_runs_there_alone() -> None:
+    """Python comes upon one that nobody awaits at any time; what ran there was called twice."""
+    calls: list[int] = []
+
+    async def waits() -> None:
+        await asyncio.sleep(0)
+
+    def fails() -> None:
+        calls.append(1)
+        raise ZeroDivisionError
+
+    waiting = [shield(waits, lambda f: f, Watch("waits"))()]
+    waiting[0].send(None)
+
+    def make(function: Callable[[], None]) -> Callable[[], None]:
+        def ours() -> None:
+            waiting.clear()
+            function()
+
+        return ours
+
+    with pytest.raises(ZeroDivisionError):
+        shield(fails, make, Watch("fails"))()
+    assert calls == [1]
