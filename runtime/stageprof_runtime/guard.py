@@ -61,7 +61,8 @@ LOGGED = 2
 logged: Final[list[str]] = []
 #: Failures in this process that no batch has told of yet: hook -> how many.
 untold: Final[dict[str, int]] = {}
-_telling = threading.Lock()
+#: A finalizer or a signal's handler may run while a thread tells, and come here on that thread.
+_telling = threading.RLock()
 
 
 class Watch:
@@ -249,7 +250,7 @@ def hook(method: Callable[..., None]) -> Callable[..., None]:
 def _after_fork() -> None:
     """Another thread of the parent may have been telling; what it had to tell is the parent's."""
     global _telling  # noqa: PLW0603 (nobody is left who could let go of the old one)
-    _telling = threading.Lock()
+    _telling = threading.RLock()
     untold.clear()
 
 

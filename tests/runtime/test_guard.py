@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from typing import Any
 
 import pytest
@@ -119,6 +120,23 @@ def test_a_log_that_fails_too_is_no_failure_of_the_hook(monkeypatch: pytest.Monk
     watch = Watch("h")
     watch.failed(ValueError())
     assert watch.failures == 1
+
+
+def test_who_tells_of_a_failure_may_come_upon_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finalizer or a signal's handler runs in the middle: its thread waited for itself."""
+
+    class Untold(dict[str, int]):
+        def get(self, name: str, *default: Any) -> Any:
+            if name == "first":
+                Watch("second").failed(ValueError())
+            return super().get(name, *default)
+
+    monkeypatch.setattr(module, "untold", Untold())
+    first = threading.Thread(target=Watch("first").failed, args=[ValueError()], daemon=True)
+    first.start()
+    first.join(10)
+    assert not first.is_alive()
+    assert failures() == {"hook failed: first": 1, "hook failed: second": 1}
 
 
 def test_a_cheap_hook_runs_at_every_call(clock: Clock) -> None:
