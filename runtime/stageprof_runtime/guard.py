@@ -98,7 +98,10 @@ class Watch:
         return self.timed_ns * done // self.timed if self.timed else 0
 
     def failed(self, error: BaseException) -> None:
-        """Count a failure; say so once, and disable the hook at the tenth. Raises nothing."""
+        """Count a failure; say so once, and disable the hook at the tenth.
+
+        Raises nothing, but the user's Ctrl-C that comes meanwhile.
+        """
         self.failures += 1
         try:
             with _telling:
@@ -110,8 +113,9 @@ class Watch:
                 # As text: a log that keeps the error would keep the user's data in its frames.
                 why = repr(error)[:200]
                 logger.warning("stageprof: hook %s failed: %s (the run goes on)", self.name, why)
-        except BaseException:  # no memory or no stack is left to tell it with: it is counted
-            return
+        except BaseException as late:  # no memory or stack is left to tell it with: it is counted
+            if interrupted(late):
+                raise
 
     def called(self, ns: int) -> None:
         """Add one timed call of many that were not."""

@@ -122,6 +122,13 @@ def test_a_log_that_fails_too_is_no_failure_of_the_hook(monkeypatch: pytest.Monk
     assert watch.failures == 1
 
 
+def test_ctrl_c_while_a_failure_is_told_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was lost: the program went on."""
+    monkeypatch.setattr(module.logger, "warning", raises(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        Watch("hook").failed(ValueError())
+
+
 def test_who_tells_of_a_failure_may_come_upon_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """A finalizer or a signal's handler runs in the middle: its thread waited for itself."""
 
