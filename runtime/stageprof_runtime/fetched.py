@@ -67,7 +67,7 @@ class Fetched:
         found = self._own(value)
         if found is None and kind_of(value) == CONTAINER:
             inside = value.values() if type(value) is dict else value
-            keys = map(self._own, itertools.islice(inside, ELEMENTS))
+            keys = map(self._own, list(itertools.islice(inside, ELEMENTS)))
             found = next((key for key in keys if key is not None), None)
         return found
 

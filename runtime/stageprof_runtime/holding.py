@@ -150,7 +150,7 @@ class Walk:
     def _divides(self, x: Any) -> bool:
         """Whether a container's elements are looked at one by one."""
         values = x.values() if type(x) is dict else x
-        kinds = {kind_of(value) for value in itertools.islice(values, 8)}
+        kinds = set(map(kind_of, list(itertools.islice(values, 8))))
         if STRUCTURE in kinds or (FUNCTION in kinds and type(x) is tuple):
             return True
         return len(x) <= MANY and not kinds <= {ATOM, TEXT}

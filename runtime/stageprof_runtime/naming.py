@@ -141,13 +141,14 @@ def _reach(value: object) -> Iterator[tuple[str, object]]:
 
 def _parts(value: Any) -> Iterator[tuple[str, object]]:
     kind = kind_of(value)
+    # Copied at once: it is the user's, and other threads may change it meanwhile.
     if kind == CUSTOM:
         for name, v in attributes(value).items():
             yield f".{name}", v
     elif kind == CONTAINER:
         pairs: Iterable[tuple[Any, Any]]
         pairs = value.items() if type(value) is dict else enumerate(value)
-        for key, v in itertools.islice(pairs, ELEMENTS):
+        for key, v in list(itertools.islice(pairs, ELEMENTS)):
             yield f"[{key!r}]" if type(key) in (str, int, float) else "[...]", v
 
 

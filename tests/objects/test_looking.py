@@ -23,7 +23,7 @@ from distributed import Client
 import planted
 import stageprof
 from objects import programs
-from stageprof_runtime import budget, operations, parts, pickling, weight
+from stageprof_runtime import budget, naming, operations, parts, pickling, weight
 from stageprof_runtime.compat import cloudpickle
 from stageprof_runtime.examination import Examination
 from stageprof_runtime.holding import LEAST, Walk
@@ -191,6 +191,15 @@ def test_the_result_is_unchanged_by_odd_objects(client: Client, odd: Any) -> Non
     with stageprof.profile() as prof:
         assert outcome() == expected
     assert prof.recording.coverage()["dropped"] == {}
+
+
+@pytest.mark.parametrize("held", [{"a": 1, "b": 2}, {1, 2}], ids=["dict", "set"])
+def test_what_another_thread_changes_meanwhile_is_looked_at_all_the_same(held: Any) -> None:
+    """A log line told of a hook that failed, for the size had changed; ten, and none was named."""
+    looking = naming._parts(held)
+    next(looking)
+    held.update({"c": 3})
+    assert len(list(looking)) == 1
 
 
 def test_containers_that_hold_themselves_end() -> None:
