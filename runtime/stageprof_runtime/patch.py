@@ -108,10 +108,9 @@ def observe(
 
     What `make` makes of a function guards its own work; see `caught`.
     """
-    raw = vars(owner).get(name, _MISSING)
-    title = f"{getattr(owner, '__qualname__', None) or owner.__name__}.{name}"
-    watch = _watched(title, limited=limited)
-    ours = make(getattr(owner, name) if raw is _MISSING else raw, watch)
+
+    def read() -> Any:
+        return vars(owner).get(name)
 
     def write(value: Any) -> None:
         if value is _MISSING:
@@ -119,8 +118,13 @@ def observe(
         else:
             setattr(owner, name, value)
 
+    _clear(read, write)
+    raw = vars(owner).get(name, _MISSING)
+    title = f"{getattr(owner, '__qualname__', None) or owner.__name__}.{name}"
+    watch = _watched(title, limited=limited)
+    ours = make(getattr(owner, name) if raw is _MISSING else raw, watch)
     write(ours)
-    return _undo(_Layer(ours, raw), lambda: vars(owner).get(name), write, watch)
+    return _undo(_Layer(ours, raw), read, write, watch)
 
 
 def replace_item(mapping: dict[Any, Any], key: object, make: Callable[[Any], Any]) -> Undo:
@@ -132,11 +136,13 @@ def observe_item(mapping: dict[Any, Any], key: object, make: Callable[[Any, Watc
     """The same without a shield."""
     if key not in mapping:
         return lambda: None
+    read = functools.partial(mapping.get, key)
+    write = functools.partial(mapping.__setitem__, key)
+    _clear(read, write)
     watch = _watched(f"handler {getattr(key, '__name__', key)}")
     old = mapping[key]
     ours = mapping[key] = make(old, watch)
-    write = functools.partial(mapping.__setitem__, key)
-    return _undo(_Layer(ours, old), lambda: mapping.get(key), write, watch)
+    return _undo(_Layer(ours, old), read, write, watch)
 
 
 def _watched(title: str, *, limited: bool = True) -> Watch:
@@ -159,16 +165,24 @@ def _undo(
         layer.over = True
         watch.ended = now_ns()
         _titles.discard(watch.name)
-        top = read()
-        if top is not layer.ours:
+        if read() is not layer.ours:
             watch.disabled = watch.disabled or UNDONE
-        # Below the layer may be others that were over before it and had to wait.
-        while (here := _layers.get(id(top))) is not None and here.over:
-            del _layers[id(top)]
-            top = here.old
-            write(top)
+        _clear(read, write)
 
     return noted(undo)
+
+
+def _clear(read: Callable[[], Any], write: Callable[[Any], None]) -> None:
+    """Take away layers that are over: they had to wait for what stood upon them.
+
+    That may have been somebody else's, who put ours back in the end. Under every new layer one more
+    would stand.
+    """
+    top = read()
+    while (here := _layers.get(id(top))) is not None and here.over:
+        del _layers[id(top)]
+        top = here.old
+        write(top)
 
 
 def noted(undo: Undo) -> Undo:

@@ -10,8 +10,17 @@ from typing import Any
 import pytest
 
 from stageprof_runtime import compat, process, scheduler_plugin, session, worker_plugin
-from stageprof_runtime.guard import FAILURES
-from stageprof_runtime.patch import Emit, Install, Undo, replace, replace_item, together
+from stageprof_runtime.guard import FAILURES, Watch
+from stageprof_runtime.patch import (
+    Emit,
+    Install,
+    Undo,
+    observe,
+    observe_item,
+    replace,
+    replace_item,
+    together,
+)
 from stageprof_runtime.ring import Ring
 
 SETS = {
@@ -190,6 +199,32 @@ def test_somebody_elses_replacement_is_left_alone_and_ours_beneath_it_goes_silen
     Victim.plain = ours  # type: ignore[method-assign]  # they leave: so do we, or others find us
     undo()
     assert vars(Victim)["plain"] is victims
+
+
+def test_what_somebody_puts_back_after_us_is_not_built_upon() -> None:
+    """A patch that begins within a recording and ends after it: each left one more call behind."""
+
+    class Victim(Owner):
+        def plain(self) -> str:
+            return "victim"
+
+    victims = vars(Victim)["plain"]
+    mapping = {"op": victims}
+    wrapped: list[Any] = []
+
+    def make(raw: Any, _: Watch) -> Any:
+        wrapped.append(raw)
+        return functools.partial(raw)
+
+    for _ in range(2):
+        undo = together([observe(Victim, "plain", make), observe_item(mapping, "op", make)])
+        ours = vars(Victim)["plain"], mapping["op"]
+        Victim.plain = mapping["op"] = lambda _: "theirs"  # type: ignore[method-assign]
+        undo()
+        Victim.plain, mapping["op"] = ours  # type: ignore[method-assign]
+    assert wrapped == [victims] * 4
+    together([observe(Victim, "plain", make), observe_item(mapping, "op", make)])()
+    assert vars(Victim)["plain"] is mapping["op"] is victims
 
 
 def test_an_undo_that_fails_does_not_keep_the_others_from_being_tried() -> None:
