@@ -74,10 +74,27 @@ def test_two_tasks_more_are_no_regression() -> None:
 
     assert (found.regressions, sentences.verdict(found)) == (
         0,
-        "No regression in what can be judged",
+        "No regression in what can be judged; wall time -44 % is not",
     )
     assert count_of(found, "graph_tasks").why == Why.LITTLE
     assert count_of(found, "layers").why == Why.LITTLE
+
+
+def test_a_wall_time_that_is_not_judged_is_told_on_every_face_and_not_called_not_worse() -> None:
+    """One recording a side proves nothing, but a reader sees what it took."""
+    found = against(lasting(4), lasting(9))
+
+    told = "No regression in what can be judged; wall time +125 % is not"
+    for face in (terminal_text, markdown_text, notebook_html):
+        assert told in " ".join(face(found).split())
+    assert judgement.facts(found)["heading"] == "Not judged: wall time +125 %"
+
+
+@pytest.mark.parametrize(("after", "heading"), [(4, "Not worse"), (9, "Worse")])
+def test_the_heading_of_what_is_judged_says_whether_it_is_worse(after: int, heading: str) -> None:
+    found = against(lasting(4, 7), lasting(after, 7))
+
+    assert judgement.heading(found) == f"{heading} than the baseline"
 
 
 def test_more_tasks_that_nobody_notices_beside_the_wall_time_are_none() -> None:

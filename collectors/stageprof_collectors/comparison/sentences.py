@@ -12,7 +12,7 @@ from typing import Final
 from stageprof_collectors.comparison.blame import Blame, Moved, Part, explained
 from stageprof_collectors.comparison.comparison import Compared
 from stageprof_collectors.comparison.counts import ENOUGH, Count, CountChange, FindingChange, Judged
-from stageprof_collectors.comparison.times import TimeChange
+from stageprof_collectors.comparison.times import WALL, TimeChange
 from stageprof_collectors.comparison.worth import LEAST, LEAST_S, Why
 from stageprof_collectors.findings.phrase import at
 from stageprof_collectors.findings.quantity import count, seconds, share, size
@@ -61,7 +61,9 @@ def _no_regression(found: Compared) -> str:
     if faster:
         what = ", ".join(f"{t.name} {by(t)}" for t in faster)
         return f"No regression; faster: {what}"
-    return "No regression" if not found.unjudged else "No regression in what can be judged"
+    if not found.unjudged:
+        return "No regression"
+    return f"No regression in what can be judged; {WALL} time {by(found.wall)} is not"
 
 
 def unjudged(found: Compared) -> str:

@@ -18,8 +18,8 @@ def facts(found: Compared) -> dict[str, Any]:
     longest = max((max(t.before_s, t.after_s) for t in found.times[1:]), default=0.0) or 1.0
     shown = [t for t in found.times[1:] if t.before_s or t.after_s]
     return {
+        "heading": heading(found),
         "verdict": text(sentences.verdict(found)),
-        "worse": bool(found.regressions),
         "sides": text(sentences.sides(found)),
         "unjudged": sentences.unjudged(found),
         "differences": [
@@ -32,6 +32,13 @@ def facts(found: Compared) -> dict[str, Any]:
         "counts": [_count(c) for c in found.counts],
         "reasons": sentences.count_reasons(found),
     }
+
+
+def heading(found: Compared) -> str:
+    """The verdict in fewer words: `Not worse than the baseline`, `Not judged: wall time +12 %`."""
+    if found.unjudged and not found.regressions:
+        return f"Not judged: wall time {sentences.by(found.wall)}"
+    return f"{'Worse' if found.regressions else 'Not worse'} than the baseline"
 
 
 def _blame(blame: Blame) -> dict[str, Any]:
