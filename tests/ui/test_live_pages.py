@@ -18,6 +18,7 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.collector import Collector
 from stageprof_ui.app import PAGES, following
 from stageprof_ui.columns.library import when
+from stageprof_ui.columns.series import natural
 from stageprof_ui.live import Run
 from stageprof_ui.server import App
 from stageprof_ui.views.live import Viewer
@@ -100,6 +101,8 @@ def test_a_page_grows_with_the_run_shows_the_others_stops_and_saves(
                 later.goto(app.url)
         for each in (page, later):
             each.wait_for_function(f"{DRAWING}?.boxes.count === 10000")
+            rows = each.evaluate(f"{DRAWING}.lines.map((line) => line.label)")
+            assert rows == sorted(rows, key=lambda row: [natural(part) for part in row.split(", ")])
         later.close()
         assert page.evaluate(f"{DRAWING}.next") == 10_000
         lengths = page.evaluate(
@@ -139,6 +142,31 @@ def test_a_page_goes_on_to_say_its_age_when_the_run_has_ended(
         for _ in range(5):
             was = age.text_content()
             page.locator(f"[data-sp-age]:not(:text-is('{was}'))").first.wait_for()
+
+
+def test_rows_are_in_the_order_of_their_workers_not_in_that_in_which_they_were_heard_of(
+    watched: Watched, reported: Callable[[int], str]
+) -> None:
+    """By worker, then thread; whoever adds to a process finds its line."""
+    page = watched.open(reported(1_000))
+    heard = [("worker 10", 1), ("worker 2", 2), ("worker 10", 2), ("worker 2", 10)]
+    rows, processes = page.evaluate(
+        """(heard) => {
+          const drawing = { lines_: [[], []], fold() {} };
+          heard.forEach(([parent, thread], row) =>
+            stageprof.live.add(drawing, { label: `${parent}, thread ${thread}`, parent, rows: [row] }));
+          stageprof.live.order(drawing);
+          return drawing.lines_.map((lines) => lines.map(({ label, rows }) => [label, rows]));
+        }""",
+        heard,
+    )
+    assert rows == [
+        ["worker 2, thread 2", [1]],
+        ["worker 2, thread 10", [3]],
+        ["worker 10, thread 1", [0]],
+        ["worker 10, thread 2", [2]],
+    ]
+    assert processes == [["worker 2", [1, 3]], ["worker 10", [0, 2]]]
 
 
 def test_a_page_without_a_run_has_no_clock(

@@ -31,7 +31,7 @@ const live = {
     const added = rest(names.lines, names.lines_from, live.lines(drawing_));
     rest(names.layers, names.layers_from, layers.length).forEach((layer) => layers.push(layer));
     for (const line of added) live.add(drawing_, line);
-    if (added.length) drawing_.fold(drawing_.folded ?? false);
+    if (added.length || drawing_.next === undefined) live.order(drawing_);
     drawing_.next ??= boxes.count;
     const skip = drawing_.next - now.first;
     if (skip < 0 || skip >= now.row.length) return added.length > 0;
@@ -78,6 +78,12 @@ const live = {
     const mine = folded.find((other) => other.label === line.parent);
     if (mine) mine.rows.push(...line.rows);
     else folded.push({ ...line, label: line.parent, rows: [...line.rows] });
+  },
+
+  // By worker, then thread, in whatever order they were heard of: worker 2 above worker 10.
+  order(drawing_) {
+    for (const lines of drawing_.lines_) lines.sort((a, b) => NUMERIC.compare(a.label, b.label));
+    drawing_.fold(drawing_.folded ?? false);
   },
 
   // The time axis reaches farther than the run, so that it need not follow at every step.
@@ -142,6 +148,8 @@ const live = {
     }
   },
 };
+
+const NUMERIC = new Intl.Collator("en", { numeric: true });
 
 // Without a region nothing is the caller's own: between computations the cluster has nothing to do.
 const STAGES = { "": "ended", outside: "idle" };

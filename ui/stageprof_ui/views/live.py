@@ -38,8 +38,6 @@ MOST: Final = 6_000
 BANDWIDTH: Final = 120_000
 #: Making pages may take this share of a core.
 SHARE: Final = 0.1
-#: Above this many rows processes are folded at first.
-_FOLDED_ABOVE: Final = 40
 
 Page = tuple[str, str, View]
 
