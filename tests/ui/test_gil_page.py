@@ -52,6 +52,24 @@ def test_a_line_is_one_row_whoever_saw_it() -> None:
     assert frame["caused"].sum() == pytest.approx(found["caused_s"].sum())
 
 
+def test_stageprof_itself_is_one_row_of_each_process_whichever_threads_it_ran_on() -> None:
+    rows = [
+        ("stageprof itself", "", 0, "", "stageprof-sampler", "client", 0.1, 0.2, 0.0),
+        ("spin", "etl.py", 24, "spin", "thread 1", "worker 0", 0.5, 0.6, 0.0),
+        ("stageprof itself", "", 0, "", "MainThread", "client", 0.2, 0.1, 0.3),
+        ("stageprof itself", "", 0, "", "stageprof-sampler", "worker 0", 0.05, 0.05, 0.0),
+    ]
+    names = ["function", "file", "line", "prefix", "thread", "place"]
+    found = pd.DataFrame(rows, columns=[*names, "caused_s", "hold_s", "wait_s"])
+    frame = gil.holders(found)
+    assert frame[["function", "thread", "place"]].to_numpy().tolist() == [
+        ["spin", "thread 1", "worker 0"],
+        ["stageprof itself", "(several)", "client"],
+        ["stageprof itself", "stageprof-sampler", "worker 0"],
+    ]
+    assert frame["held"].tolist() == pytest.approx([0.6, 0.3, 0.05])
+
+
 def test_what_was_not_seen_is_the_last_row_and_says_why() -> None:
     made = contended()
     made.held(0, 0, 2000, thread=-1)

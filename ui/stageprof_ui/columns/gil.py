@@ -62,12 +62,19 @@ def holders(found: pd.DataFrame, why: str = "") -> pd.DataFrame:
         found: as `numbered` has it.
         why: why something was not seen, as `unseen` says it.
     """
-    sums = found.groupby(_WHOSE, sort=False, as_index=False)[_SUMS].sum()
+    sums = _one_of_us(found.groupby(_WHOSE, sort=False, as_index=False)[_SUMS].sum())
     sums = sums.sort_values(["caused_s", "hold_s", "wait_s"], ascending=False)
     seen = sums["function"] != ""
     parts = [sums[seen], _joined(sums[~seen])] if lines_known(found) else [sums]
     rows = [_holder(row, why) for part in parts for row in part.to_dict("records")]
     return pd.DataFrame(rows, columns=_HOLDERS)
+
+
+def _one_of_us(sums: pd.DataFrame) -> pd.DataFrame:
+    """With one row for all that stageprof itself held in a process, whichever threads it ran on."""
+    own = sums["function"] == OURSELVES
+    ours = [_joined(mine) for _, mine in sums[own].groupby("place", sort=False)]
+    return pd.concat([*([] if own.all() else [sums[~own]]), *ours])
 
 
 def lines_known(found: pd.DataFrame) -> bool:
@@ -76,7 +83,7 @@ def lines_known(found: pd.DataFrame) -> bool:
 
 
 def _joined(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of which no line is known as one; what they do not share is several things."""
+    """Some rows as one; what they do not share is several things."""
     if not len(rows):
         return rows
     whose = {name: rows[name].iloc[0] for name in _WHOSE}
