@@ -264,6 +264,10 @@ def test_the_list_fills_in_and_leads_to_the_pages_of_each(
         page.goto(app.url)
         page.get_by_text("5 recordings, newest first.").wait_for()
         assert overhang(page) <= 0
+        page.locator("select").select_option("by name")
+        page.get_by_text("5 recordings, by name.").wait_for()
+        page.get_by_label("Find").press_sequentially("IMG onerror")
+        page.get_by_text("1 of 5 recordings, by name.").wait_for()
         page.locator("a", has_text="<img").click()
         page.locator("[data-sp-view=overview] .sp-stagebar").wait_for()
         assert page.evaluate("window.hacked") is None

@@ -24,6 +24,44 @@ def test_newest_first_by_the_start_of_the_run() -> None:
     assert [row["name"] for row in rows] == ["new", "old"]
 
 
+def recorded(name: str, wall_s: float | None, when: float, **more: str) -> Line:
+    content = Content(wall_s, 1, **more) if wall_s is not None else None
+    return Line(Entry(name, 1, 1), Head("", when, "2026-11-29"), content)
+
+
+def names(lines: list[Line], **asked: str) -> list[str]:
+    return [row["name"] for row in library.facts(Path("x"), lines, **asked)["rows"]]
+
+
+def test_a_recording_is_found_by_words_of_what_is_said_of_it_in_any_order() -> None:
+    lines = [
+        recorded("etl.stageprof", 1.0, 2.0, trouble="2 tasks failed"),
+        recorded("Train.stageprof", 2.0, 1.0, verdict="nothing to change"),
+    ]
+    assert names(lines, find="FAILED etl") == ["etl.stageprof"]
+    assert names(lines, find="train") == ["Train.stageprof"]
+    assert names(lines, find="etl train") == []
+    facts = library.facts(Path("x"), lines, find="etl")
+    assert "1 of 2 recordings, newest first" in words.html("library", **facts)
+    facts = library.facts(Path("x"), lines, find="<b>nowhere")
+    assert "None of the 2 recordings says that" in words.html("library", **facts)
+
+
+def test_in_every_order_what_is_not_known_comes_last_and_the_newest_first_of_what_is_the_same() -> (
+    None
+):
+    lines = [
+        recorded("b", 1.0, 1.0), recorded("a", None, 2.0), recorded("c", 5.0, 3.0),
+        recorded("d", 5.0, 4.0),
+    ]  # fmt: skip
+    assert names(lines, order="longest wall time first") == ["d", "c", "b", "a"]
+    assert names(lines, order="oldest first") == ["b", "a", "c", "d"]
+    assert names(lines, order="by name") == ["a", "b", "c", "d"]
+    for order in library.ORDERS:
+        assert len(names(lines, order=order)) == 4
+    assert names(lines, order="no order") == ["d", "c", "a", "b"]
+
+
 def test_what_was_not_read_yet_says_so() -> None:
     page = words.html("library", **library.facts(Path("x"), [Line(Entry("a", 1, 1))]))
     assert "not read yet" in page

@@ -6,7 +6,7 @@ Nothing here trusts a file: what cannot be read is said, and is no error.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -142,15 +142,66 @@ def _content(recording: Recording, summary: Summary) -> Content:
 # -- as texts ---------------------------------------------------------------------------------
 
 
-def facts(folder: Path, lines: Sequence[Line], most: int = MOST) -> dict[str, Any]:
-    """Facts for `templates/library.html`, newest first."""
-    shown = sorted(lines, key=lambda line: -line.when)[:most]
+def _less(value: float | None) -> tuple[bool, float]:
+    """The greatest first, what is not known last."""
+    return value is None, -(value or 0.0)
+
+
+def _of(line: Line) -> Content:
+    return line.content or Content()
+
+
+def _cost(line: Line) -> float | None:
+    worst = _of(line).worst
+    return worst.cost_s if worst else None
+
+
+#: How the list may be ordered; what is the same in that is newest first.
+ORDERS: Final[dict[str, Callable[[Line], Any]]] = {
+    "newest first": lambda line: -line.when,
+    "oldest first": lambda line: line.when,
+    "by name": lambda line: line.entry.name.casefold(),
+    "longest wall time first": lambda line: _less(_of(line).wall_s),
+    "most tasks first": lambda line: _less(_of(line).tasks),
+    "largest file first": lambda line: _less(line.entry.size),
+    "costliest finding first": lambda line: _less(_cost(line)),
+}
+NEWEST: Final = next(iter(ORDERS))
+
+
+def facts(
+    folder: Path, lines: Sequence[Line], most: int = MOST, *, find: str = "", order: str = NEWEST
+) -> dict[str, Any]:
+    """Facts for `templates/library.html`.
+
+    Args:
+        folder: where they are.
+        lines: all that are there.
+        most: that are listed.
+        find: words that each listed one says, in its name, label, date or what was found.
+        order: one of `ORDERS`.
+    """
+    wanted = find.casefold().split()
+    found = [line for line in lines if all(word in _said(line) for word in wanted)]
+    newest = sorted(found, key=ORDERS[NEWEST])
+    shown = sorted(newest, key=ORDERS.get(order, ORDERS[NEWEST]))[:most]
     return {
         "folder": text(folder),
         "rows": [_row(line) for line in shown],
+        "all": len(lines),
+        "wanted": bool(wanted),
+        "order": order,
         "unread": sum(line.content is None for line in lines),
-        "left_out": len(lines) - len(shown),
+        "left_out": len(found) - len(shown),
     }
+
+
+def _said(line: Line) -> str:
+    """What is searched of a recording; nothing of it is shown."""
+    label, date = (line.head.label, line.head.date) if line.head else ("", "")
+    worst, found = _of(line).worst, _of(line)
+    finding = (str(worst.severity), worst.rule, worst.headline) if worst else (found.verdict,)
+    return " ".join((line.entry.name, label, date, *finding, found.trouble)).casefold()
 
 
 def _row(line: Line) -> dict[str, Any]:
