@@ -153,8 +153,8 @@ def test_rows_are_in_the_order_of_their_workers_not_in_that_in_which_they_were_h
     rows, processes = page.evaluate(
         """(heard) => {
           const drawing = { lines_: [[], []], fold() {} };
-          heard.forEach(([parent, thread], row) =>
-            stageprof.live.add(drawing, { label: `${parent}, thread ${thread}`, parent, rows: [row] }));
+          heard.forEach(([parent, thread], row) => stageprof.live.add(
+            drawing, { label: `${parent}, thread ${thread}`, parent, rows: [row] }));
           stageprof.live.order(drawing);
           return drawing.lines_.map((lines) => lines.map(({ label, rows }) => [label, rows]));
         }""",
