@@ -40,3 +40,32 @@ def test_paper_has_the_colours_of_bars_and_names_the_page_it_is(
     bar = page.locator(".sp-stagebar button").first
     assert bar.evaluate("(node) => getComputedStyle(node).printColorAdjust") == "exact"
     assert page.locator("nav a:visible").all_inner_texts() == ["Overview"]
+
+
+def test_what_is_too_wide_is_shrunk_on_paper_and_as_it_was_thereafter(
+    watched: Watched, reported: Callable[[int], str]
+) -> None:
+    """Paper cannot be scrolled."""
+    watched.page.set_viewport_size({"width": 700, "height": 900})
+    page = watched.open(reported(1_000))
+    page.locator("[data-sp-page=layers]").click()
+    page.locator("[data-sp-view=layers] .tabulator-row").first.wait_for()
+    cut = "stageprof.paper.shrunk().length - 1"
+    before = page.evaluate(cut)
+    assert before > 0
+    watched.page.emulate_media(media="print")
+    page.evaluate("stageprof.paper.put()")
+    assert page.evaluate(cut) == 0
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(cut) == before
+
+
+def test_paper_has_no_buttons_but_those_that_were_chosen(
+    watched: Watched, reported: Callable[[int], str]
+) -> None:
+    page = watched.open(reported(1_000))
+    page.locator("[data-sp-page=timeline]").click()
+    page.locator("[data-sp-view=timeline] .bk-btn").first.wait_for()
+    watched.page.emulate_media(media="print")
+    assert page.locator("[data-sp-view=timeline] .bk-btn:visible").all_inner_texts() == ["layer"]
+    assert page.locator("[data-sp-view=timeline] input:visible").count() == 0

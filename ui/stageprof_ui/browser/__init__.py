@@ -16,7 +16,7 @@ _HERE: Final = Path(__file__).parent
 #: In the order in which they need each other.
 _SCRIPTS: Final = (
     "words", "boxes", "failed", "picture", "turns", "selection", "drawing", "far", "story",
-    "curves", "icicle", "live", "page", "app",
+    "curves", "icicle", "live", "page", "paper", "app",
 )  # fmt: skip
 
 

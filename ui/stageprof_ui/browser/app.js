@@ -61,4 +61,4 @@ function soon(drawing_) {
 }
 
 return { app, apps, tabled, drawing, soon, Boxes, Selection, Drawing, shares, paint, seconds, size, element,
-         listing, tip, live, page, curves, icicle };
+         listing, tip, live, page, paper, curves, icicle };

@@ -44,15 +44,6 @@ const page = {
     for (const doc of Bokeh.documents) for (const model of doc._all_models.values()) tint(model, ink, faint, grid);
   },
 
-  // Paper is light, whatever the page is; pictures are drawn at once, for printing does not wait.
-  print() {
-    const dark = document.documentElement.dataset.theme === "dark";
-    if (!dark) return;
-    page.tint(false);
-    for (const view of Bokeh.index.query((view) => view.model.type === "Figure")) view.repaint();
-    window.addEventListener("afterprint", () => page.tint(true), { once: true });
-  },
-
   dark() {
     let kept = null;
     try { kept = localStorage.getItem("stageprof-theme"); } catch { /* none */ }

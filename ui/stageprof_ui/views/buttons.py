@@ -17,7 +17,9 @@ from stageprof_ui.canvas import Drawn
 def buttons(whole: Drawn) -> list[Any]:
     """Two ways to drag, of which one is chosen; and everything again."""
     sheets: list[Any] = [browser.view_style()]
-    drag = RadioButtonGroup(labels=["drag moves", "drag sums up"], active=0, stylesheets=sheets)
+    drag = RadioButtonGroup(
+        labels=["drag moves", "drag sums up"], active=0, stylesheets=sheets, css_classes=["sp-drag"]
+    )
     whole.stock.keep(drag, "active", "drag")
     whole.plot.toolbar.active_drag = whole.drags[drag.active or 0]
     chosen = whole.call("d.drag(ways[cb_obj.active]);", ways=whole.drags)

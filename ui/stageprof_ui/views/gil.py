@@ -26,6 +26,8 @@ _BESIDE: Final = (
     ":host { display: grid !important; gap: 0 28px; grid-template-columns: minmax(0, 1fr); }"
     "@media (min-width: 1250px)"
     " { :host { grid-template-columns: minmax(0, 2.1fr) minmax(0, 1fr); } }"
+    # what a grid moves to the next sheet is drawn over what is there
+    "@media print { :host { display: block !important; } }"
 )
 
 
