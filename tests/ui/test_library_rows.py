@@ -24,13 +24,15 @@ def test_newest_first_by_the_start_of_the_run() -> None:
     assert [row["name"] for row in rows] == ["new", "old"]
 
 
-def recorded(name: str, wall_s: float | None, when: float, **more: str) -> Line:
-    content = Content(wall_s, 1, **more) if wall_s is not None else None
+def recorded(
+    name: str, wall_s: float | None, when: float, trouble: str = "", verdict: str = ""
+) -> Line:
+    content = Content(wall_s, 1, None, trouble, verdict) if wall_s is not None else None
     return Line(Entry(name, 1, 1), Head("", when, "2026-11-29"), content)
 
 
-def names(lines: list[Line], **asked: str) -> list[str]:
-    return [row["name"] for row in library.facts(Path("x"), lines, **asked)["rows"]]
+def names(lines: list[Line], find: str = "", order: str = library.NEWEST) -> list[str]:
+    return [row["name"] for row in library.facts(Path("x"), lines, find=find, order=order)["rows"]]
 
 
 def test_a_recording_is_found_by_words_of_what_is_said_of_it_in_any_order() -> None:
