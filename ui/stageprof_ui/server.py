@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from panel.io.server import get_server
 from tornado.ioloop import IOLoop
+from tornado.websocket import WebSocketClosedError
 
 from stageprof_runtime.errors import UsageError
 from stageprof_ui.guard import guard
@@ -85,7 +86,8 @@ class App:
 
 
 def _made(page: Callable[[], Any], port: int) -> Any:
-    loop = IOLoop(make_current=True)
+    loop: Any = IOLoop(make_current=True)
+    loop.asyncio_loop.set_exception_handler(_told)
     return get_server(
         # A function, for what is called but is none (a partial one, say) Panel would show.
         {"/": lambda: page()},  # noqa: PLW0108
@@ -99,6 +101,15 @@ def _made(page: Callable[[], Any], port: int) -> Any:
         include_cookies=[],
         exclude_headers=["Cookie"],
     )
+
+
+def _told(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what nobody caught, but not that a browser had gone before it was answered.
+
+    What Panel writes to one that has gone fails in a task that nobody waits for any more.
+    """
+    if not isinstance(context.get("exception"), WebSocketClosedError):
+        loop.default_exception_handler(context)
 
 
 def _free(port: int) -> None:
