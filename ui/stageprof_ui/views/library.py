@@ -17,11 +17,10 @@ PERIOD_MS: Final = 700
 
 def view(shelf: Shelf) -> pn.Column:
     """The list, below a field that searches it and a choice of its order."""
-    sheets = [browser.view_style()]
-    find = pn.widgets.TextInput(
-        label="Find", placeholder="name, program, date or finding", width=300, stylesheets=sheets
-    )
-    order = pn.widgets.Select(label="Order", options=list(ORDERS), width=220, stylesheets=sheets)
+    look: dict[str, Any] = {"stylesheets": [browser.view_style()], "margin": 0}
+    hint = "name, program, date or finding"
+    find = pn.widgets.TextInput(label="Find", placeholder=hint, width=300, **look)
+    order = pn.widgets.Select(label="Order", options=list(ORDERS), width=220, **look)
 
     def listed() -> dict[str, Any]:
         wanted = str(find.value_input or "")
