@@ -64,7 +64,7 @@ def busy(recording: Recording) -> NDArray[np.float64]:
     """Of each run's time the part that it computed, or waited for the GIL or a processor."""
     runs = recording.timeline.runs
     computed = runs["cpu"] / np.maximum(runs["stop"] - runs["start"], 1)
-    waited, had = recording.timeline.gil.shares, _had(recording)
+    waited, had = recording.timeline.gil.shares, had_of(recording, LEAST)
     if waited is None or had:
         full = _full(recording, had, 1.0 if waited is None else np.inf)
         waited = full if waited is None else np.maximum(waited, full)
@@ -90,14 +90,17 @@ def occupied(recording: Recording) -> NDArray[np.float64]:
     return found
 
 
-def _had(recording: Recording) -> dict[int, float]:
-    """Of a processor what a process can have had, by its place, where hardly any was idle."""
+def had_of(recording: Recording, least: float) -> dict[int, float]:
+    """Of a processor what a process can have had, by its place, where hardly any was idle.
+
+    It is `least` at the least, and 1 at most; a place where some were idle is not in it.
+    """
     numbers, had = recording.timeline.at.numbers, {}
     for places, found in beside(recording):
         mine = [place for place in numbers if place in places]
         if found.full and mine:
             left = (found.cpus - found.kept) / len(mine)
-            had.update(dict.fromkeys(mine, float(np.clip(left, LEAST, 1))))
+            had.update(dict.fromkeys(mine, float(np.clip(left, least, 1))))
     return had
 
 

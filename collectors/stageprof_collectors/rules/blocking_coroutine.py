@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from stageprof_collectors.findings.misplaced import IN_THREAD
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.waiters import had_of
 from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stage import STEP, Stage
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 _COMPUTE: Final = STEP["compute"]
 #: What of the saving is certain: threads take turns at what is not waiting.
 _LEAST: Final = 0.75
+#: Of a processor: a coroutine that waits for what it asked for takes less, even where others
+#: leave it hardly any.
+_ASKING: Final = 0.02
 
 _TEXT: Final = (
     "A worker runs coroutines (`async def`) on its event loop, one at a time unless they `await`: "
@@ -38,21 +42,30 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     every = turns(recording.timeline)
     long = every.some(every.stop - every.start >= limits["turn_s"] * 1e9)
     of = recording.groups.of_run[long.rows]
+    had = had_of(recording, _ASKING) if len(long.rows) else {}
     for row in np.unique(of).tolist():
         mine = long.some(of == row)
-        if row and _waiting(mine) >= limits["waiting"]:
-            yield from _found(recording, recording.groups.rows[row], mine, limits)
+        waiting = _waiting(mine, had)
+        if row and waiting >= limits["waiting"]:
+            yield from _found(recording, recording.groups.rows[row], mine, waiting, limits)
 
 
-def _waiting(turns: Turns) -> float:
-    """The part of some turns without a processor."""
-    took = float((turns.stop - turns.start).sum())
-    return max(0.0, 1.0 - float(turns.cpu.sum()) / took) if took else 0.0
+def _waiting(turns: Turns, had: Mapping[int, float]) -> float:
+    """The part of some turns in which they did not compute.
+
+    Without a processor is also who computes where others keep them busy: by place, so much of one
+    could be had.
+    """
+    took = turns.stop - turns.start
+    could = float((took * [had.get(place, 1.0) for place in turns.place.tolist()]).sum())
+    return max(0.0, 1.0 - float(turns.cpu.sum()) / could) if could else 0.0
 
 
-def _found(recording: Recording, row: Row, kept: Turns, limits: Limits) -> Iterator[Finding]:
+def _found(
+    recording: Recording, row: Row, kept: Turns, waiting: float, limits: Limits
+) -> Iterator[Finding]:
     cost, most = _cost(recording, kept), _at_once(recording, kept)
-    high = cost * _waiting(kept) * (1 - 1 / most)
+    high = cost * waiting * (1 - 1 / most)
     if min(cost, high) < limits["share"] * recording.wall:
         return
     saved = _LEAST * high, high
@@ -71,7 +84,7 @@ def _found(recording: Recording, row: Row, kept: Turns, limits: Limits) -> Itera
             "tasks": len(runs),
             "kept_s": float(took.sum()),
             "longest_s": float(took.max()),
-            "waiting_share": _waiting(kept),
+            "waiting_share": waiting,
             "at_once": most,
         },
         cost_s=cost,
