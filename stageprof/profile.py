@@ -67,6 +67,9 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         UsageError: `native` without `gil`; when it begins, `client` is none.
     """
 
+    #: what the region is where an exception leaves it
+    _what = "block"
+
     def __init__(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -90,8 +93,6 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
         self._session: Session | None = None
         self._counting: Counting | None = None
         self._recording: Recording | None = None
-        #: what the region is where an exception leaves it
-        self._what = "block"
         #: the call of a decorated function that has the file; no lock, which cannot be pickled
         self._writing: dict[str, object] = {}
 
@@ -165,7 +166,9 @@ class profile:  # noqa: N801 (used like a function, as pyinstrument's)
             seen = f"a {type(self._client).__name__} as client"
             raise UsageError(seen, expected="a distributed.Client", do="make one, or leave it out")
         self._recording = None
-        collector = self._collector = Collector(self._path, self._label or _label(caller))
+        label = self._label or _label(caller)
+        collector = Collector(self._path, label, whole=self._what == "program")
+        self._collector = collector
         self._session = Session(collector.take, cost=collector.cost, **self._watching)
         return self._session
 

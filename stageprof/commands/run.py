@@ -164,11 +164,17 @@ def _absolute(path: str | None) -> str | None:
     return None if path is None else str(Path(path).absolute())
 
 
+class _Whole(profile):
+    """Records all of a program, which has nothing before what is recorded."""
+
+    _what = "program"
+
+
 class _Region:
     """The profiled region with its status line; a second Ctrl-C while it ends, ends us."""
 
     def __init__(self, options: Options, *, live: bool) -> None:
-        self._profile = profile(**options.recorded)
+        self._profile = _Whole(**options.recorded)
         self._report = options.report
         self._line = StatusLine(lambda: self._profile.live) if live else nullcontext()
         self._pid = os.getpid()

@@ -111,6 +111,7 @@ def test_script_is_recorded_and_its_output_is_its_own(
     assert done.stderr.startswith("stageprof  script.py\n")
     assert "\x1b" not in done.stderr
     assert tasks_in(tmp_path / "script.stageprof") == 5
+    assert stageprof.open(tmp_path / "script.stageprof").store.header["whole"] is True
 
 
 def test_the_program_may_follow_two_dashes(

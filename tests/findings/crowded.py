@@ -136,11 +136,11 @@ class Program:
         self.rows[CLIENT].append((ARRIVE, end, key))
         self.rows[CLIENT].append((BLOCK, ns(began), end, LANE, "_gather", end, end, end, key))
 
-    def recording(self) -> Recording:
-        """The recording of all so far."""
+    def recording(self, *, whole: bool = False) -> Recording:
+        """The recording of all so far; `whole`: of the program from its first line on."""
         begin = (MARK, ns(0), "region start", f"{LANE} {LANE}")
         self.rows[CLIENT] += [begin, (MARK, ns(self.now), "region stop", f"{LANE}")]
-        store = Store()
+        store = Store({"whole": whole})
         for place, rows in self.rows.items():
             store.add(pack(place, 0, ns(0), []))
             store.add(pack(place, 1, ns(self.now), rows))

@@ -12,6 +12,7 @@ from findings.asking import asked, one, run
 from findings.crowded import Program, calls
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.cold_import import RULE
+from stageprof_collectors.rules.nothing_to_fix import RULE as NOTHING
 
 
 def program(ms: float = 2000.0, module: str = "sklearn.ensemble") -> Recording:
@@ -53,6 +54,28 @@ def test_import_on_the_client_is_no_matter_of_workers() -> None:
     # at the top of the program it takes as long, before anything is computed
     assert found.saving_s == pytest.approx((0.0, 2.0))
     assert not found.fix.code
+
+
+def test_what_a_whole_program_itself_imports_is_told_with_no_promise() -> None:
+    """At its top it would take as long, and that is recorded, too."""
+    made = Program()
+    made.client("construction/import", 2000.0, "pyarrow")
+    made.tasks(calls(10), work=100.0)
+    recording = made.recording(whole=True)
+    found = one(RULE, recording)
+    assert found.cost_s == pytest.approx(2.0)
+    assert found.saving_s == (0.0, 0.0)
+    assert "takes as long at its top" in found.fix.text
+    assert one(NOTHING, recording).saving_s[1] < 0.1
+
+
+def test_what_workers_of_a_whole_program_import_as_well_can_be_saved_there_alone() -> None:
+    made = Program()
+    made.client("construction/import", 2000.0, "pandas")
+    made.tasks(calls(10), work=100.0, imports=("pandas", 1000.0))
+    found = one(RULE, made.recording(whole=True))
+    assert found.saving_s == pytest.approx((1.0, 1.0))
+    assert "takes as long wherever it does" in found.fix.text
 
 
 @pytest.mark.parametrize(("ms", "told"), [(2000.0, True), (50.0, False)])

@@ -97,7 +97,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("planted") / "salaries.stageprof"
     header = {
         "label": "Block at salaries.py:3", "program": "salaries.py", "python": "3.11.7",
-        "flight": {"address": "tcp://10.20.30.40:8786", "dropped": {"hunter2": 3}},
+        "whole": True, "flight": {"address": "tcp://10.20.30.40:8786", "dropped": {"hunter2": 3}},
     }  # fmt: skip
     places = [
         Place("client", "db01.intern", 1, "client", 1),
@@ -162,6 +162,7 @@ def test_as_many_rows_and_keys_are_there(planted: Path, tmp_path: Path) -> None:
     assert new.complete
     assert new.header["python"] == "3.11.7"
     assert new.header["redacted"] is True
+    assert new.header["whole"] is True
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from stageprof_collectors.findings.finding import Finding, Fix, severity
+from stageprof_collectors.findings.own_imports import PROGRAM, imported_s, whole
 from stageprof_collectors.findings.phrase import of_wall
 from stageprof_collectors.findings.quantity import seconds
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
@@ -39,9 +40,16 @@ _HERE: Final = (
     "them: the program as a whole is quicker only without. It is gone in the second run of the "
     "same process."
 )
+_WHOLE: Final = (
+    "It is your program that imports them, which takes as long at its top: as a whole it is "
+    "quicker only without them. It is gone in the second run of the same process."
+)
 _HERE_TOO: Final = (
     " What your program itself imports, import at its top, where nobody waits for a result yet; as "
     "a whole it is quicker only without."
+)
+_WHOLE_TOO: Final = (
+    " What your program itself imports takes as long wherever it does: it is quicker only without."
 )
 _PRELOAD: Final = """\
 from dask.distributed import Client, LocalCluster
@@ -70,14 +78,16 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         return
     found = imports(recording)
     saved = _saving(recording, found)
-    if found and saved[1] >= least:
+    # What the program itself imports is told where nothing can be saved of it, too.
+    if found and (saved[1] >= least or _anyway(recording) >= least):
         yield _finding(recording, found, min(cost, recording.wall), saved)
 
 
 def _saving(recording: Recording, found: list[Import]) -> tuple[float, float]:
     """At least that of workers which were there before: what others import, they import earlier.
 
-    The program itself, or the call that starts its workers, takes so much longer then.
+    The program itself, or the call that starts its workers, takes so much longer then. So the most
+    is without the program's own imports, where all of it was recorded.
     """
     start, marks = recording.timeline.region.start, recording.timeline.marks("worker seen")
     came = {label.partition(" ")[0]: t for t, _, label in marks}
@@ -86,7 +96,13 @@ def _saving(recording: Recording, found: list[Import]) -> tuple[float, float]:
         i for i in found if i.role == "worker" and came.get(names[i.place], 0) < start + TOGETHER
     ]
     low = recording.replay.saving(without(recording, sure))[0] if sure else 0.0
-    return low, recording.replay.saving(without(recording, found))[1]
+    rest = [i for i in found if i.role != PROGRAM] if whole(recording) else found
+    return low, recording.replay.saving(without(recording, rest))[1] if rest else 0.0
+
+
+def _anyway(recording: Recording) -> float:
+    """Seconds in which a whole program imports, which take as long wherever they are."""
+    return sum(imported_s(recording, s) for s in IMPORT) if whole(recording) else 0.0
 
 
 def imports(recording: Recording) -> list[Import]:
@@ -104,7 +120,7 @@ def imports(recording: Recording) -> list[Import]:
 
 def without(recording: Recording, found: list[Import]) -> Change:
     """The change that takes imports away: from runs where they fell into them, else whole."""
-    names = {i.module for i in found}
+    taken = {(i.place, i.module) for i in found}
     texts = recording.store.strings
     trouble: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for i in found:
@@ -117,7 +133,9 @@ def without(recording: Recording, found: list[Import]) -> Change:
         fetch=rest.fetch,
         begin=rest.begin,
         lag=rest.lag,
-        serial=lambda s: float(s.what.step not in _STEPS or texts[s.what.label] not in names),
+        serial=lambda s: float(
+            s.what.step not in _STEPS or (s.what.place, texts[s.what.label]) not in taken
+        ),
     )
 
 
@@ -164,17 +182,21 @@ def _finding(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=_fix(found, here="client" in roles),
+        fix=_fix(found, here=PROGRAM in roles, all_=whole(recording)),
         cause="imports",
     )
 
 
-def _fix(found: list[Import], *, here: bool) -> Fix:
-    """What to do for the workers, and, if they took long `here`, for the program itself."""
+def _fix(found: list[Import], *, here: bool, all_: bool) -> Fix:
+    """What to do for the workers, and, if they took long `here`, for the program itself.
+
+    `all_` of that was recorded: nothing can be moved out of it.
+    """
     modules = _worth_it([i for i in found if i.role == "worker"])
     if not modules:
-        return Fix(_HERE)
-    return Fix(_WORKERS + _HERE_TOO * here, _PRELOAD.format(modules=modules))
+        return Fix(_WHOLE if all_ else _HERE)
+    more = _WHOLE_TOO if all_ else _HERE_TOO
+    return Fix(_WORKERS + more * here, _PRELOAD.format(modules=modules))
 
 
 def _worth_it(found: list[Import]) -> list[str]:

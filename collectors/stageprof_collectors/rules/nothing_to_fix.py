@@ -16,6 +16,7 @@ from stageprof_collectors.findings.innocence import (
     unexplained,
 )
 from stageprof_collectors.findings.other_threads import by_other_threads
+from stageprof_collectors.findings.own_imports import imported_s, whole
 from stageprof_collectors.findings.phrase import made_at
 from stageprof_collectors.findings.quantity import count, seconds, share
 from stageprof_collectors.findings.rule import Limits, Rule
@@ -133,7 +134,7 @@ def _no_verdict(headline: str, advice: str, shares: dict[str, float], **known: i
 
 
 def _bound(recording: Recording, shares: dict[str, float]) -> Finding:
-    bounds = {stage: at_most(recording, stage) for stage in AROUND}
+    bounds = {stage: _at_most(recording, stage) for stage in AROUND}
     stage = max(bounds, key=lambda stage: bounds[stage])
     most = min(bounds[stage] + unexplained(recording), recording.wall)
     work, early = shares[Stage.EXECUTION] + shares[Stage.OUTSIDE], ended_early(recording)
@@ -151,6 +152,12 @@ def _bound(recording: Recording, shares: dict[str, float]) -> Finding:
         saving_s=(0.0, most),
         fix=Fix(f"{_TO_THE_END} {advice}" if early else advice),
     )
+
+
+def _at_most(recording: Recording, stage: Stage) -> float:
+    """Seconds that could be saved in a stage: not those in which a whole program imports."""
+    own = imported_s(recording, stage) if whole(recording) else 0.0
+    return max(0.0, at_most(recording, stage) - own)
 
 
 def _room(recording: Recording) -> str:

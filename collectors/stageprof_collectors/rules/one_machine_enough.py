@@ -15,6 +15,7 @@ from stageprof_collectors.findings.crowd import MANY, Bools, Kind
 from stageprof_collectors.findings.finding import Finding, Fix, severity
 from stageprof_collectors.findings.innocence import at_most
 from stageprof_collectors.findings.overhead import Overhead
+from stageprof_collectors.findings.own_imports import imported, imported_s
 from stageprof_collectors.findings.phrase import of_wall, word
 from stageprof_collectors.findings.quantity import count, seconds, size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
@@ -22,13 +23,12 @@ from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.replay.gone import worked_s
 from stageprof_collectors.replay.replay import Change
 from stageprof_collectors.tables.crew import Crew
-from stageprof_runtime.stage import IMPORT, OUTSIDE, SIX, STEP, Stage
+from stageprof_runtime.stage import OUTSIDE, SIX, STEP, Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _COMPUTE: Final = STEP["compute"]
-_IMPORTS: Final = frozenset(IMPORT.values())
 #: What Dask calls tasks that move pieces of frames and arrays. Not those of a bag's `groupby`, nor
 #: of a hash join: they group and join as well, which would have to be done on one machine, too.
 _MOVES: Final = re.compile(
@@ -74,9 +74,7 @@ def _inside(recording: Recording) -> float:
 
 def _anyway(recording: Recording, step: Step) -> bool:
     """Whether it is there without a cluster, too: the user's own code, what the client imports."""
-    what = step.what
-    mine = recording.store.places[what.place].role == "client"
-    return what.step == OUTSIDE or (what.step in _IMPORTS and mine)
+    return step.what.step == OUTSIDE or imported(recording, step)
 
 
 def _moving(recording: Recording) -> Bools:
@@ -114,9 +112,7 @@ def _otherwise(recording: Recording) -> float:
 
 def _mended(recording: Recording, stage: Stage) -> float:
     """Seconds that a stage would take less at most."""
-    steps = recording.path_steps
-    imports = [s for s in steps if s.what.step == IMPORT[stage] and _anyway(recording, s)]
-    return at_most(recording, stage) - sum(s.stop - s.start for s in imports) / 1e9
+    return at_most(recording, stage) - imported_s(recording, stage)
 
 
 def _held(recording: Recording) -> float:

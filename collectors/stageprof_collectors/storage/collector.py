@@ -50,15 +50,21 @@ class Collector:
         path: the file to write; None keeps the recording in memory.
         label: what was recorded, for the recording's header.
         savable: keep in memory what `save` needs, too; only where there is no file.
+        whole: whether a whole program is recorded.
 
     Raises:
         RecordingNotWritable: the file cannot be begun.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str] | None, label: str = "", *, savable: bool = False
+        self,
+        path: str | os.PathLike[str] | None,
+        label: str = "",
+        *,
+        savable: bool = False,
+        whole: bool = False,
     ) -> None:
-        header = describe(label)
+        header = describe(label, whole=whole)
         path = None if path is None else lasting(path)
         self.path = path
         self._live = Live()

@@ -13,11 +13,17 @@ from stageprof_runtime.system import surroundings
 _LABEL: Final = 10_000
 
 
-def describe(label: str) -> dict[str, Any]:
-    """The header of a recording made here: versions and machine, nothing that may be secret."""
+def describe(label: str, *, whole: bool = False) -> dict[str, Any]:
+    """The header of a recording made here: versions and machine, nothing that may be secret.
+
+    Args:
+        label: what the recording is called.
+        whole: whether it is of a whole program, from its first line on.
+    """
     return {
         "label": label[:_LABEL],
         **surroundings(),
         "started": datetime.now().astimezone().isoformat(timespec="microseconds"),
         "program": Path(sys.argv[0]).name if sys.argv else "",
+        "whole": whole,
     }
