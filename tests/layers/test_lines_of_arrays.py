@@ -1,10 +1,11 @@
-"""Layers of arrays that Dask makes several of at once are of the line that asked for them."""
+"""Layers that Dask makes several of at once are of the line that asked for them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import dask.array as da
+import dask.bag as db
 import numpy as np
 import pytest
 
@@ -53,3 +54,16 @@ def test_a_decomposition_is_of_its_line_and_what_it_is_made_of_is_not() -> None:
     assert lines["normal"] == 0
     qr = {line for prefix, line in lines.items() if "qr" in prefix}
     assert qr == {program.__code__.co_firstlineno + 1}
+
+
+def test_all_of_a_bags_groupby_is_of_its_line() -> None:
+    """The barrier, whose key is a text, was of none."""
+
+    def program() -> None:
+        bag = db.from_sequence(range(8), npartitions=2)
+        bag.groupby(bool, shuffle="disk").compute(scheduler="sync", optimize_graph=False)
+
+    lines = lines_of(record(program))
+    grouped = {line for prefix, line in lines.items() if "groupby" in prefix or prefix == "partd"}
+    assert "groupby-barrier" in lines
+    assert grouped == {program.__code__.co_firstlineno + 2}

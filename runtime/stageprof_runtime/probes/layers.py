@@ -139,8 +139,16 @@ def _other_names(name: object, layer: dict[Any, Any]) -> set[str]:
     """Names in a layer's keys that are not the layer's own: a reduction holds its parts too."""
     first = itertools.islice(layer, LOOK)
     last = itertools.islice(reversed(layer), LOOK)
-    keys = [key[0] for key in itertools.chain(first, last) if type(key) is tuple and key]
+    token = str(name).rpartition("-")[2]
+    keys = [_named(key, token) for key in itertools.chain(first, last)]
     return {key for key in keys if type(key) is str and key != name}
+
+
+def _named(key: object, token: str) -> object:
+    """That of a piece, or a text with the layer's token, as the barrier of a bag's `groupby` is."""
+    if type(key) is tuple and key:
+        return key[0]
+    return key if type(key) is str and key.rpartition("-")[2] == token else None
 
 
 def _unnamed(layer: dict[Any, Any]) -> set[str]:
