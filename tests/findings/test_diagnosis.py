@@ -16,14 +16,14 @@ from findings.conftest import Only
 from findings.crews import Crewed, side_by_side
 from findings.made import SECOND, WALL_S, found, made, noting, rule
 from named import plainly
-from replay.handmade import HandMade
+from replay.handmade import CLIENT, LANE, HandMade, ns
 from stageprof_collectors.findings.diagnosis import MOST, diagnose, examine
 from stageprof_collectors.findings.finding import Finding, Severity, severity
 from stageprof_collectors.findings.rule import Limit, Limits
 from stageprof_collectors.findings.settings import Settings
 from stageprof_collectors.storage.store import Store
 from stageprof_runtime.batch import pack
-from stageprof_runtime.event import MARK, Place
+from stageprof_runtime.event import BLOCK, MARK, Place
 from stageprof_runtime.stage import Stage
 
 
@@ -164,6 +164,21 @@ def test_where_nothing_of_dask_ran_that_is_said_and_what_to_do(only: Only) -> No
     assert "profile that process itself" in last.fix.text
     assert (last.cost_s, last.saving_s) == (0.0, (0.0, 0.0))
     assert recording.innocence() == []
+
+
+@pytest.mark.parametrize(("built", "said"), [(0, "Dask only moved data, for 2.00 s"), (900, "")])
+def test_where_data_was_moved_and_nothing_computed_that_is_said(
+    built: float, said: str, only: Only
+) -> None:
+    """Not that there is no known cause, as of a slow computation."""
+    only()
+    program = HandMade()
+    program.rows_of(CLIENT).append((BLOCK, ns(0), ns(2000), LANE, "_scatter", 0, 0, 0, ""))
+    program.span("build", 2000, 2000 + built)
+    [last] = diagnose(program.recording(3000))
+    told = f"No Dask computation was seen here: {said}" if said else "No known cause"
+    assert last.headline.startswith(told)
+    assert not said or (last.cost_s, last.saving_s) == (pytest.approx(2.0), (0.0, 0.0))
 
 
 def test_cluster_on_which_nothing_ran_while_it_was_watched_is_told_apart(only: Only) -> None:

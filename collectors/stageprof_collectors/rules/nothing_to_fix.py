@@ -40,11 +40,24 @@ _TASKS = 0.25
 #: Of the processors: where tasks compute on fewer, as those that wait do, fewer threads do less.
 _ALL = 0.8
 
+#: Steps in which data are on their way, whatever is computed with them.
+_MOVES = frozenset(
+    {"data.transfer", "data.dump", "data.load", "connect", "compress", "decompress"}
+    | {"result.gather", "result.dump", "result.load"}
+)
+
 _UNSEEN = "No Dask computation was seen here: no compute, persist or submit in this process"
 _LOOK_ELSEWHERE = (
     "Put what computes into what is profiled: .compute(), .persist(), dask.compute, client.submit "
     "or client.map. Dask in a process that this one starts is not seen: profile that process "
     "itself. If it uses a cluster that runs by itself, `stageprof attach ADDRESS` watches that."
+)
+_MOVED = "No Dask computation was seen here: Dask only moved data, for {seconds}"
+_PUT_IN = (
+    "What is profiled sends or fetches data (`scatter`, `gather`, results of before) and computes "
+    "nothing. If its computation is slow, put .compute(), client.submit or client.map into what is "
+    "profiled, too; if moving the data is what takes long, let tasks make or read them where they "
+    "are needed. The table of steps says where the time went: steps()."
 )
 _NOT_MEANWHILE = "No Dask computation was seen here: none ran on this cluster meanwhile"
 _LATER = (
@@ -97,6 +110,8 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: AR
         yield _stuck(shares, stuck)
     elif nothing_ran(recording):
         yield _unseen(recording, shares)
+    elif moved := 0.0 if ended_early(recording) else _moved(recording):
+        yield _only_moved(moved, shares)
     elif others:
         headline = _OTHERS.format(graphs=count(others, "computation"))
         yield _no_verdict(headline, _LOOK_THERE, shares)
@@ -109,6 +124,20 @@ def _unseen(recording: Recording, shares: dict[str, float]) -> Finding:
     headline = _NOT_BY_THEN if early else _NOT_MEANWHILE if attached else _UNSEEN
     advice = _TO_THE_END if early else _LATER if attached else _LOOK_ELSEWHERE
     return _no_verdict(headline, advice, shares, tasks=0)
+
+
+def _moved(recording: Recording) -> float:
+    """Seconds of the wall time that Dask moved data for, if it did nothing else."""
+    if len(recording.timeline.runs["run"]) or recording.timeline.graphs:
+        return 0.0
+    steps = recording.steps().query("wall_s > 0")
+    around = steps[steps["stage"].isin([str(stage) for stage in AROUND])]
+    return float(around["wall_s"].sum()) if around["step"].isin(_MOVES).all() else 0.0
+
+
+def _only_moved(moved: float, shares: dict[str, float]) -> Finding:
+    found = _no_verdict(_MOVED.format(seconds=seconds(moved)), _PUT_IN, shares, tasks=0)
+    return replace(found, cost_s=moved)
 
 
 def _stuck(shares: dict[str, float], stuck: Untaken) -> Finding:
