@@ -178,7 +178,8 @@ def test_where_data_was_moved_and_nothing_computed_that_is_said(
     [last] = diagnose(program.recording(3000))
     told = f"No Dask computation was seen here: {said}" if said else "No known cause"
     assert last.headline.startswith(told)
-    assert not said or (last.cost_s, last.saving_s) == (pytest.approx(2.0), (0.0, 0.0))
+    assert last.cost_s == pytest.approx(2.0, abs=0.01)
+    assert not said or last.saving_s == (0.0, 0.0)
 
 
 def test_cluster_on_which_nothing_ran_while_it_was_watched_is_told_apart(only: Only) -> None:
