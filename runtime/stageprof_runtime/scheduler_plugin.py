@@ -54,6 +54,7 @@ PROBES = [
     imports.install,
     garbage.install,
     loops.install,
+    sources.install,
     sources.install_cells,
 ]
 

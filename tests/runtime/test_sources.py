@@ -39,6 +39,13 @@ def test_code_of_a_recorded_worker_names_its_file_and_is_pickled_as_ever(client:
     assert prof.recording.coverage()["disabled"] == []
 
 
+@pytest.mark.cluster
+def test_code_that_a_recorded_scheduler_runs_names_its_file(client: Client) -> None:
+    with stageprof.profile():
+        files, _ = client.run_on_scheduler(by_value())
+    assert files == [__file__, __file__]
+
+
 def dynamic(scope: dict[str, Any], code: CodeType | None = None) -> CodeType:
     """The code of a function as cloudpickle makes it, with what it has of its globals."""
     code = sources.written_in(code or by_value().__code__, sources.DYNAMIC)
