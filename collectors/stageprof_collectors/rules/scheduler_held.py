@@ -1,0 +1,177 @@
+"""A function of the user's that the scheduler's event loop runs, and that keeps it from all else.
+
+`run_on_scheduler` hands one over, and a plugin has hooks. Which it is, looks at the loop say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.phrase import made_at, of_wall, word
+from stageprof_collectors.findings.quantity import seconds
+from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.standing import Standing, seconds_of, stood, without
+from stageprof_collectors.profiles.inside import NONE, kinds_of
+from stageprof_collectors.profiles.nodes import Frame
+from stageprof_collectors.replay.relief import Interval
+from stageprof_collectors.replay.toll import toll
+from stageprof_runtime.stage import Stage
+
+if TYPE_CHECKING:
+    from stageprof_collectors.account.timeline import Ints
+    from stageprof_collectors.recording import Recording
+
+#: What is seen of a loop is told every half second, and late where it is held: so long after, ns.
+_TOLD_NS: Final = 1_000_000_000
+#: Of what it held up, what is gone at least: whoever waited may have something else to wait for.
+_GONE: Final = 0.6
+
+#: A file of the user's that is run as the scheduler imports it, to unpickle what is of it.
+_IMPORTED: Final = "<module>"
+
+_TEXT: Final = (
+    "Every message of every task goes through the scheduler's event loop, which did nothing else "
+    "while it ran `{name}`. Have it only bring what is needed, and do what takes long in your own "
+    "program with that; or, if it touches nothing of the scheduler's meanwhile, let a thread run "
+    "it (the code below). What a hook of a plugin does that takes long goes into a queue, which a "
+    "thread of the plugin's works off."
+)
+_CODE: Final = """\
+import asyncio
+import functools
+
+@functools.wraps({name})
+async def {name}_in_thread(*args, **kwargs):  # for client.run_on_scheduler, in its place
+    return await asyncio.to_thread({name}, *args, **kwargs)"""
+
+
+class Looks(NamedTuple):
+    """Looks at schedulers' loops that saw a function of the user's.
+
+    Attributes:
+        t: when they were told of, ns.
+        place: of which scheduler.
+        frame: the number of the outermost function of the user's.
+        took: ns.
+    """
+
+    t: Ints
+    place: Ints
+    frame: Ints
+    took: Ints
+
+    def during(self, place: int, start: int, stop: int) -> NDArray[np.bool_]:
+        """Those that tell of a time of a scheduler's."""
+        mine: NDArray[np.bool_] = self.place == place
+        return mine & (self.t > start) & (self.t <= stop + _TOLD_NS)
+
+
+def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
+    """One for what holds a scheduler longest."""
+    told = _long(recording, limits["stall_s"])
+    if not told:
+        return
+    frames, looks = _looks(recording)
+    held = _kept(
+        told,
+        lambda *when: looks.took[looks.during(*when)].sum() >= limits["seen"] * (when[2] - when[1]),
+    )
+    if not held:
+        return
+    change = without(recording, held, compute=False)
+    cost = toll(recording, change)
+    if cost < limits["share"] * recording.wall:
+        return
+    least = without(recording, held, compute=False, part=_GONE)
+    high = recording.replay.saving(change)[1]
+    saved = min(recording.replay.saving(least)[0], high), high
+    yield _finding(recording, held, frames[_most(looks, held)], cost, saved)
+
+
+def _long(recording: Recording, stall_s: float) -> dict[int, list[Interval]]:
+    """When schedulers' loops did not come to anything for long."""
+    places = recording.store.places
+    told = stood(recording, "loop.stall_s")
+    mine = {place: spans for place, spans in told.items() if places[place].role == "scheduler"}
+    return _kept(mine, lambda _, start, stop: stop - start >= stall_s * 1e9)
+
+
+def _kept(told: Standing, which: Callable[[int, int, int], bool]) -> dict[int, list[Interval]]:
+    """Of times of places those of which `which` is true, given the place and both ends."""
+    found = {p: [(a, b) for a, b in spans if which(p, a, b)] for p, spans in told.items()}
+    return {place: spans for place, spans in found.items() if spans}
+
+
+def _looks(recording: Recording) -> tuple[list[Frame], Looks]:
+    """The functions of the user's that were seen, and when."""
+    nodes, flame = recording.nodes, recording.timeline.read("flame", "t")
+    users = (frame for frame in dict.fromkeys(nodes.frames) if frame.is_users)
+    frames = [frame for frame in users if frame.name != _IMPORTED]
+    at = kinds_of(nodes, {frame: i for i, frame in enumerate(frames)})
+    of = at[nodes.of(flame["place"], flame["node"])]
+    roles = np.array([place.role == "scheduler" for place in recording.store.places])
+    mine = roles[flame["place"]] & (of != NONE)
+    columns = flame["t"], flame["place"], of, flame["total"]
+    return frames, Looks(*(column[mine] for column in columns))
+
+
+def _most(looks: Looks, held: Standing) -> int:
+    """The function that was seen most while it held a scheduler."""
+    mine = np.zeros(len(looks.t), np.bool_)
+    for place, spans in held.items():
+        for start, stop in spans:
+            mine |= looks.during(place, start, stop)
+    return int(np.argmax(np.bincount(looks.frame[mine], looks.took[mine])))
+
+
+def _finding(
+    recording: Recording,
+    held: Standing,
+    by: Frame,
+    cost: float,
+    saved: tuple[float, float],
+) -> Finding:
+    spans = [span for mine in held.values() for span in mine]
+    name = by.name.rpartition(".")[2]
+    longest = max(stop - start for start, stop in spans) / 1e9
+    return Finding(
+        rule=RULE.id,
+        severity=severity(saved, recording.wall),
+        headline=(
+            f"The scheduler's event loop did nothing but run `{name}`{made_at(by.file, by.line)} "
+            f"for {seconds(seconds_of(spans))} (up to {seconds(longest)} at a time): "
+            f"{of_wall(cost, recording)}"
+        ),
+        stage=Stage.SCHEDULING,
+        evidence={
+            "held_s": seconds_of(spans),
+            "longest_s": longest,
+            "times": len(spans),
+            "holder": name,
+        },
+        cost_s=cost,
+        saving_s=saved,
+        fix=Fix(_TEXT.format(name=name), _CODE.format(name=word(name, "the_function"))),
+        where=Where(by.file, by.line),
+        cause=f"line:{by.file}:{by.line}",
+    )
+
+
+RULE = Rule(
+    id="scheduler-held",
+    stage=Stage.SCHEDULING,
+    summary="The scheduler's event loop runs a function of yours that takes long.",
+    find=find,
+    ground=Ground.CROWDED,
+    limits={
+        "stall_s": Limit(0.1, "shorter stalls come and go on any machine that has much to do"),
+        "seen": Limit(0.5, "of a stall, in which the function was seen: else something else did"),
+        "share": Limit(0.03, "of the wall time on the critical path: less is not worth a change"),
+    },
+    instead_of=frozenset({"event-loop-blocked"}),
+)

@@ -1,0 +1,54 @@
+"""Finding: scheduler-held, after the fix.
+
+The scheduler only says how many tasks there are; the program writes the report.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from distributed import Client, LocalCluster, Scheduler
+
+TASKS, EVERY_S = 150, 0.2
+
+
+def worked(number: int) -> int:
+    """A task."""
+    time.sleep(0.02)
+    return number % 7
+
+
+def counted(dask_scheduler: Scheduler) -> int:
+    """How many tasks there are."""
+    return len(dask_scheduler.tasks)
+
+
+def sent(_: int) -> None:
+    """A number goes to the service."""
+    time.sleep(0.4)
+
+
+def main(client: Client) -> None:
+    """The sum of all results."""
+    done = threading.Event()
+
+    def report() -> None:
+        while not done.wait(EVERY_S):
+            sent(client.run_on_scheduler(counted))
+
+    thread = threading.Thread(target=report)
+    thread.start()
+    try:
+        print(sum(client.gather(client.map(worked, range(TASKS)))))
+    finally:
+        done.set()
+        thread.join()
+
+
+if __name__ == "__main__":
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        main(client)
