@@ -40,6 +40,7 @@ MEANT: Final = {
     "runtime/stageprof_runtime/compat.py": {"cloudpickle"},  # only its name
     "runtime/stageprof_runtime/gil/program.py": {"compile", "marshal"},  # of ours, for py-spy
     "runtime/stageprof_runtime/pickling.py": {"pickle"},  # to time Dask's own
+    "runtime/stageprof_runtime/relay.py": {"pickle"},  # a plugin of Dask's, for workers
 }
 #: Databases as files: what they hold may be a program (a view, a trigger, an endless query).
 DATABASES: Final = {"sqlite3", "duckdb", "sqlalchemy", "apsw", "dbm"}
