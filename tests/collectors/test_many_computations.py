@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 from findings.crowded import CLIENT, FILE, LANE, SCHEDULER, WORKER, Program, ns
+from spent import spent
 from stageprof_collectors.comparison.measured import measure
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.event import SHARE, SPAN
@@ -44,12 +43,8 @@ def looped(computes: int) -> Recording:
 def seconds(computes: int) -> float:
     """Of the processor that its tables, findings and what is compared take."""
     recording = looped(computes)
-    begun = time.process_time()
-    recording.layers()
-    recording.computations()
-    recording.findings()
-    measure(recording)
-    return time.process_time() - begun
+    asked = recording.layers, recording.computations, recording.findings
+    return spent(lambda: ([ask() for ask in asked], measure(recording)))
 
 
 def test_eight_times_the_computations_take_about_eight_times_as_long() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 from findings.crews import Crewed
 from findings.crowded import Program
 from replay.handmade import CLIENT, SCHEDULER, ns
+from spent import spent
 from stageprof_collectors.others import beside
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.event import HOLD, MARK, SAMPLE, SHARE, SPAN
@@ -71,10 +70,7 @@ def embedding(workers: int) -> Recording:
 
 def seconds(recording: Recording) -> float:
     """Of the processor that findings take, and what others did on the hosts."""
-    begun = time.process_time()
-    recording.findings()
-    beside(recording)
-    return time.process_time() - begun
+    return spent(lambda: (recording.findings(), beside(recording)))
 
 
 def test_eight_times_the_hosts_take_about_eight_times_as_long() -> None:

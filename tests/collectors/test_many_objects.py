@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-import time
 from collections.abc import Callable
 
 import pytest
 
 from findings.crowded import CLIENT, FILE, LANE, SCHEDULER, WORKER, Program, calls, ns
+from spent import spent
 from stageprof_collectors.recording import Recording
 from stageprof_runtime.event import BLOCK, SCATTER, SHARE, SPAN, STACK, UNUSED
 from stageprof_runtime.stage import STEP
@@ -56,18 +55,8 @@ def loaded(number: int) -> Recording:
 
 
 def seconds(recording: Recording) -> float:
-    """Of the processor that findings and the table of objects take.
-
-    Without full collections: after many tests one takes longer than what is measured.
-    """
-    gc.disable()
-    try:
-        begun = time.process_time()
-        recording.findings()
-        recording.objects()
-        return time.process_time() - begun
-    finally:
-        gc.enable()
+    """Of the processor that findings and the table of objects take."""
+    return spent(lambda: (recording.findings(), recording.objects()))
 
 
 @pytest.mark.parametrize("of", [scattered, embedded, loaded])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spent import spent
 from stageprof_collectors.findings.skew import slower
 from stageprof_collectors.storage.alignment import align
 from stageprof_collectors.storage.store import Store
@@ -19,12 +19,7 @@ from stageprof_runtime.event import Place
 
 def seconds(work: Callable[[], object]) -> float:
     """Of the processor, the least of three times."""
-    took = []
-    for _ in range(3):
-        begun = time.process_time()
-        work()
-        took.append(time.process_time() - begun)
-    return min(took)
+    return min(spent(work) for _ in range(3))
 
 
 def aligned(workers: int) -> Callable[[], object]:
