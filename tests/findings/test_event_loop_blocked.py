@@ -7,8 +7,9 @@ import pytest
 from findings.asking import asked, one, run
 from findings.stood import SCHEDULER, Stood
 from replay.handmade import ns
+from stageprof_collectors.findings.standing import GONE
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.rules.event_loop_blocked import GONE, RULE
+from stageprof_collectors.rules.event_loop_blocked import RULE
 from stageprof_runtime.event import RUN, SPAN, STACK
 from stageprof_runtime.stage import STEP
 

@@ -205,6 +205,13 @@ async def _until(met: Callable[[], bool]) -> None:
 ADD, REMOVE = "plugin-add", "plugin-remove"
 
 
+async def ended(mine: Relay) -> None:
+    """A session that begins and ends."""
+    mine.listen(object())
+    await mine.tell_workers(REMOVE, 1)
+    await asyncio.wait_for(mine.stop(), 10)
+
+
 def test_who_has_not_heard_of_the_end_is_told_again_and_may_send_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -249,12 +256,7 @@ def test_who_heard_of_the_end_but_was_not_heard_has_something_to_remove_when_tol
     monkeypatch.setattr(scheduler, "broadcast", broadcast)
     mine = Relay(scheduler, "session", "", Watches("scheduler"))
 
-    async def ends() -> None:
-        mine.listen(object())
-        await mine.tell_workers(REMOVE, 1)
-        await asyncio.wait_for(mine.stop(), 10)
-
-    asyncio.run(ends())
+    asyncio.run(ended(mine))
     assert plugins == {}
     assert mine.watches["task"].failures == 0
 
@@ -272,12 +274,7 @@ def test_a_worker_that_answers_with_an_error_would_say_the_same_again() -> None:
     scheduler.forbid = {"forbids"}
     mine = Relay(scheduler, "session", "", Watches("scheduler"))
 
-    async def ends() -> None:
-        mine.listen(object())
-        await mine.tell_workers(REMOVE, 1)
-        await asyncio.wait_for(mine.stop(), 10)
-
-    asyncio.run(ends())
+    asyncio.run(ended(mine))
     assert sorted(scheduler.tried) == [("forbids", REMOVE), ("well", REMOVE)]
     assert scheduler.stream_handlers == {}
 

@@ -16,6 +16,7 @@ from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import Columns, Ints
 from stageprof_collectors.replay.relief import Common, Covered, Interval, run_windows
 from stageprof_collectors.replay.replay import Change
+from stageprof_collectors.replay.toll import toll
 from stageprof_collectors.storage.rows import Rows
 from stageprof_collectors.tables.fact import rows_of
 
@@ -27,6 +28,9 @@ Floats = NDArray[np.float64]
 #: By place, when.
 Standing = Mapping[int, Sequence[Interval]]
 
+#: Of what a loop that is held holds up, what answering in time leaves at least: it is answered
+#: later than at once, and whoever waited has then something else to wait for.
+GONE: Final = 0.6
 #: Parts of a run in which its scheduler has a hand too.
 _SCHEDULED: Final = ("lead", "lag")
 
@@ -114,6 +118,22 @@ def without(
     return Change(
         left["compute"], left["lead"], left["fetch"], left["lag"], left["begin"], serial=serial
     )
+
+
+def released(
+    recording: Recording, held: Standing, share: float
+) -> tuple[float, tuple[float, float]] | None:
+    """What it costs that event loops are held, and what is saved at least and at most without, s.
+
+    None if it costs less than a share of the wall time.
+    """
+    change = without(recording, held, compute=False)
+    cost = toll(recording, change)
+    if cost < share * recording.wall:
+        return None
+    least = without(recording, held, compute=False, part=GONE)
+    high = recording.replay.saving(change)[1]
+    return cost, (min(recording.replay.saving(least)[0], high), high)
 
 
 def in_runs(recording: Recording, standing: Standing) -> Floats:

@@ -19,18 +19,13 @@ from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.findings.standing import Standing, seconds_of, without
+from stageprof_collectors.findings.standing import Standing, released, seconds_of
 from stageprof_collectors.profiles.looks import Look, Looks
 from stageprof_collectors.replay.apart import Processes, processes
-from stageprof_collectors.replay.toll import toll
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
-
-#: Of what a blocked loop held up, what answering in time leaves at least: it is answered later
-#: than at once, and whoever waited has then something else to wait for.
-GONE: Final = 0.6
 
 _THREADS: Final = (
     "While `{name}`{at} holds the GIL, the event loop of its process cannot answer other workers, "
@@ -78,16 +73,12 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     if not held:
         return
     pauses = collections(recording)
-    change = without(recording, held, compute=False)
-    cost = toll(recording, change)
-    if cost < limits["path"] * recording.wall:
+    found = released(recording, held, limits["path"])
+    if found is None:
         return
-    least = without(recording, held, compute=False, part=GONE)
-    high = recording.replay.saving(change)[1]
-    saved = min(recording.replay.saving(least)[0], high), high
     by = _held(recording, held, pauses)
     if kind(by.prefix) is None:  # what Dask's own exchanges hold is nobody's to change
-        yield _finding(recording, held, by, cost, saved)
+        yield _finding(recording, held, by, *found)
 
 
 def _finding(

@@ -15,11 +15,10 @@ from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import seconds
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.findings.standing import Standing, seconds_of, stood, without
+from stageprof_collectors.findings.standing import Standing, released, seconds_of, stood
 from stageprof_collectors.profiles.inside import NONE, kinds_of
 from stageprof_collectors.profiles.nodes import Frame
 from stageprof_collectors.replay.relief import Interval
-from stageprof_collectors.replay.toll import toll
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 #: What is seen of a loop is told every half second, and late where it is held: so long after, ns.
 _TOLD_NS: Final = 1_000_000_000
-#: Of what it held up, what is gone at least: whoever waited may have something else to wait for.
-_GONE: Final = 0.6
 
 #: A file of the user's that is run as the scheduler imports it, to unpickle what is of it.
 _IMPORTED: Final = "<module>"
@@ -83,14 +80,9 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     )
     if not held:
         return
-    change = without(recording, held, compute=False)
-    cost = toll(recording, change)
-    if cost < limits["share"] * recording.wall:
-        return
-    least = without(recording, held, compute=False, part=_GONE)
-    high = recording.replay.saving(change)[1]
-    saved = min(recording.replay.saving(least)[0], high), high
-    yield _finding(recording, held, frames[_most(looks, held)], cost, saved)
+    found = released(recording, held, limits["share"])
+    if found is not None:
+        yield _finding(recording, held, frames[_most(looks, held)], *found)
 
 
 def _long(recording: Recording, stall_s: float) -> dict[int, list[Interval]]:
