@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import dask
 import dask.array as da
@@ -188,6 +189,15 @@ def test_printed_setting_makes_chunks_of_the_size() -> None:
     with dask.config.set({"array.chunk-size": "1MB"}):
         run(one(RULE, program()))
         chunk = da.ones((8_000, 8_000), chunks="auto").blocks[0, 0]
+    assert 20 * NBYTES / 4 < chunk.nbytes <= 20 * NBYTES
+
+
+def test_printed_code_is_of_use_where_the_program_says_how_large_chunks_are() -> None:
+    """A setting alone changes nothing of `chunks=(200, 200)`."""
+    printed: dict[str, Any] = {}
+    with dask.config.set({"array.chunk-size": "1MB"}):
+        exec(one(RULE, program()).fix.code, printed)
+        chunk = da.ones((8_000, 8_000), chunks=printed["chunks"]).blocks[0, 0]
     assert 20 * NBYTES / 4 < chunk.nbytes <= 20 * NBYTES
 
 

@@ -55,13 +55,16 @@ _UNSIZED: Final = (
     "about {k:,} of them each (how large they are is not told, so look whether your memory has "
     "room for it)"
 )
-_ARRAY: Final = """\
+_AIMED: Final = """\
 import dask
 
-dask.config.set({{"array.chunk-size": "{plain}"}})  # what chunks="auto" aims at"""
+dask.config.set({{"array.chunk-size": "{plain}"}})  # what chunks="auto" aims at
+"""
+_ARRAY: Final = f"""{_AIMED}\
+chunks = "auto"  # for the call that makes them, in place of sizes of your own"""
 _OPEN: Final = """\
 chunks = "auto"  # for the call that opens them: from_zarr, from_array, xarray's open_dataset"""
-_STORED: Final = f"{_ARRAY}\n{_OPEN}"
+_STORED: Final = _AIMED + _OPEN
 _FRAME: Final = """\
 npartitions = {parts}  # for the call that makes them: {call}(..., npartitions=npartitions)"""
 _MAPPED: Final = """
