@@ -216,7 +216,7 @@ def test_pieces_that_are_read_from_a_store_are_cut_where_it_is_opened() -> None:
     at = f"read or made, at test_upstream.py:{line_of(stored, 'opened here')}"
     assert at in found.fix.text
     printed: dict[str, Any] = {}
-    with dask.config.set({}):
+    with dask.config.set({"array.chunk-size": "128MiB"}):  # it is what it was, afterwards
         exec(found.fix.code, printed)
         assert da.from_array(Stored(), chunks=printed["chunks"]).npartitions < 60
 
