@@ -55,6 +55,7 @@ SCATTER: Final = 34
 ONGOING: Final = 35
 GROUPED: Final = 36
 TURN: Final = 37
+CHAIN: Final = 38
 
 #: The `graph` of what was fetched and went back without one.
 SCATTERED: Final = -2
@@ -203,6 +204,10 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     GROUPED: ("t", "name", "label", "line", "count", "total"),
     # The coroutine of a run had its worker's event loop, which did nothing else meanwhile.
     TURN: ("run", "start", "stop", "cpu"),
+    # A plan has layer `name` in the chain of layers, each needed by the next alone, that begins
+    # with layer `by_name`: it makes `count` chunks of `nbytes` at most. Dask may fuse the chain, or
+    # a part of it, into tasks of its last layer; rows of a chain are in its order.
+    CHAIN: ("t", "name", "by_name", "count", "nbytes"),
 }  # fmt: skip
 
 #: Fields that hold text; each becomes an index into the batch's strings.
@@ -256,6 +261,7 @@ TABLES: Final[dict[int, str]] = {
     ONGOING: "ongoing",
     GROUPED: "grouped",
     TURN: "turn",
+    CHAIN: "chain",
 }
 
 #: How a run ended, by status code.

@@ -14,12 +14,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-#: Layers looked at in one graph: some 2 us each, 30 if they load from a file.
-MOST: Final = 3_000
+from stageprof_runtime.chains import Layers, layers_of, pieces
+
 #: Tasks of a slice that are looked at: of more the chunks are taken to be alike.
 TASKS: Final = 10_000
-#: Layers that are followed from one that loads: Dask may fuse them with it.
-FUSED: Final = 20
 #: Arrays of fewer bytes in a file are read in no time.
 LEAST: Final = 1_000_000
 #: Wrappers of xarray's around an array in a file, at most: for lazy slices, scales, missing values.
@@ -40,46 +38,26 @@ class Unused(NamedTuple):
     total: int
 
 
-class _Layers(NamedTuple):
-    """A graph's layers, and who needs whom."""
-
-    layers: dict[str, Any]
-    needs: dict[str, Any]
-    users: dict[str, list[str]]
-
-
 def of_layers(graph: Any) -> Iterator[Unused]:
     """What a high level graph loads and does not use."""
-    layers, needs = getattr(graph, "layers", None), getattr(graph, "dependencies", None)
-    if type(layers) is not dict or type(needs) is not dict or len(layers) > MOST:
-        return
-    users: dict[str, list[str]] = {}
-    for user, names in needs.items():
-        for name in names:
-            users.setdefault(name, []).append(user)
-    known = _Layers(layers, needs, users)
-    for name in layers:
+    known = layers_of(graph)
+    for name in known.layers:
         if type(name) is str:
             yield from _of_layer(known, name)
 
 
-def _of_layer(known: _Layers, name: str) -> Iterator[Unused]:
+def _of_layer(known: Layers, name: str) -> Iterator[Unused]:
     try:
         layer, needed = known.layers[name], known.needs[name]
         if name.startswith("getitem-") and len(needed) == 1:
             (source,) = needed
-            alone = len(known.users[source]) == 1 and _loads(source, known.needs)
+            alone = len(known.users[source]) == 1 and known.loads(source)
             if alone and not _pushed(layer, known.layers[source]):
                 yield from _of_slice(known, name, source)
-        elif type(layer).__name__ == "Blockwise" and _loads(name, known.needs):
+        elif type(layer).__name__ == "Blockwise" and known.loads(name):
             yield from _of_file(known, name, layer)
     except Exception:  # sizes that are not known yet, or an array in a file that is closed
         return
-
-
-def _loads(name: str, needs: dict[str, Any]) -> bool:
-    """Whether a layer needs nothing, or only what needs nothing."""
-    return all(not needs[other] for other in needs[name])
 
 
 def _pushed(layer: Any, source: Any) -> bool:
@@ -98,26 +76,7 @@ def _is_forward(part: object) -> bool:
     return type(part) is int or (type(part) is slice and (part.step or 1) > 0)
 
 
-def _pieces(layer: Any) -> int:
-    """How many chunks a layer makes; 0 if that is not known."""
-    facts = getattr(layer, "collection_annotations", None)
-    return math.prod(map(len, facts["chunks"])) if type(facts) is dict and "chunks" in facts else 0
-
-
-def _fused(known: _Layers, name: str) -> Iterator[str]:
-    """A layer and those that Dask may fuse it with: tasks have the name of the last of them.
-
-    As long as one layer alone needs the one before, and all its chunks.
-    """
-    for _ in range(FUSED):
-        yield name
-        users = known.users.get(name, [])
-        if len(users) != 1 or _pieces(known.layers[users[0]]) < _pieces(known.layers[name]):
-            return
-        name = users[0]
-
-
-def _whole(known: _Layers, name: str) -> bool:
+def _whole(known: Layers, name: str) -> bool:
     """Whether all chunks of a layer are needed, as far as the layers right above it tell."""
     users = [known.layers[user] for user in known.users.get(name, [])]
     return not users or not all(_cuts(user, known.layers[name]) for user in users)
@@ -125,21 +84,21 @@ def _whole(known: _Layers, name: str) -> bool:
 
 def _cuts(user: Any, layer: Any) -> bool:
     """Whether it takes some chunks of a layer only, one for each of its own."""
-    if not 0 < _pieces(user) < _pieces(layer) or type(user).__name__ == "Blockwise":
+    if not 0 < pieces(user) < pieces(layer) or type(user).__name__ == "Blockwise":
         return False
     first = next(iter(user.mapping.values()))
     is_key = type(first) is tuple and type(first[0]) is str
     return is_key or len(getattr(first, "dependencies", ())) == 1
 
 
-def _of_slice(known: _Layers, name: str, source: str) -> Iterator[Unused]:
+def _of_slice(known: Layers, name: str, source: str) -> Iterator[Unused]:
     kept, loaded = (known.layers[one].collection_annotations for one in (name, source))
     count, total = math.prod(kept["shape"]), _needed(known.layers[name], source, loaded["chunks"])
     if total < 0:
-        pieces, whole = _pieces(known.layers[name]), _pieces(known.layers[source])
-        total = int(math.prod(loaded["shape"]) * pieces / whole)
+        taken, whole = pieces(known.layers[name]), pieces(known.layers[source])
+        total = int(math.prod(loaded["shape"]) * taken / whole)
     if 0 < count < total:
-        for ran in _fused(known, name):
+        for ran in known.fused(name):
             yield Unused(ran, SLICE, "", source, int(count), total)
 
 
@@ -171,14 +130,14 @@ class Stored(NamedTuple):
     cache: int = 0
 
 
-def _of_file(known: _Layers, name: str, layer: Any) -> Iterator[Unused]:
+def _of_file(known: Layers, name: str, layer: Any) -> Iterator[Unused]:
     found = next(filter(None, map(stored, _sources(known, name, layer))), None)
     if found is None:
         return
     chunks, count = layer.collection_annotations["chunks"], math.prod(found.shape)
     if count * found.itemsize < LEAST or found.shape != tuple(map(sum, chunks)):
         return  # of a part of it the pieces begin anywhere in a chunk
-    fused = list(_fused(known, name))
+    fused = list(known.fused(name))
     if not _whole(known, fused[-1]):
         return  # how many times those are unpacked that are needed nobody has worked out
     asked = tuple(map(max, chunks))
@@ -188,7 +147,7 @@ def _of_file(known: _Layers, name: str, layer: Any) -> Iterator[Unused]:
         yield Unused(ran, STORED, label, name, count, total)
 
 
-def _sources(known: _Layers, name: str, layer: Any) -> Iterator[Any]:
+def _sources(known: Layers, name: str, layer: Any) -> Iterator[Any]:
     """What a layer loads from: the one value of the layer that it needs, or within it."""
     for other in known.needs[name]:
         mapping = getattr(known.layers[other], "mapping", None)

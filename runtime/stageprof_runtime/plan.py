@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from stageprof_runtime.chains import Link, links
 from stageprof_runtime.loaded import Unused, of_layers
 
 #: Expressions looked at in one plan: some 2 us each.
@@ -87,6 +88,13 @@ def unused(plan: Plan) -> Iterator[Unused]:
                 yield Unused(group._name, "filter", "", _function(node), 0, 0)
         elif type(node).__name__ == "HLGExpr":
             yield from of_layers(node.operand("dsk"))
+
+
+def chained(plan: Plan) -> Iterator[Link]:
+    """The chains of layers that a plan's graphs have, and that Dask may fuse."""
+    for node in plan.nodes.values():
+        if type(node).__name__ == "HLGExpr":
+            yield from links(node.operand("dsk"))
 
 
 def _users(nodes: dict[int, Any]) -> dict[int, dict[int, Any]]:

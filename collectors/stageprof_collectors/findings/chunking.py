@@ -17,6 +17,7 @@ from stageprof_collectors.findings import shortage
 from stageprof_collectors.findings.batch import batch, rounded
 from stageprof_collectors.findings.crowd import Crowd, is_piece
 from stageprof_collectors.findings.finding import Fix
+from stageprof_collectors.findings.fused import Begun, begun
 from stageprof_collectors.findings.larger import READS, Pieces, larger
 from stageprof_collectors.findings.overhead import Overhead
 from stageprof_collectors.findings.upstream import FEW, Upstream, made_by, source, upstream
@@ -106,6 +107,10 @@ class Chunking:
         return layers
 
     @cached_property
+    def _begun(self) -> dict[str, Begun]:
+        return begun(self._recording)
+
+    @cached_property
     def _layer(self) -> int:
         """The layer with most bytes; with most pieces where nobody told how large they are."""
         layers, nbytes = self._of_layer, self._runs["nbytes"][self._rows]
@@ -121,6 +126,9 @@ class Chunking:
         frames = "ndarray" not in kind if is_piece(kind) else self._framed(rows)
         told = is_piece(kind) or not kind
         usual = float(np.median(self._runs["nbytes"][rows])) if told else 0.0
+        begun = self._begun.get(self._recording.groups.rows[self._layer].layer)
+        if begun is not None:
+            frames, usual = False, max(usual, begun.largest)
         graphs = self._recording.timeline.graph_rows[rows]
         number = int(np.bincount(graphs + 1).max())
         most = self._largest(len(rows)) if told else 0.0
@@ -145,8 +153,16 @@ class Chunking:
     @cached_property
     def made(self) -> Upstream:
         """The layer that sets the number of the pieces: one that reads, if there is one."""
+        layer = self._recording.groups.rows[self._layer]
+        made = self._up(layer)
+        begun = self._begun.get(made.row.layer)
+        if begun is None:
+            return made
+        return made._replace(row=begun.row, number=begun.number, nbytes=float(begun.nbytes))
+
+    def _up(self, layer: Row) -> Upstream:
+        """The same among the layers that ran, which may be fused ones."""
         recording, groups = self._recording, self._recording.groups
-        layer = groups.rows[self._layer]
         of_run, number = np.unique(groups.of_run[self._crowd.rows], return_counts=True)
         # What reads few of many pieces is another matter: they are cut, or another frame is joined.
         many = number * FEW >= self.pieces.number

@@ -55,7 +55,7 @@ def loadings(recording: Recording) -> Iterator[Loading]:
     names = ("t", "name", "how", "label", "variable", "count", "total")
     plans: set[tuple[int, int, int]] = set()
     seen: set[tuple[int, int, str]] = set()
-    layers = _Ran(recording)
+    layers = Ran(recording)
     for t, name, how, label, by, used, total in zip(
         *(table[n].tolist() for n in names), strict=True
     ):
@@ -71,7 +71,7 @@ def loadings(recording: Recording) -> Iterator[Loading]:
                 yield Loading(*told, rows)
 
 
-class _Ran:
+class Ran:
     """The layers that ran, by what a plan calls them."""
 
     def __init__(self, recording: Recording) -> None:

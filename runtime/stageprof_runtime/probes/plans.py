@@ -1,4 +1,4 @@
-"""What a computation reads and does not use, and what it does again, by its optimized plan."""
+"""What a computation reads and does not use, does again or may fuse, by its optimized plan."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
-from stageprof_runtime.event import PART, UNUSED
+from stageprof_runtime.event import CHAIN, PART, UNUSED
 from stageprof_runtime.made import forget, noting
 from stageprof_runtime.patch import Emit, Undo, replace, together
-from stageprof_runtime.plan import plan_of, unused
+from stageprof_runtime.plan import chained, plan_of, unused
 from stageprof_runtime.repeats import Repeats
 
 
@@ -30,6 +30,8 @@ def _optimize(emit: Emit, optimize: Callable[..., Any], repeats: Repeats) -> Cal
             t, plan = now_ns(), plan_of(result)
             for row in unused(plan):
                 emit.row("client", (UNUSED, t, *row))
+            for link in chained(plan):
+                emit.row("client", (CHAIN, t, *link))
             for part in repeats.of(t, plan):
                 emit.row("client", (PART, *part))
         return result
