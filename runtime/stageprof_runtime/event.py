@@ -56,6 +56,7 @@ ONGOING: Final = 35
 GROUPED: Final = 36
 TURN: Final = 37
 CHAIN: Final = 38
+UNFUSED: Final = 39
 
 #: The `graph` of what was fetched and went back without one.
 SCATTERED: Final = -2
@@ -208,6 +209,9 @@ FIELDS: Final[dict[int, tuple[str, ...]]] = {
     # with layer `by_name`: it makes `count` chunks of `nbytes` at most. Dask may fuse the chain, or
     # a part of it, into tasks of its last layer; rows of a chain are in its order.
     CHAIN: ("t", "name", "by_name", "count", "nbytes"),
+    # A plan of one collection left operation `name` on a data frame as tasks of its own, which
+    # Dask can fuse with others of the plan: `by_name` is the last of these.
+    UNFUSED: ("t", "name", "by_name"),
 }  # fmt: skip
 
 #: Fields that hold text; each becomes an index into the batch's strings.
@@ -262,6 +266,7 @@ TABLES: Final[dict[int, str]] = {
     GROUPED: "grouped",
     TURN: "turn",
     CHAIN: "chain",
+    UNFUSED: "unfused",
 }
 
 #: How a run ended, by status code.

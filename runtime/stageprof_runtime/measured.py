@@ -39,7 +39,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "objects.install": ("embedded objects",),
     "optimization.install": ("expr",),
     "parallel.install": ("waiting in joblib",),
-    "plans.install": ("unused data", "what plans have in common", "chunks of fused layers"),
+    "plans.install": ("unused data", "what plans have in common", "what is fused"),
     "scatters.install": ("what is scattered",),
     "scheduling.install": ("materialize", "lowlevel", "order", "state", "transition"),
     "scheduling.install_local": ("order", "state", "lowlevel on local schedulers"),

@@ -208,7 +208,7 @@ def test_a_probe_that_can_be_installed_again_is_no_longer_said_to_be_off(
             "expr",
             "unused data",
             "what plans have in common",
-            "chunks of fused layers",
+            "what is fused",
         ]
     assert run(None).coverage()["unmeasured"] == []
 

@@ -33,6 +33,7 @@ from stageprof_runtime.event import (
     SHARE,
     STOOD,
     TRAIN,
+    UNFUSED,
     UNUSED,
     Place,
 )
@@ -168,6 +169,7 @@ class Enemy(Observed):
             (CALLED, STEP["build"], text, file, 1, text, file, 2, 3, 3, 10**7, 10**8),
             (OBJECT, ns(1), 1, 0, text, text, text, text, file, 7, 10**8, 20, 1, 20, 10**8),
             (UNUSED, ns(1), text, "columns", text, text, 10, 1000),
+            (UNFUSED, ns(1), text, text), (UNFUSED, ns(1), part(text), text),
             (CHAIN, ns(1), text, text, 10, 1000), (CHAIN, ns(1), part(text), text, 10, 1000),
             (TRAIN, ns(1), ns(900), LANE, text, 1, file, 7, text, text, text, text,
              40, 3, 0, 10**6, 40, 10**9, 0, 4, 1),

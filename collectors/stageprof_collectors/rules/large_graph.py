@@ -15,6 +15,7 @@ from stageprof_collectors.findings.overhead import Overhead
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import size
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
+from stageprof_collectors.findings.unfused import unfused
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -28,6 +29,9 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     crowd = crowds.of(Kind.CHUNKS)
     if crowd is None or len(crowd.rows) < limits["tasks"]:
         return
+    left = unfused(recording)
+    if len(crowd.rows) - len(left.rows) + left.left < limits["tasks"]:
+        return  # they are many because they are not fused
     # The way of shuffling, or the order of positions, is what is to be changed.
     if squared(recording, crowd.rows) or out_of_order(recording, crowd.rows):
         return

@@ -8,11 +8,12 @@ from typing import Any
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.compat import place
 from stageprof_runtime.context import inside
-from stageprof_runtime.event import CHAIN, PART, UNUSED
+from stageprof_runtime.event import CHAIN, PART, UNFUSED, UNUSED
 from stageprof_runtime.made import forget, noting
 from stageprof_runtime.patch import Emit, Undo, replace, together
 from stageprof_runtime.plan import chained, plan_of, unused
 from stageprof_runtime.repeats import Repeats
+from stageprof_runtime.unfused import unfused
 
 
 def install(emit: Emit) -> Undo:
@@ -32,6 +33,8 @@ def _optimize(emit: Emit, optimize: Callable[..., Any], repeats: Repeats) -> Cal
                 emit.row("client", (UNUSED, t, *row))
             for link in chained(plan):
                 emit.row("client", (CHAIN, t, *link))
+            for left in unfused(plan):
+                emit.row("client", (UNFUSED, t, *left))
             for part in repeats.of(t, plan):
                 emit.row("client", (PART, *part))
         return result
