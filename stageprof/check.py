@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, Final, Self
 
 import dask
-from dask.base import is_dask_collection
+from dask.base import collections_to_expr, is_dask_collection
 from dask.highlevelgraph import HighLevelGraph
 
 from stageprof.checked import Checked
@@ -190,9 +190,10 @@ def _graph(collections: list[Any]) -> tuple[list[Any], list[str]]:
     """
     exprs, layers = [], []
     for each in collections:
-        expr = each if _is_expression(each) else getattr(each, "expr", None)
-        if _is_expression(expr):
-            exprs.append(expr)
+        if _is_expression(each):
+            exprs.append(each)
+        elif _is_expression(getattr(each, "expr", None)):
+            exprs.append(collections_to_expr([each]))  # which may not fuse what its own would
         else:
             layers.append(each.__dask_graph__())
     unseen: list[str] = []

@@ -17,6 +17,7 @@ from stageprof_collectors.findings.quantity import seconds, size
 from stageprof_collectors.findings.rule import Limits
 from stageprof_collectors.findings.upstream import FEW, Upstream
 from stageprof_collectors.preflight.check import Check, about, middle
+from stageprof_collectors.preflight.fusing import unfused
 from stageprof_collectors.preflight.plan import Layer, Plan
 from stageprof_collectors.preflight.upstream import Sources
 from stageprof_collectors.rules import large_graph
@@ -53,7 +54,9 @@ def find(plan: Plan, limits: Limits) -> Iterator[Finding]:
     kinds: Counter[Collection] = Counter()
     for layer in plan.layers:
         kinds[layer.collection] += layer.tasks
-    for kind, tasks in kinds.items():
+    fused = unfused(plan)  # they may be many because they are not
+    kinds[Collection.FRAME] -= fused.tasks - fused.left
+    for kind, tasks in (+kinds).items():
         main = _main(plan, kind)
         k = _times(plan, main, limits)
         if tasks >= limits["tasks"] and k > 1:

@@ -123,6 +123,8 @@ class Plan:
     made: dict[str, tuple[str, int]] = field(default_factory=dict)
     #: what of arrays is loaded and not used
     loaded: list[Unused] = field(default_factory=list)
+    #: operations on data frames that could be fused, and the last one of each group
+    unfused: list[tuple[str, str]] = field(default_factory=list)
     things: list[Thing] = field(default_factory=list)
     cluster: Cluster | None = None
     trained: Trained | None = None

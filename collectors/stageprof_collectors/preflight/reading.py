@@ -32,6 +32,8 @@ from stageprof_runtime.kinds import attributes
 from stageprof_runtime.loaded import of_layers
 from stageprof_runtime.made import prefix_of
 from stageprof_runtime.parts import EXPRESSION, GRAPH, part_of
+from stageprof_runtime.plan import plan_of
+from stageprof_runtime.unfused import unfused
 
 #: Expressions and layers looked at, at some 5 us each: a graph of more says enough by those.
 MOST: Final = 200_000
@@ -63,12 +65,16 @@ class _Reader:
         self._asking = Asking()
         #: the ids of expressions that know their partitions only once something was computed
         self._divided: frozenset[int] = frozenset()
+        #: the ids of those that became part of another one's tasks
+        self._fused: set[int] = set()
 
     def expressions(self, graph: Any) -> None:
         """An expression and all that it needs; a bare graph of layers will do, too."""
         seen: set[object] = set()
         self._divided = divided_first(graph, inside, MOST)
         stack = list(graph) if type(graph) is list else [graph]
+        if len(stack) == 1 and part_of(stack[0]) == EXPRESSION:
+            self._plan.unfused.extend(unfused(plan_of(stack[0])))
         while stack:
             self._watch.check()
             node = stack.pop()
@@ -119,6 +125,8 @@ class _Reader:
             if type(operands.get("dsk")) is dict:
                 self.mapping(operands["dsk"])
         elif hasattr(type(node), "npartitions"):
+            if kind == "Fused":
+                self._fused.update(map(id, operands["exprs"]))
             self._frame(node, name)
 
     def _frame(self, node: Any, name: str) -> None:
@@ -131,7 +139,8 @@ class _Reader:
             self._plan.cannot(f"how many partitions `{prefix_of(name)}` has ({plain(error)})")
             return
         source = not any(part_of(o) == EXPRESSION for o in node.operands)
-        self._add(name, number, Collection.FRAME, *sizes(node, number), source=source)
+        if id(node) not in self._fused:
+            self._add(name, number, Collection.FRAME, *sizes(node, number), source=source)
         columns = object_columns(node)
         if columns and source:
             self._plan.frames.append(Frame(name, columns, *self._line_of(name)))

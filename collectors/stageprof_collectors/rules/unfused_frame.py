@@ -71,18 +71,18 @@ def _finding(recording: Recording, found: Unfused, main: Row, overhead: Overhead
         },
         cost_s=overhead.seconds,
         saving_s=saved,
-        fix=Fix(
-            _TEXT.format(
-                longest=count(found.longest, "task"),
-                left=found.left,
-                tasks=tasks,
-                each=seconds(overhead.each_s),
-            ),
-            _CODE,
-        ),
+        fix=fix(found.longest, tasks, found.left, overhead.each_s),
         where=Where(main.file, main.line, "", main.layer, main.prefix),
         cause="fusing",
     )
+
+
+def fix(longest: int, tasks: int, left: int, each_s: float) -> Fix:
+    """What to do about so many tasks, of which fused ones would leave others."""
+    text = _TEXT.format(
+        longest=count(longest, "task"), tasks=tasks, left=left, each=seconds(each_s)
+    )
+    return Fix(text, _CODE)
 
 
 RULE = Rule(
