@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
 from typing import Any
 
@@ -16,6 +17,7 @@ from dask.delayed import delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from check.planned import GB, array, ask, cluster, plan, worker
+from stageprof_collectors.findings.calling import Calling
 from stageprof_collectors.findings.finding import Severity
 from stageprof_collectors.preflight.plan import Layer, Plan, Watch
 from stageprof_collectors.preflight.rates import Rates
@@ -224,6 +226,27 @@ def test_calls_of_delayed_are_no_bag() -> None:
     read(graph, made, lambda _: ("", 0), Watch(60))
     assert not any(layer.bag for layer in made.layers)
     assert "dask.delayed(abs_batch)" in ask("large-graph", made)[0].fix.code
+
+
+def test_calls_of_several_arguments_get_code_that_gives_them_all() -> None:
+    """`[add(x) for x in inputs]` was printed, which lacks an argument."""
+    made = plan(cluster=cluster())
+    calls = [delayed(operator.add)(i, i + 1) for i in range(3_000)]
+    graph = HighLevelGraph.merge(*[each.__dask_graph__() for each in calls])
+    read(graph, made, lambda _: ("", 0), Watch(60))
+    [found] = ask("large-graph", made)
+    assert "[add(*x) for x in inputs]" in found.fix.code
+    assert "the tuple of all that one call is given" in found.fix.code
+
+
+def test_calls_by_a_client_get_code_that_calls_by_a_client() -> None:
+    calls = Layer(
+        "add-1", "add", 3_000, Collection.CALLS, calling=Calling(futures=True, several=True)
+    )
+    code = ask("large-graph", plan(calls, cluster=cluster()))[0].fix.code
+    assert "client.map(add_batch, batches)" in code
+    assert "[add(*x) for x in inputs]" in code
+    assert "delayed" not in code
 
 
 def test_tiny_results_of_large_pieces_may_not_grow() -> None:

@@ -168,7 +168,7 @@ def _fix(plan: Plan, kind: Collection, main: Layer, made: Upstream, k: int) -> F
             # A layer that exchanges them has tasks for that besides.
             parts = min(x.tasks for x in plan.layers if x.bag and x.tasks * FEW > main.tasks)
             return Fix(text + _ROOM, _BAG.format(parts=max(1, parts // k), k=k))
-        return Fix(text, in_batches(word(main.prefix, "work"), k))
+        return Fix(text, in_batches(word(main.prefix, "work"), k, main.calling))
     frames = kind == Collection.FRAME
     pieces = Pieces(main.tasks, max(0, main.piece_bytes), frames)
     found = larger(each, pieces, k, made)

@@ -8,7 +8,9 @@ from collections.abc import Collection, Container, Mapping
 from typing import Any
 
 from stageprof_collectors.account.indexing import POSITIONS, SHUFFLE, SPLIT, in_order
+from stageprof_collectors.findings.calling import Calling
 from stageprof_collectors.preflight.plan import HELD
+from stageprof_runtime.kinds import package_of
 from stageprof_runtime.made import prefix_of
 
 #: The layers that each layer needs, or that need it.
@@ -67,6 +69,14 @@ def of_bag(name: str, layer: Any) -> bool:
     mapping = getattr(layer, "mapping", None)
     keys = (k for k in mapping if type(k) is tuple) if type(mapping) is dict else iter(())
     return any(list(map(type, key)) == [str, int] and key[0] == name for key in keys)
+
+
+def called(layer: Any) -> Calling:
+    """How calls of `delayed` in a layer that is built are called; the first one says it."""
+    mapping = getattr(layer, "mapping", None)
+    task = next(iter(mapping.values()), None) if type(mapping) is dict else None
+    args = getattr(task, "args", ()) if package_of(type(task)) == "dask" else ()
+    return Calling(futures=False, several=len(args) > 1)
 
 
 def is_blockwise(layer: Any) -> bool:

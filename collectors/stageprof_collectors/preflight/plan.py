@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from stageprof_collectors.account.indexing import TIMES
+from stageprof_collectors.findings.calling import PLAIN, Calling
 from stageprof_collectors.findings.crowd import MANY
 from stageprof_collectors.tables.site import Collection
 from stageprof_runtime.handover import CLUSTER, PROCESSES, SYNCHRONOUS, Trained
@@ -83,6 +84,8 @@ class Layer:
     in_order: int = 0
     #: pieces of that size that a task holds at once, at least
     held: int = HELD
+    #: how its tasks are called, if they are calls of the user's
+    calling: Calling = PLAIN
 
     @property
     def out_of_order(self) -> bool:

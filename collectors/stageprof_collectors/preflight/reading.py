@@ -13,10 +13,12 @@ from typing import Any, Final
 
 from dask.blockwise import optimize_blockwise
 
+from stageprof_collectors.findings.calling import Calling
 from stageprof_collectors.preflight.asked import Asking
 from stageprof_collectors.preflight.dividing import divided_first
 from stageprof_collectors.preflight.frames import object_columns, sizes
 from stageprof_collectors.preflight.layers import (
+    called,
     ends,
     held,
     is_blockwise,
@@ -120,7 +122,9 @@ class _Reader:
         kind = type(node).__name__
         operands = dict(zip(type(node)._parameters, node.operands, strict=False))
         if kind == "_MapExpr":
-            self._add(_text(operands.get("key")), _longest(operands), Collection.CALLS)
+            several = len(operands.get("iterables") or ()) > 1
+            calls = (_text(operands.get("key")), _longest(operands), Collection.CALLS)
+            self._add(*calls, calling=Calling(futures=True, several=several))
         elif kind == "LLGExpr":
             if type(operands.get("dsk")) is dict:
                 self.mapping(operands["dsk"])
@@ -211,6 +215,7 @@ class _Reader:
         sizes = _bytes(chunks) if chunks else (-1, -1)
         bag = not chunks and of_bag(name, layer)
         facts = {"held": facts["held"], "bag": bag, "source": bag and facts["source"]}
+        facts |= {"calling": called(layer)}
         self._add(name, number, kind, *sizes, in_order=tasks_in_order(layer), **facts)
 
     def _add(
