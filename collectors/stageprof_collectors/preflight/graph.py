@@ -51,19 +51,20 @@ def find(plan: Plan, limits: Limits) -> Iterator[Finding]:
     """One finding for each kind of collection that has many tasks."""
     if plan.scheduler == CLUSTER:  # positions in order is what is to be changed of these
         plan = replace(plan, layers=[layer for layer in plan.layers if not layer.out_of_order])
+    sources = Sources(plan)
     kinds: Counter[Collection] = Counter()
     for layer in plan.layers:
         kinds[layer.collection] += layer.tasks
     fused = unfused(plan)  # they may be many because they are not
     kinds[Collection.FRAME] -= fused.tasks - fused.left
     for kind, tasks in (+kinds).items():
-        main = _main(plan, kind)
+        main = _main(plan, kind, sources)
         k = _times(plan, main, limits)
         if tasks >= limits["tasks"] and k > 1:
-            yield _finding(plan, kind, tasks, main, k)
+            yield _finding(plan, tasks, main, _upstream(plan, main, sources), k)
 
 
-def _main(plan: Plan, kind: Collection) -> Layer:
+def _main(plan: Plan, kind: Collection, sources: Sources) -> Layer:
     """Of the layers with most tasks the largest: its pieces set those of the others.
 
     Where bytes are not known it is what reads a data frame, for that sets the partitions; of others
@@ -71,7 +72,7 @@ def _main(plan: Plan, kind: Collection) -> Layer:
     """
     mine = [layer for layer in plan.layers if layer.collection == kind]
     sums = _by_prefix(mine)
-    most, sources = max(sums.values()), Sources(plan)
+    most = max(sums.values())
     return max(
         (x for x in mine if sums[x.prefix] * 2 >= most),
         key=lambda x: (x.nbytes, x.source, not sources.of(x.name).cut, x.tasks, bool(x.line)),
@@ -111,22 +112,21 @@ def _by_prefix(layers: Iterable[Layer]) -> Counter[str]:
     return sums
 
 
-def _upstream(plan: Plan, main: Layer) -> Upstream:
+def _upstream(plan: Plan, main: Layer, sources: Sources) -> Upstream:
     """The layer that makes the pieces of another.
 
     What a `rechunk` of the user's cuts up is made there.
     """
-    source = Sources(plan).of(main.name)
+    source = sources.of(main.name)
     row = Row(main.name, main.prefix, main.file, main.line)
     if source.name != main.name:
         row = Row(source.name, prefix_of(source.name), *plan.line_of(source.name))
     return Upstream(row, source.cut if chosen(Upstream(row)) else 0)
 
 
-def _finding(plan: Plan, kind: Collection, tasks: int, main: Layer, k: int) -> Finding:
+def _finding(plan: Plan, tasks: int, main: Layer, made: Upstream, k: int) -> Finding:
     cost = plan.rates.of_tasks(tasks)
     part = 1.0 - 1.0 / k
-    made = _upstream(plan, main)
     # At least nothing: tasks that work for long hide what it takes to hand out the next.
     saved = (0.0, cost[1] * part)
     if plan.rates.wall_s:  # on the blocking account of a run like this one
@@ -150,9 +150,9 @@ def _finding(plan: Plan, kind: Collection, tasks: int, main: Layer, k: int) -> F
         },
         cost_s=middle(cost),
         saving_s=saved,
-        fix=_fix(plan, kind, main, made, k),
+        fix=_fix(plan, main, made, k),
         where=Where(made.row.file, made.row.line, "", made.row.layer, made.row.prefix),
-        cause=f"tasks:{kind}",
+        cause=f"tasks:{main.collection}",
     )
 
 
@@ -160,16 +160,16 @@ def _by_stage(plan: Plan, tasks: int) -> dict[str, float | int | str]:
     return {f"{stage}_s": tasks * middle(each) for stage, each in plan.rates.each_s.items()}
 
 
-def _fix(plan: Plan, kind: Collection, main: Layer, made: Upstream, k: int) -> Fix:
+def _fix(plan: Plan, main: Layer, made: Upstream, k: int) -> Fix:
     each = middle(plan.rates.task_s)
-    if kind == Collection.CALLS:
+    if main.collection == Collection.CALLS:
         text = _TEXT.format(k=k, each=seconds(each))
         if main.bag:
             # A layer that exchanges them has tasks for that besides.
             parts = min(x.tasks for x in plan.layers if x.bag and x.tasks * FEW > main.tasks)
             return Fix(text + _ROOM, _BAG.format(parts=max(1, parts // k), k=k))
         return Fix(text, in_batches(word(main.prefix, "work"), k, main.calling))
-    frames = kind == Collection.FRAME
+    frames = main.collection == Collection.FRAME
     pieces = Pieces(main.tasks, max(0, main.piece_bytes), frames)
     found = larger(each, pieces, k, made)
     told = main.piece_bytes > 0 or found.code or not frames
