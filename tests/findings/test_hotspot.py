@@ -69,6 +69,38 @@ def test_a_function_that_tasks_call_may_be_kept_by_each_process() -> None:
     assert "If `load` gives the same each time" in said
 
 
+def test_what_python_calls_is_not_cached_itself() -> None:
+    """`functools.cache` on an `__init__` keeps nothing: each object is another `self`."""
+    made = Busy(2)
+    made.tasks("enrich", 40, 100)
+    made.look("enrich", 6, "__init__", "library", 30, entry="enrich")
+    said = advice(made.recording())
+    assert "If `__init__` gives the same" not in said
+    assert "in a function of its own with `functools.cache`" in said
+
+
+@pytest.mark.parametrize(("loads", "rest"), [(30, 10), (10, 30)])
+def test_tasks_that_wait_in_what_they_set_up_are_told_to_keep_it(loads: int, rest: int) -> None:
+    """More threads wait for it side by side, and each of them still waits for what is there."""
+    made = Busy(1)
+    made.facts(threads=1, cpus=2)
+    made.tasks("predict", 40, 100, cpu=0.01)
+    made.look("predict", 9, "connect", "library", loads, entry="predict")
+    made.look("predict", 12, "predict", "library", rest)
+    (found,) = (f for f in diagnose(made.recording()) if f.rule == "io-bound")
+    assert ("If `connect` gives the same each time" in found.fix.text) is (loads > rest)
+
+
+@pytest.mark.parametrize("entry", ["predict", "parse"])
+def test_python_that_tasks_call_first_is_told_to_be_kept(entry: str) -> None:
+    made = Busy(1)
+    made.tasks("predict", 40, 100)
+    made.look("predict", 9, "parse", "python", 35, entry=entry)
+    made.look("predict", 12, "predict", "library", 5)
+    (found,) = (f for f in diagnose(made.recording()) if f.rule == "python-bound")
+    assert ("If `parse` gives the same each time" in found.fix.text) is (entry == "predict")
+
+
 def test_the_tasks_own_function_is_not_called_anew_for_nothing() -> None:
     assert "gives the same" not in advice(loaded(30, 10, entry="load"))
 

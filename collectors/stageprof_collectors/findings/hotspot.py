@@ -34,9 +34,14 @@ class Hotspot(NamedTuple):
     part: float
 
 
-def hotspots(recording: Recording) -> list[Hotspot]:
-    """The lines with a good part of the tasks' time, the largest first; none after few looks."""
-    looks = Looks(recording).all
+def hotspots(recording: Recording, prefix: str = "") -> list[Hotspot]:
+    """The lines with a good part of the tasks' time, the largest first; none after few looks.
+
+    Args:
+        recording: of the tasks.
+        prefix: of the keys of those that are looked at; "" for all.
+    """
+    looks = [look for look in Looks(recording).all if prefix in ("", look.prefix)]
     whole = sum(look.seconds for look in looks)
     if sum(look.count for look in looks) < LEAST or whole <= 0:
         return []
@@ -58,11 +63,34 @@ def sentence(spots: list[Hotspot]) -> str:
         return ""
     named = [f"{share(s.part)} was at {at(s.file, s.line)}{_within(s)}" for s in spots]
     told = f" Of the time in tasks {', '.join(named)}."
-    first = spots[0]
-    if first.part < MOSTLY or first.function == first.entry or not first.function.isidentifier():
-        return told
+    return told + _kept(spots)
+
+
+def needless(recording: Recording, prefix: str) -> str:
+    """Of tasks of which a function that they call takes most: what to do if it need not."""
+    return _kept(hotspots(recording, prefix))
+
+
+def _kept(spots: list[Hotspot]) -> str:
+    first = spots[:1]
+    return "".join(once(spot.function, spot.entry) for spot in first if spot.part >= MOSTLY)
+
+
+def once(function: str, entry: str) -> str:
+    """What to do if a function that a task calls need not be, with a space before it.
+
+    "" for the task's own, and for what has no name. What Python calls itself (`__init__`) cannot be
+    kept, but what calls it can.
+    """
+    if function == entry or not function.isidentifier():
+        return ""
+    if function.startswith("__"):
+        return (
+            f" If what `{function}` sets up is the same each time, let each process do it once: in "
+            "a function of its own with `functools.cache`, which returns the object."
+        )
     return (
-        f"{told} If `{first.function}` gives the same each time, let each process call it once "
+        f" If `{function}` gives the same each time, let each process call it once "
         "(`functools.cache`)."
     )
 

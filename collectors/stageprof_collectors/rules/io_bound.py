@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.hotspot import needless
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import count, seconds, share
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
@@ -106,7 +107,7 @@ def _found(recording: Recording, row: Row, rows: Rows, limits: Limits) -> Iterat
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT.format(threads=threads), who.code(threads)),
+        fix=Fix(_TEXT.format(threads=threads) + needless(recording, row.prefix), who.code(threads)),
         where=Where(row.file, row.line, "", row.layer, row.prefix),
         cause=f"layer:{row.prefix}",
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
+from stageprof_collectors.findings.hotspot import MOSTLY, once
 from stageprof_collectors.findings.innocence import without_gil
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import share
@@ -97,7 +98,7 @@ def _found(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=_fix(recording, mine, main),
+        fix=_fix(recording, mine, main, most),
         where=Where(main.file, main.line, "", "", main.prefix),
         cause=f"line:{main.file}:{main.line}",
     )
@@ -124,16 +125,20 @@ def _does(mine: list[Look]) -> str:
     return "makes small calls in a loop" if _small(mine) else "is pure Python"
 
 
-def _fix(recording: Recording, mine: list[Look], main: Look) -> Fix:
-    """With code for Numba only if nothing that was seen is what it refuses."""
-    threads = "" if without_gil(recording) else _ONE_AT_A_TIME
+def _fix(recording: Recording, mine: list[Look], main: Look, part: float) -> Fix:
+    """With code for Numba only if nothing that was seen is what it refuses.
+
+    What takes most of its tasks may be what each of them sets up anew.
+    """
+    last = "" if without_gil(recording) else _ONE_AT_A_TIME
+    last += once(main.function, main.entry) if part >= MOSTLY else ""
     if _small(mine):
-        return Fix(_CALLS + threads)
+        return Fix(_CALLS + last)
     plain = main.function.isidentifier() and not _is_method(recording, main)
     if not plain or not _on_numbers(recording, main):
-        return Fix(_TEXT + _ANYTHING + threads)
+        return Fix(_TEXT + _ANYTHING + last)
     code = _CODE.format(name=word(main.function, "slow_function"))
-    return Fix(_TEXT + _NUMBERS + threads, code)
+    return Fix(_TEXT + _NUMBERS + last, code)
 
 
 def _on_numbers(recording: Recording, main: Look) -> bool:
