@@ -249,6 +249,17 @@ def test_calls_by_a_client_get_code_that_calls_by_a_client() -> None:
     assert "delayed" not in code
 
 
+def test_what_calls_are_given_by_name_is_in_the_code_for_them() -> None:
+    made = plan(cluster=cluster())
+    calls = [delayed(int)("11", base=8) for _ in range(3_000)]
+    graph = HighLevelGraph.merge(*[each.__dask_graph__() for each in calls])
+    read(graph, made, lambda _: ("", 0), Watch(60))
+    code = ask("large-graph", made)[0].fix.code
+    assert "def int_batch(inputs, base):" in code
+    assert "[int(x, base=base) for x in inputs]" in code
+    assert "dask.delayed(int_batch)(batch, base=base) for" in code
+
+
 def test_tiny_results_of_large_pieces_may_not_grow() -> None:
     large = array(400 * GB, 4_000)
     tiny = Layer("sum-2", "sum", 10_000, Collection.ARRAY, 500, 5_000_000, "a.py", 4)

@@ -68,6 +68,13 @@ def test_the_code_goes_with_the_call_that_has_the_object(client: Client) -> None
     assert "delayed" not in found.fix.text
 
 
+def test_what_a_map_gives_by_name_is_in_the_code_for_it(client: Client) -> None:
+    found = stageprof.check(lambda: client.map(use, range(3_000), i=2))
+    [code] = [f.fix.code for f in found if f.rule == "large-graph"]
+    assert "[use(x, i=i) for x in inputs]" in code
+    assert "client.map(use_batch, batches, i=i)" in code
+
+
 def test_what_is_wrapped_is_not_told_of_and_what_is_cut_travels_once(client: Client) -> None:
     """The fix of the finding is none; pieces of an array are no copies of it."""
     table = np.zeros(4_000_000)

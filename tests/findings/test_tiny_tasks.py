@@ -62,6 +62,13 @@ def test_batch_leaves_four_tasks_for_each_thread() -> None:
     assert "checked" in found.fix.code
 
 
+def test_what_else_calls_are_given_is_not_known_of_a_run_and_said() -> None:
+    """Only results of other tasks are seen: `delayed(f)(i, j)` may be given two numbers."""
+    code = one(RULE, program()).fix.code
+    assert "if that is several, their tuple, and checked(*x)" in code
+    compile(code, "printed", "exec")
+
+
 @pytest.mark.parametrize(
     ("rounds", "tasks", "batch"),
     [

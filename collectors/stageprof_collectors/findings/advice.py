@@ -29,21 +29,24 @@ _PLAIN: Final = {
 _BATCHES: Final = """\
 import dask
 
-def {name}_batch(inputs):
+def {name}_batch(inputs{names}):
     return [{name}({x}) for x in inputs]  # the plain function, not a delayed one
 
 batches = [inputs[i : i + {k}] for i in range(0, len(inputs), {k})]
-parts = dask.compute(*[dask.delayed({name}_batch)(batch) for batch in batches])
+parts = dask.compute(*[dask.delayed({name}_batch)(batch{given}) for batch in batches])
 results = [result for part in parts for result in part]"""
 _FUTURES: Final = """\
-def {name}_batch(inputs):
+def {name}_batch(inputs{names}):
     return [{name}({x}) for x in inputs]
 
 batches = [inputs[i : i + {k}] for i in range(0, len(inputs), {k})]
-parts = client.gather(client.map({name}_batch, batches))
+parts = client.gather(client.map({name}_batch, batches{given}))
 results = [result for part in parts for result in part]"""
 #: An input is all that one call is given.
 _TUPLES: Final = "# each of inputs: the tuple of all that one call is given\n"
+_EITHER: Final = (
+    "# each of inputs: what one call is given; if that is several, their tuple, and {x}\n"
+)
 
 _PIECES: Final = """\
 import dask
@@ -80,8 +83,11 @@ def pieces_in_batches(name: str, k: int, *, frames: bool) -> str:
 def in_batches(name: str, k: int, calling: Calling = PLAIN) -> str:
     """Code that gives each task `k` calls of a function of the user's instead of one."""
     code = _FUTURES if calling.futures else _BATCHES
-    x, before = ("*x", _TUPLES) if calling.several else ("x", "")
-    return before + code.format(name=name, k=k, x=x)
+    before = _EITHER.format(x=f"{name}(*x)") if calling.several is None else ""
+    x, before = ("*x", _TUPLES) if calling.several else ("x", before)
+    names = "".join(f", {each}" for each in calling.keywords)
+    given = "".join(f", {each}={each}" for each in calling.keywords)
+    return before + code.format(name=name, k=k, x=x + given, names=names, given=given)
 
 
 def one_function(collection: Collection) -> str:

@@ -23,8 +23,10 @@ class Calling(NamedTuple):
 
     #: by `client.map` or `client.submit`
     futures: bool
-    #: with the results of several other tasks
-    several: bool
+    #: whether of several arguments; None: not of several results of tasks, what else is not known
+    several: bool | None
+    #: the names of those that are given by name
+    keywords: tuple[str, ...] = ()
 
 
 #: `delayed` calls of one argument.
@@ -37,4 +39,4 @@ def calling(recording: Recording, rows: Ints) -> Calling:
     keys = recording.store.keys(runs["key"][rows[:_KEYS]])
     hashed = sum(FUTURES_KEY.fullmatch(key) is not None for key in keys)
     number = np.diff(needs.first)[rows]
-    return Calling(2 * hashed > len(keys), float(np.median(number)) >= 2)
+    return Calling(2 * hashed > len(keys), float(np.median(number)) >= 2 or None)

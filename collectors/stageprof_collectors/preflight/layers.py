@@ -8,7 +8,7 @@ from collections.abc import Collection, Container, Mapping
 from typing import Any
 
 from stageprof_collectors.account.indexing import POSITIONS, SHUFFLE, SPLIT, in_order
-from stageprof_collectors.findings.calling import Calling
+from stageprof_collectors.findings.calling import PLAIN, Calling
 from stageprof_collectors.preflight.plan import HELD
 from stageprof_runtime.kinds import package_of
 from stageprof_runtime.made import prefix_of
@@ -75,8 +75,17 @@ def called(layer: Any) -> Calling:
     """How calls of `delayed` in a layer that is built are called; the first one says it."""
     mapping = getattr(layer, "mapping", None)
     task = next(iter(mapping.values()), None) if type(mapping) is dict else None
-    args = getattr(task, "args", ()) if package_of(type(task)) == "dask" else ()
-    return Calling(futures=False, several=len(args) > 1)
+    if package_of(type(task)) != "dask":
+        return PLAIN
+    args, given = getattr(task, "args", ()), getattr(task, "kwargs", None)
+    if type(given) is dict and "dask_kwargs" in given:  # of Dask until 2025.4: a call of the call
+        args, given = args[1:], given["dask_kwargs"]
+    return Calling(futures=False, several=len(args) > 1, keywords=names(given))
+
+
+def names(given: Any) -> tuple[str, ...]:
+    """Of what calls are given by name the names."""
+    return tuple(k for k in given if type(k) is str) if type(given) is dict else ()
 
 
 def is_blockwise(layer: Any) -> bool:

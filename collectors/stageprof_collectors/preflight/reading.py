@@ -22,6 +22,7 @@ from stageprof_collectors.preflight.layers import (
     ends,
     held,
     is_blockwise,
+    names,
     of_bag,
     output,
     tasks_in_order,
@@ -124,7 +125,8 @@ class _Reader:
         if kind == "_MapExpr":
             several = len(operands.get("iterables") or ()) > 1
             calls = (_text(operands.get("key")), _longest(operands), Collection.CALLS)
-            self._add(*calls, calling=Calling(futures=True, several=several))
+            given = names(operands.get("kwargs"))
+            self._add(*calls, calling=Calling(futures=True, several=several, keywords=given))
         elif kind == "LLGExpr":
             if type(operands.get("dsk")) is dict:
                 self.mapping(operands["dsk"])
