@@ -11,11 +11,14 @@ from distributed import Client, Scheduler
 
 import stageprof
 from findings.asking import asked, one, run
-from replay.handmade import SCHEDULER, HandMade, ns
+from replay import handmade
+from replay.handmade import CLIENT, SCHEDULER, HandMade, ns
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.scheduler_held import RULE
 from stageprof_runtime.event import FLAME, NODE, SAMPLE, Place
 
+#: Of an asynchronous program, which has it in its own process.
+SHARED = SCHEDULER._replace(pid=CLIENT.pid)
 LIBRARY = "/usr/lib/python3.11/site-packages/distributed/worker.py"
 
 
@@ -64,6 +67,47 @@ def test_what_holds_the_loop_is_named_with_what_waited_for_it() -> None:
 )
 def test_it_is_silent_of_others(other: dict[str, Any]) -> None:
     assert not asked(RULE, program(**other))
+
+
+def asynchronous(*, holds: int = 8, tasks_until: float = 1000, seen: bool = True) -> Recording:
+    """A program on whose loop the scheduler is, too: `parse`, which `main` calls, holds it."""
+    made, end = HandMade(1), 1000.0
+    graph = made.graph(0, 0, 0)
+    made.run(0, 0, 20, cause=-1 - graph, finished=20)
+    last = made.run(0, 0, tasks_until, cause=-1 - graph, finished=tasks_until, wanted=True)
+    rows = {place: made.rows_of(place) for place in (CLIENT, SHARED)}
+    for place, mine in rows.items():
+        mine.append((NODE, 0, -1, "main", "/u/etl.py", 40))
+        mine.append((NODE, 1, 0, "parse", "/u/etl.py", 24))
+        if seen or place == SHARED:
+            mine.append((FLAME, ns(end - 1), 0, "", "call", 1, 10, ns(90 * holds) - ns(0)))
+    for i in range(holds):
+        rows[SHARED].append((SAMPLE, ns(100 * i + 145), "loop.stall_s", 0.09))
+        rows[SHARED].append((FLAME, ns(100 * i + 145), 0, "", "call", 1, 1, ns(90) - ns(0)))
+    made.wait(0, tasks_until, last, tasks_until)
+    return made.recording(end)
+
+
+@pytest.fixture
+def _shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handmade, "SCHEDULER", SHARED)
+
+
+@pytest.mark.usefixtures("_shared")
+def test_what_a_coroutine_calls_holds_the_scheduler_of_an_asynchronous_program() -> None:
+    """Each time too short to count elsewhere; nothing on the critical path is the loop's."""
+    found = one(RULE, asynchronous())
+    assert "did nothing but run `parse` at etl.py:24 for 720 ms" in found.headline
+    assert found.saving_s == pytest.approx((0.0, 0.28))
+    assert "asyncio.create_task" in found.fix.text
+    assert "await asyncio.to_thread(parse, *args, **kwargs)" in found.fix.code
+
+
+@pytest.mark.usefixtures("_shared")
+@pytest.mark.parametrize("other", [{"tasks_until": 30}, {"seen": False}])
+def test_an_asynchronous_program_may_hold_its_loop_else(other: dict[str, Any]) -> None:
+    """After all tasks, or it is not the program's but one of the scheduler alone."""
+    assert not asked(RULE, asynchronous(**other))
 
 
 def test_nothing_is_said_to_be_all_right() -> None:

@@ -1,6 +1,8 @@
 """A function of the user's that the scheduler's event loop runs, and that keeps it from all else.
 
-`run_on_scheduler` hands one over, and a plugin has hooks. Which it is, looks at the loop say.
+`run_on_scheduler` hands one over, and a plugin has hooks. Which it is, looks at the loop say. Where
+a program is asynchronous, and its cluster with it, the loop is the program's own, and what a
+coroutine calls holds both.
 """
 
 from __future__ import annotations
@@ -45,6 +47,17 @@ import functools
 @functools.wraps({name})
 async def {name}_in_thread(*args, **kwargs):  # for client.run_on_scheduler, in its place
     return await asyncio.to_thread({name}, *args, **kwargs)"""
+_OWN_TEXT: Final = (
+    "The cluster is asynchronous, so its scheduler runs on the event loop of your program: while "
+    "that runs `{name}`, no task is handed out, and no result comes in. Let a thread run it (the "
+    "code below, in the coroutine that has it called), and do not wait for that before you hand "
+    "over what comes next: in a task of its own (`asyncio.create_task`) it goes on beside."
+)
+_OWN_CODE: Final = """\
+import asyncio
+
+async def {name}_in_thread(*args, **kwargs):  # await it, or give it to asyncio.create_task
+    return await asyncio.to_thread({name}, *args, **kwargs)"""
 
 
 class Looks(NamedTuple):
@@ -53,7 +66,7 @@ class Looks(NamedTuple):
     Attributes:
         t: when they were told of, ns.
         place: of which scheduler.
-        frame: the number of the outermost function of the user's.
+        frame: the number of the function of the user's.
         took: ns.
     """
 
@@ -70,19 +83,63 @@ class Looks(NamedTuple):
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One for what holds a scheduler longest."""
-    told = _long(recording, limits["stall_s"])
+    told = _long(recording, limits["own_s"])
     if not told:
         return
-    frames, looks = _looks(recording)
-    held = _kept(
+    frames = _functions(recording)
+    own = _within(recording, frames)
+    shared = _shared(recording, own)
+    if shared:
+        yield from _of_program(recording, frames, _at(recording, shared, own), limits)
+        return
+    looks = _at(recording, _places(recording, "scheduler"), _outermost(recording, frames))
+    held = _seen(_long(recording, limits["stall_s"]), looks, limits)
+    found = released(recording, held, limits["share"]) if held else None
+    if found is not None:
+        by = frames[_most(looks, held)]
+        yield _finding(recording, held, by, *found, _TEXT, _CODE)
+
+
+def _of_program(
+    recording: Recording, frames: list[Frame], looks: Looks, limits: Limits
+) -> Iterator[Finding]:
+    """What a coroutine of the program calls, while tasks were still to come or to end."""
+    last = int(recording.timeline.runs["stop"].max(initial=0))
+    told = _kept(_long(recording, limits["own_s"]), lambda _, start, __: start < last)
+    held = _seen(told, looks, limits)
+    cost = sum(map(seconds_of, held.values()))
+    saved = 0.0, min(cost, recording.wall - cost)  # all that may go on beside, if anything may
+    if held and saved[1] >= limits["share"] * recording.wall:
+        by = frames[_most(looks, held)]
+        yield _finding(recording, held, by, cost, saved, _OWN_TEXT, _OWN_CODE)
+
+
+def _seen(told: Standing, looks: Looks, limits: Limits) -> Standing:
+    """Of times those in which functions of the user's were seen for enough of it."""
+    return _kept(
         told,
         lambda *when: looks.took[looks.during(*when)].sum() >= limits["seen"] * (when[2] - when[1]),
     )
-    if not held:
-        return
-    found = released(recording, held, limits["share"])
-    if found is not None:
-        yield _finding(recording, held, frames[_most(looks, held)], *found)
+
+
+def _shared(recording: Recording, within: Ints) -> set[int]:
+    """Schedulers on the loop of a program: at both the same functions of its are seen."""
+    places, clients = recording.store.places, _places(recording, "client")
+    seen = {
+        (places[place].pid, frame)
+        for place in clients
+        for frame in np.unique(_at(recording, {place}, within).frame).tolist()
+    }
+    return {
+        place
+        for place in _places(recording, "scheduler")
+        for frame in np.unique(_at(recording, {place}, within).frame).tolist()
+        if (places[place].pid, frame) in seen
+    }
+
+
+def _places(recording: Recording, role: str) -> set[int]:
+    return {i for i, place in enumerate(recording.store.places) if place.role == role}
 
 
 def _long(recording: Recording, stall_s: float) -> dict[int, list[Interval]]:
@@ -99,17 +156,34 @@ def _kept(told: Standing, which: Callable[[int, int, int], bool]) -> dict[int, l
     return {place: spans for place, spans in found.items() if spans}
 
 
-def _looks(recording: Recording) -> tuple[list[Frame], Looks]:
-    """The functions of the user's that were seen, and when."""
+def _functions(recording: Recording) -> list[Frame]:
+    """The functions of the user's that were seen."""
+    users = (frame for frame in dict.fromkeys(recording.nodes.frames) if frame.is_users)
+    return [frame for frame in users if frame.name != _IMPORTED]
+
+
+def _outermost(recording: Recording, frames: list[Frame]) -> Ints:
+    """Of each node of the tree of stacks the number of the outermost of some functions."""
+    return kinds_of(recording.nodes, {frame: i for i, frame in enumerate(frames)})
+
+
+def _within(recording: Recording, frames: list[Frame]) -> Ints:
+    """As `_outermost`, of the innermost one that has a name."""
+    nodes = recording.nodes
+    numbers = {f: i for i, f in enumerate(frames) if f.name.rpartition(".")[2].isidentifier()}
+    found = np.full(len(nodes), NONE, np.int64)
+    for node, (frame, around) in enumerate(zip(nodes.frames, nodes.parent.tolist(), strict=True)):
+        found[node] = numbers.get(frame, found[around] if around >= 0 else NONE)
+    return found
+
+
+def _at(recording: Recording, places: set[int], of_node: Ints) -> Looks:
+    """Looks at places that saw one of the functions that each node is given."""
     nodes, flame = recording.nodes, recording.timeline.read("flame", "t")
-    users = (frame for frame in dict.fromkeys(nodes.frames) if frame.is_users)
-    frames = [frame for frame in users if frame.name != _IMPORTED]
-    at = kinds_of(nodes, {frame: i for i, frame in enumerate(frames)})
-    of = at[nodes.of(flame["place"], flame["node"])]
-    roles = np.array([place.role == "scheduler" for place in recording.store.places])
-    mine = roles[flame["place"]] & (of != NONE)
+    of = of_node[nodes.of(flame["place"], flame["node"])]
+    mine = np.isin(flame["place"], list(places)) & (of != NONE)
     columns = flame["t"], flame["place"], of, flame["total"]
-    return frames, Looks(*(column[mine] for column in columns))
+    return Looks(*(column[mine] for column in columns))
 
 
 def _most(looks: Looks, held: Standing) -> int:
@@ -127,6 +201,8 @@ def _finding(
     by: Frame,
     cost: float,
     saved: tuple[float, float],
+    text: str,
+    code: str,
 ) -> Finding:
     spans = [span for mine in held.values() for span in mine]
     name = by.name.rpartition(".")[2]
@@ -148,7 +224,7 @@ def _finding(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT.format(name=name), _CODE.format(name=word(name, "the_function"))),
+        fix=Fix(text.format(name=name), code.format(name=word(name, "the_function"))),
         where=Where(by.file, by.line),
         cause=f"line:{by.file}:{by.line}",
     )
@@ -162,6 +238,7 @@ RULE = Rule(
     ground=Ground.CROWDED,
     limits={
         "stall_s": Limit(0.1, "shorter stalls come and go on any machine that has much to do"),
+        "own_s": Limit(0.05, "likewise, of the loop of an asynchronous program"),
         "seen": Limit(0.5, "of a stall, in which the function was seen: else something else did"),
         "share": Limit(0.03, "of the wall time on the critical path: less is not worth a change"),
     },
