@@ -7,7 +7,9 @@ import pytest
 from findings.asking import asked, one, run
 from findings.stood import SCHEDULER, Stood
 from replay.handmade import ns
+from stageprof_collectors.findings import blockage
 from stageprof_collectors.findings.standing import GONE
+from stageprof_collectors.others import Others
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.event_loop_blocked import RULE
 from stageprof_runtime.event import RUN, SPAN, STACK
@@ -33,9 +35,13 @@ def waiting(made: Stood) -> float:
     return now
 
 
-def blocked(threads: int = 1, contention: float = 1.0, *, look: bool = True) -> Recording:
+def blocked(
+    threads: int = 1, contention: float = 1.0, *, look: bool = True, cpu: float = 0
+) -> Recording:
     made = Stood(2, threads)
     end = waiting(made)
+    rows = made._rows[made._workers[0]]
+    rows[:] = [(*r[:7], round(cpu * 1e6), r[8]) if r[0] == RUN else r for r in rows]
     for i in range(5):
         made.stalled(0, i * 1000 + 50, i * 1000 + 850)
         made.said(0, i * 1000 + 860, "gil.contention", contention)
@@ -76,6 +82,16 @@ def test_a_task_that_had_the_processor_in_a_long_stall_held_the_gil(
     rows = made._rows[made._workers[0]]
     rows[:] = [(*r[:7], round(cpu * 900e6), r[8]) if r[0] == RUN else r for r in rows]
     assert bool(asked(RULE, made.recording(end))) == fires
+
+
+@pytest.mark.parametrize(("full", "cpu", "cost"), [(False, 1, 4), (True, 1, 0), (True, 600, 3)])
+def test_a_task_that_waits_for_a_processor_with_the_gil_holds_nothing(
+    monkeypatch: pytest.MonkeyPatch, full: bool, cpu: float, cost: float
+) -> None:
+    """Each of 900 ms, in a stall of 800 ms: where others leave no processor it is what it has."""
+    monkeypatch.setattr(blockage, "beside", lambda _: [(range(9), Others(1.8, 2, full=full))])
+    recording = blocked(cpu=cpu)
+    assert sum(f.cost_s for f in asked(RULE, recording)) == pytest.approx(cost, abs=0.05)
 
 
 def test_the_loops_own_long_steps_are_not_told_here() -> None:

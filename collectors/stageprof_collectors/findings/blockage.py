@@ -18,6 +18,7 @@ from stageprof_collectors.findings.standing import (
     shared,
     stood,
 )
+from stageprof_collectors.others import beside
 from stageprof_collectors.replay.relief import Interval
 from stageprof_runtime.stage import STEP
 
@@ -40,6 +41,8 @@ LONG_NS: Final = 100_000_000
 #: How much of such a stall a task is there, and the part of its time that it had a processor.
 COVERED: Final = 0.8
 BUSY: Final = 0.3
+#: A task that was there for less of a stall has nothing to do with it.
+SOME: Final = 0.01
 #: The GIL is told of every half second: what is told so long after a stall, ns, is told of it.
 TOLD_NS: Final = 1_000_000_000
 
@@ -67,6 +70,44 @@ def blocked(
         if kept:
             found[p] = kept
     return found
+
+
+def computed(
+    recording: Recording, held: Standing, *, stall_s: float = STALL_S, share: float = SHARE
+) -> Standing:
+    """Of `blocked` what is no want of a processor, on machines of which others leave none idle.
+
+    A thread that has the GIL may wait for a processor with it: there each stall is only as long as
+    tasks computed in it, or the collector ran.
+    """
+    full = {p for places, found in beside(recording) if found.full for p in places}
+    pauses, found = collections(recording), {}
+    for place, spans in held.items():
+        if place not in full:
+            found[place] = spans
+            continue
+        busy = _busy(recording, place, pauses.get(place, ()))
+        kept = [(a, a + took) for a, b in spans if (took := busy(a, b)) >= stall_s * 1e9]
+        if seconds_of(kept) >= share * recording.wall:
+            found[place] = kept
+    return found
+
+
+def _busy(
+    recording: Recording, place: int, pauses: Sequence[Interval]
+) -> Callable[[int, int], int]:
+    """Of a stall: for how long tasks of the process computed, or the collector ran, ns."""
+    runs = recording.timeline.runs
+    there = Presence(recording.timeline, _of_process(recording, place))
+    collected = innermost((a, b, None) for a, b in pauses)
+
+    def took(start: int, stop: int) -> int:
+        rows = there.during(start, stop, SOME)
+        inside = np.minimum(runs["stop"][rows], stop) - np.maximum(runs["start"][rows], start)
+        tasks = int(np.minimum(runs["cpu"][rows], inside).clip(0).sum())
+        return min(stop - start, max(tasks, length(clip(collected, start, stop))))
+
+    return took
 
 
 def _by_others(

@@ -13,7 +13,14 @@ import numpy as np
 
 from stageprof_collectors.account.exchange import kind
 from stageprof_collectors.account.intervals import Segment, clip, innermost, length
-from stageprof_collectors.findings.blockage import HELD, SHARE, STALL_S, blocked, collections
+from stageprof_collectors.findings.blockage import (
+    HELD,
+    SHARE,
+    STALL_S,
+    blocked,
+    collections,
+    computed,
+)
 from stageprof_collectors.findings.collecting import rarely
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
@@ -69,7 +76,8 @@ class Held(NamedTuple):
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One finding for all loops: what holds one holds the others."""
-    held = blocked(recording, stall_s=limits["stall_s"], share=limits["share"], held=limits["held"])
+    least = {name: limits[name] for name in ("stall_s", "share")}
+    held = computed(recording, blocked(recording, held=limits["held"], **least), **least)
     if not held:
         return
     pauses = collections(recording)
