@@ -12,9 +12,9 @@ from dask.utils import SerializableLock
 import stageprof
 from findings.asking import asked, one
 from findings.busy import Busy
+from stageprof_collectors.findings import waiters
 from stageprof_collectors.others import Others
 from stageprof_collectors.recording import Recording
-from stageprof_collectors.rules import io_bound
 from stageprof_collectors.rules.io_bound import RULE
 
 ID = RULE.id
@@ -74,10 +74,22 @@ def test_of_many_small_reads_that_wait_the_rule_of_reads_tells(name: str, told: 
     assert [f.rule for f in found if f.cause == f"layer:{name}"] == [told]
 
 
-def test_where_no_processor_is_idle_they_may_wait_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    full = [({0}, Others(1.0, 2.0, full=True))]
-    monkeypatch.setattr(io_bound, "beside", lambda _: full)
-    assert not asked(RULE, program())
+@pytest.mark.parametrize(
+    ("cpu", "how", "told"),
+    [(0.01, "library", True), (0.05, "library", False), (0.01, "python", False), (0.01, "", False)],
+)
+def test_where_no_processor_is_idle_they_may_wait_for_one(
+    monkeypatch: pytest.MonkeyPatch, cpu: float, how: str, told: bool
+) -> None:
+    """Who waits for something else takes less of one than there is, and is seen in such a call."""
+    full = [(range(9), Others(1.8, 2.0, full=True))]
+    monkeypatch.setattr(waiters, "beside", lambda _: full)
+    made = Busy(1)
+    made.facts(threads=1, cpus=2)
+    made.tasks("asked", 40, 80, cpu=cpu)
+    if how:
+        made.look("asked", 6, "connect", how, 30)
+    assert bool(asked(RULE, made.recording())) is told
 
 
 def answered(number: int) -> int:
@@ -103,7 +115,10 @@ def loaded(number: int, nbytes: int) -> bytes:
 
 
 @pytest.mark.parametrize(("nbytes", "told"), [(2_000_000, False), (2_000, True)])
-def test_large_reads_on_a_local_scheduler_may_wait_for_their_bytes(nbytes: int, told: bool) -> None:
+def test_large_reads_on_a_local_scheduler_may_wait_for_their_bytes(
+    monkeypatch: pytest.MonkeyPatch, nbytes: int, told: bool
+) -> None:
+    monkeypatch.setattr(waiters, "beside", lambda _: [])  # whatever else runs here
     with stageprof.profile(gil=False) as region:
         records = [dask.delayed(loaded)(i, nbytes) for i in range(12)]
         dask.delayed(len)(records).compute(scheduler="threads", num_workers=2)
@@ -111,7 +126,7 @@ def test_large_reads_on_a_local_scheduler_may_wait_for_their_bytes(nbytes: int, 
 
 
 def test_on_a_local_scheduler_more_threads_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(io_bound, "beside", lambda _: [])  # whatever else runs here
+    monkeypatch.setattr(waiters, "beside", lambda _: [])  # whatever else runs here
     with stageprof.profile(gil=False) as region:
         calls = [dask.delayed(answered)(i) for i in range(16)]
         dask.compute(*calls, scheduler="threads", num_workers=2)

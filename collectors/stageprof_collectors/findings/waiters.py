@@ -27,6 +27,8 @@ THREADS: Final = 16
 FULL: Final = 0.8
 #: Of a processor: tasks that read compute less, all those of a process together.
 LEAST: Final = 0.1
+#: Likewise of what waits for an answer, even where others leave it hardly any.
+ASKING: Final = 0.02
 
 _CODE: Final = """\
 from distributed import Client, LocalCluster

@@ -15,7 +15,7 @@ from stageprof_collectors.findings.misplaced import IN_THREAD
 from stageprof_collectors.findings.phrase import made_at, of_wall, word
 from stageprof_collectors.findings.quantity import count, seconds
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
-from stageprof_collectors.findings.waiters import had_of
+from stageprof_collectors.findings.waiters import ASKING, had_of
 from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stage import STEP, Stage
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 _COMPUTE: Final = STEP["compute"]
 #: What of the saving is certain: threads take turns at what is not waiting.
 _LEAST: Final = 0.75
-#: Of a processor: a coroutine that waits for what it asked for takes less, even where others
-#: leave it hardly any.
-_ASKING: Final = 0.02
 
 _TEXT: Final = (
     "A worker runs coroutines (`async def`) on its event loop, one at a time unless they `await`: "
@@ -42,7 +39,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     every = turns(recording.timeline)
     long = every.some(every.stop - every.start >= limits["turn_s"] * 1e9)
     of = recording.groups.of_run[long.rows]
-    had = had_of(recording, _ASKING) if len(long.rows) else {}
+    had = had_of(recording, ASKING) if len(long.rows) else {}
     for row in np.unique(of).tolist():
         mine = long.some(of == row)
         waiting = _waiting(mine, had)

@@ -1,8 +1,9 @@
-"""Tasks that wait for something outside, while processors stand idle and threads are few."""
+"""Tasks that wait for something outside, which needs no processor, while threads are few."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -10,17 +11,27 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.account.groups import Row
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
-from stageprof_collectors.findings.hotspot import needless
+from stageprof_collectors.findings.hotspot import LEAST, MOSTLY, needless
 from stageprof_collectors.findings.phrase import made_at, of_wall
 from stageprof_collectors.findings.quantity import count, seconds, share
 from stageprof_collectors.findings.rule import Ground, Limit, Limits, Rule
 from stageprof_collectors.findings.training import Trainings
-from stageprof_collectors.findings.waiters import THREADS, Rows, length, occupied, saving, waiters
-from stageprof_collectors.others import beside
+from stageprof_collectors.findings.waiters import (
+    ASKING,
+    THREADS,
+    Rows,
+    Waiters,
+    had_of,
+    length,
+    occupied,
+    saving,
+    waiters,
+)
 from stageprof_collectors.profiles.looks import Looks
 from stageprof_collectors.replay.cost import cost_of
 from stageprof_collectors.rules.read_bandwidth import READS, brought
 from stageprof_collectors.rules.read_bandwidth import RULE as READ_BANDWIDTH
+from stageprof_runtime.stack import LIBRARY
 from stageprof_runtime.stage import STEP, Stage
 
 if TYPE_CHECKING:
@@ -43,27 +54,42 @@ _TEXT: Final = (
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One for each layer at a line whose tasks wait."""
-    if any(found.full for _, found in beside(recording)) or Trainings(recording):
+    if Trainings(recording):
         return
-    groups, waits = recording.groups, _waiting(recording, limits)
+    had = had_of(recording, ASKING)
+    groups, waits = recording.groups, _waiting(recording, had, limits)
     for row in np.unique(groups.of_run[waits]).tolist():
         rows = np.flatnonzero(groups.of_run == row)
         if not row or len(rows) < limits["tasks"] or _others(recording, groups.rows[row], rows):
             continue
-        if waits[rows].mean() >= limits["most"]:
+        if waits[rows].mean() >= limits["most"] and (not had or _calls(recording, rows)):
             yield from _found(recording, groups.rows[row], rows, limits)
 
 
-def _waiting(recording: Recording, limits: Limits) -> NDArray[np.bool_]:
-    """Runs that neither computed nor waited for Dask: for the GIL, a lock of its, other tasks."""
+def _waiting(recording: Recording, had: Mapping[int, float], limits: Limits) -> NDArray[np.bool_]:
+    """Runs that neither computed nor waited for Dask: for the GIL, a lock of its, other tasks.
+
+    What computes where other programs leave hardly a processor takes all that it can have (`had`,
+    by place).
+    """
     runs = recording.timeline.runs
     took = np.maximum(runs["stop"] - runs["start"], 1)
     waits: NDArray[np.bool_] = (runs["seen"] == 1) & (took > limits["least_s"] * 1e9)
-    waits &= runs["cpu"] < limits["cpu"] * took
+    could = np.array([had.get(place, 1.0) for place in runs["wplace"].tolist()])
+    waits &= runs["cpu"] < limits["cpu"] * could * took
     if not waits.any():  # what else they did is found out for all runs, and takes long
         return waits
     waits &= occupied(recording) < limits["cpu"]
     return waits
+
+
+def _calls(recording: Recording, rows: Rows) -> bool:
+    """Whether such tasks were seen in calls that gave up the GIL, and hardly in Python."""
+    prefix = recording.prefixes[int(rows[0])]
+    looks = [look for look in Looks(recording).all if look.prefix == prefix]
+    seen = sum(look.seconds for look in looks)
+    without = sum(look.seconds for look in looks if look.how == LIBRARY)
+    return sum(look.count for look in looks) >= LEAST and without >= MOSTLY * seen
 
 
 def _others(recording: Recording, row: Row, rows: Rows) -> bool:
@@ -82,9 +108,9 @@ def _found(recording: Recording, row: Row, rows: Rows, limits: Limits) -> Iterat
     who = waiters(recording, rows)
     if who.each >= THREADS:
         return
-    threads = who.more(len(rows))
     cost = cost_of(recording, steps=_COMPUTE, runs=rows.tolist())
-    saved = 0.0, saving(recording, who, threads, cost)[1]
+    threads, high = _enough(recording, who, len(rows), cost)
+    saved = 0.0, high
     if min(cost, saved[1]) < limits["share"] * recording.wall:
         return
     took = length(recording, rows)
@@ -111,6 +137,18 @@ def _found(recording: Recording, row: Row, rows: Rows, limits: Limits) -> Iterat
         where=Where(row.file, row.line, "", row.layer, row.prefix),
         cause=f"layer:{row.prefix}",
     )
+
+
+def _enough(recording: Recording, who: Waiters, tasks: int, cost: float) -> tuple[int, float]:
+    """How many threads of each save most, and what they save at most, s.
+
+    All that may wait at once; fewer where a loop that has hardly a processor cannot serve them.
+    """
+    most = who.more(tasks)
+    numbers = takewhile(lambda n: n >= 2 * who.each, (most >> i for i in range(most)))
+    saved = {n: saving(recording, who, n, cost)[1] for n in numbers}
+    best = max(saved, key=lambda n: saved[n])
+    return best, saved[best]
 
 
 def _where(recording: Recording, prefix: str) -> dict[str, str]:
