@@ -153,7 +153,8 @@ def _collected(
     handover = Handover(lambda _: True)
     graph, unseen = _graph(collections)
     try:
-        looking.look(Given(graph, scheduler, looking.client, frame), handover)
+        given = Given(graph, scheduler, looking.client, frame, asked=_asked(collections))
+        looking.look(given, handover)
     finally:
         handover.names.clear()
     return looking.result(unseen)
@@ -199,6 +200,12 @@ def _graph(collections: list[Any]) -> tuple[list[Any], list[str]]:
     unseen: list[str] = []
     graphs = [_optimized(expr, unseen) for expr in exprs]
     return graphs + ([HighLevelGraph.merge(*layers)] if layers else []), unseen
+
+
+def _asked(collections: list[Any]) -> frozenset[str]:
+    """The layers that are theirs: one that another of them needs, too, is to be kept."""
+    told = [each for each in collections if hasattr(each, "__dask_layers__")]
+    return frozenset(str(name) for each in told for name in each.__dask_layers__())
 
 
 def _optimized(expr: Any, unseen: list[str]) -> Any:

@@ -67,6 +67,8 @@ class Given(NamedTuple):
     client: Any
     frame: FrameType
     trained: Trained | None = None
+    #: names of the layers that are asked for, of graphs that do not say it
+    asked: frozenset[str] = frozenset()
 
     @property
     def line(self) -> tuple[str, int]:

@@ -12,8 +12,10 @@ import pytest
 from dask._expr import FinalizeCompute
 from dask.base import collections_to_expr
 
+import stageprof
 from check.planned import GB, array, ask, cluster, plan
 from stageprof_collectors.findings.finding import Severity
+from stageprof_collectors.preflight import checkup
 from stageprof_collectors.preflight.plan import Plan, Watch
 from stageprof_collectors.preflight.reading import read
 
@@ -83,6 +85,18 @@ def test_a_result_that_another_one_needs_is_asked_for_nevertheless(
     asked = BIG.nbytes + also.nbytes
     assert found.severity == Severity.SERIOUS
     assert found.evidence["results_bytes"] == (BIG.nbytes if compute else asked // 2)
+
+
+@pytest.mark.parametrize("also", [BIG.sum(), BIG + 1])
+def test_a_collection_that_another_one_needs_is_asked_for_nevertheless(
+    also: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`check([x, x.sum()])` said nothing, though `check([x])` did."""
+    monkeypatch.setattr(checkup, "_seen", lambda _, plan: setattr(plan, "cluster", cluster()))
+    monkeypatch.setattr(checkup.Looking, "_asked", lambda *_: None)
+    checked = stageprof.check([BIG, also], client=object())
+    [found] = [f for f in checked if f.rule == "memory-near-limit"]
+    assert found.evidence["results_bytes"] == (BIG.nbytes + also.nbytes) // 2
 
 
 def test_of_a_sum_alone_its_array_is_not_asked_for() -> None:

@@ -106,7 +106,7 @@ class Looking:
             return
         watch = Watch(self.limit_s)
         plan = Plan(given.scheduler, self._rates(given.scheduler), *given.line)
-        plan.trained = given.trained
+        plan.trained, plan.outputs = given.trained, given.asked
         for part, name in self._parts(given, handover, plan, watch):
             self._try(part, name, plan)
         self._ask(plan)

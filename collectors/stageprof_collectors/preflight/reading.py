@@ -160,7 +160,7 @@ class _Reader:
         self._plan.outputs |= outputs
         self._plan.joined.extend(together)
         self._plan.sizes |= {str(n): output(layer) or 0 for n, layer in layers.items()}
-        joined, left = self._joined(graph, outputs)
+        joined, left = self._joined(graph, self._plan.outputs)
         users = graph.dependents
         needs = layers_needed(joined, self._asking.keys(graph), self._plan, self._watch)
         for name, layer in [item for item in needs.items() if item[0] in left]:
