@@ -41,6 +41,25 @@ def test_columns_are_named_with_their_values_and_the_seconds_that_they_cost() ->
     assert 5.0 * 0.4 * 0.5 < low < high < 5.0 * 0.95 * 0.7
 
 
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [({"best_page-1": 12}, 12), ({"views_of-3": 9, "best_page-1": 12, "best_page-2": 13}, 9)],
+)
+def test_work_of_dasks_own_functions_is_told_at_the_line_that_asked_for_it(
+    lines: dict[str, int], told: int
+) -> None:
+    """`df.city.str.upper()` is seen in no line of the user's; that of the column says it, too."""
+    busy = Busy()
+    for name, line in lines.items():
+        busy.tasks(name.partition("-")[0], 10, 500, layer=name)
+        busy.line(name, line)
+    busy.look("best_page", 0, "", "objects", 60)
+    busy.column("views_of", "city", "object", "string", 6_000_000)
+    found = one(RULE, busy.recording())
+    assert found.where.line == told
+    assert f"at etl.py:{told}" in found.headline
+
+
 def test_values_that_no_dtype_holds_get_no_advice() -> None:
     """B38: lists were made 50 times slower by a cast."""
     assert asked(RULE, program("")) == []

@@ -139,6 +139,7 @@ def _finding(
         saved = 0.0, saved[1]
     main = max(seen, key=lambda look: look.seconds)
     largest = sorted(columns, key=lambda c: -c.nbytes)[:PRINTED]
+    file, line = _line(recording, main, largest)
     told = ", ".join(f"`{c.name}`: {c.kind}" for c in largest)
     part = max(c.nbytes / max(1, c.frame_bytes) for c in columns)
     return Finding(
@@ -147,7 +148,7 @@ def _finding(
         headline=(
             f"{count(len(columns), 'column')} of dtype object ({told}): work on them takes "
             f"{share(shares[main.prefix].middle)} of the time of `{main.prefix}`"
-            f"{made_at(main.file, main.line)}: {of_wall(cost, recording)}"
+            f"{made_at(file, line)}: {of_wall(cost, recording)}"
         ),
         stage=Stage.EXECUTION,
         evidence={
@@ -160,9 +161,24 @@ def _finding(
         cost_s=cost,
         saving_s=saved,
         fix=fix({c.name: c.kind for c in largest}, several=len({*map(_frame, largest)}) > 1),
-        where=Where(main.file, main.line, "", "", main.prefix),
+        where=Where(file, line, "", "", main.prefix),
         cause="object-columns",
     )
+
+
+def _line(recording: Recording, main: Look, columns: list[Column]) -> tuple[str, int]:
+    """The user's line in which the work was seen.
+
+    Of what Dask's own functions do, the one at which it was asked for, or else the columns made.
+    """
+    if main.file:
+        return main.file, main.line
+    for prefixes in ({main.prefix}, {prefix for column in columns for prefix in column.prefixes}):
+        rows = (row for row in recording.groups.rows if row.prefix in prefixes and row.line)
+        lines = {(row.file, row.line) for row in rows}
+        if len(lines) == 1:
+            return lines.pop()
+    return "", 0
 
 
 def _frame(column: Column) -> frozenset[str]:
