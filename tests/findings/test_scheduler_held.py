@@ -69,7 +69,9 @@ def test_it_is_silent_of_others(other: dict[str, Any]) -> None:
     assert not asked(RULE, program(**other))
 
 
-def asynchronous(*, holds: int = 8, tasks_until: float = 1000, seen: bool = True) -> Recording:
+def asynchronous(
+    *, holds: int = 8, tasks_until: float = 1000, seen: bool = True, how: str = "call"
+) -> Recording:
     """A program on whose loop the scheduler is, too: `parse`, which `main` calls, holds it."""
     made, end = HandMade(1), 1000.0
     graph = made.graph(0, 0, 0)
@@ -80,7 +82,7 @@ def asynchronous(*, holds: int = 8, tasks_until: float = 1000, seen: bool = True
         mine.append((NODE, 0, -1, "main", "/u/etl.py", 40))
         mine.append((NODE, 1, 0, "parse", "/u/etl.py", 24))
         if seen or place == SHARED:
-            mine.append((FLAME, ns(end - 1), 0, "", "call", 1, 10, ns(90 * holds) - ns(0)))
+            mine.append((FLAME, ns(end - 1), 0, "", how, 1, 10, ns(90 * holds) - ns(0)))
     for i in range(holds):
         rows[SHARED].append((SAMPLE, ns(100 * i + 145), "loop.stall_s", 0.09))
         rows[SHARED].append((FLAME, ns(100 * i + 145), 0, "", "call", 1, 1, ns(90) - ns(0)))
@@ -98,9 +100,15 @@ def test_what_a_coroutine_calls_holds_the_scheduler_of_an_asynchronous_program()
     """Each time too short to count elsewhere; nothing on the critical path is the loop's."""
     found = one(RULE, asynchronous())
     assert "did nothing but run `parse` at etl.py:24 for 720 ms" in found.headline
-    assert found.saving_s == pytest.approx((0.0, 0.28))
+    assert found.saving_s == pytest.approx((0.0, 0.28))  # as long as the rest takes
     assert "asyncio.create_task" in found.fix.text
     assert "await asyncio.to_thread(parse, *args, **kwargs)" in found.fix.code
+
+
+@pytest.mark.usefixtures("_shared")
+def test_what_only_waits_on_the_loop_may_all_be_saved() -> None:
+    """Threads wait side by side."""
+    assert one(RULE, asynchronous(how="waiting")).saving_s == pytest.approx((0.0, 0.72))
 
 
 @pytest.mark.usefixtures("_shared")

@@ -22,6 +22,7 @@ from stageprof_collectors.profiles.inside import NONE, kinds_of
 from stageprof_collectors.profiles.nodes import Frame
 from stageprof_collectors.replay.relief import Interval
 from stageprof_runtime.stage import Stage
+from stageprof_runtime.stopped import WAITING
 
 if TYPE_CHECKING:
     from stageprof_collectors.account.timeline import Ints
@@ -90,7 +91,7 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     own = _within(recording, frames)
     shared = _shared(recording, own)
     if shared:
-        yield from _of_program(recording, frames, _at(recording, shared, own), limits)
+        yield from _of_program(recording, frames, own, shared, limits)
         return
     looks = _at(recording, _places(recording, "scheduler"), _outermost(recording, frames))
     held = _seen(_long(recording, limits["stall_s"]), looks, limits)
@@ -101,17 +102,33 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
 
 
 def _of_program(
-    recording: Recording, frames: list[Frame], looks: Looks, limits: Limits
+    recording: Recording, frames: list[Frame], within: Ints, shared: set[int], limits: Limits
 ) -> Iterator[Finding]:
-    """What a coroutine of the program calls, while tasks were still to come or to end."""
+    """What a coroutine of the program calls, while tasks were still to come or to end.
+
+    All that may go on beside, if anything may; and what waits, side by side in several threads.
+    """
+    looks = _at(recording, shared, within)
     last = int(recording.timeline.runs["stop"].max(initial=0))
     told = _kept(_long(recording, limits["own_s"]), lambda _, start, __: start < last)
     held = _seen(told, looks, limits)
-    cost = sum(map(seconds_of, held.values()))
-    saved = 0.0, min(cost, recording.wall - cost)  # all that may go on beside, if anything may
-    if held and saved[1] >= limits["share"] * recording.wall:
-        by = frames[_most(looks, held)]
-        yield _finding(recording, held, by, cost, saved, _OWN_TEXT, _OWN_CODE)
+    if not held:
+        return
+    cost, by = sum(map(seconds_of, held.values())), _most(looks, held)
+    waits = cost * _waiting(recording, within, by)
+    saved = 0.0, waits + min(cost - waits, recording.wall - cost)
+    if saved[1] >= limits["share"] * recording.wall:
+        yield _finding(recording, held, frames[by], cost, saved, _OWN_TEXT, _OWN_CODE)
+
+
+def _waiting(recording: Recording, within: Ints, frame: int) -> float:
+    """The part of a function's time in which a program's thread had no use for a processor."""
+    flame, strings = recording.timeline.read("flame", "t"), recording.store.strings
+    mine = np.isin(flame["place"], list(_places(recording, "client")))
+    mine &= within[recording.nodes.of(flame["place"], flame["node"])] == frame
+    took = flame["total"][mine]
+    waits = np.array([strings[i] == WAITING for i in flame["how"][mine].tolist()], np.bool_)
+    return float(took[waits].sum() / max(1, took.sum()))
 
 
 def _seen(told: Standing, looks: Looks, limits: Limits) -> Standing:
