@@ -255,9 +255,18 @@ def test_what_calls_are_given_by_name_is_in_the_code_for_them() -> None:
     graph = HighLevelGraph.merge(*[each.__dask_graph__() for each in calls])
     read(graph, made, lambda _: ("", 0), Watch(60))
     code = ask("large-graph", made)[0].fix.code
-    assert "def int_batch(inputs, base):" in code
-    assert "[int(x, base=base) for x in inputs]" in code
+    assert "def int_batch(inputs, **given):" in code
+    assert "[int(x, **given) for x in inputs]" in code
     assert "dask.delayed(int_batch)(batch, base=base) for" in code
+
+
+@pytest.mark.parametrize("name", ["a-b", "class", 'x="\n"'])
+def test_names_that_code_cannot_have_are_not_in_it(name: str) -> None:
+    made = plan(cluster=cluster())
+    calls = [delayed(dict)([], **{name: i}) for i in range(3_000)]
+    graph = HighLevelGraph.merge(*[each.__dask_graph__() for each in calls])
+    read(graph, made, lambda _: ("", 0), Watch(60))
+    compile(ask("large-graph", made)[0].fix.code, "printed", "exec")
 
 
 def test_tiny_results_of_large_pieces_may_not_grow() -> None:

@@ -71,7 +71,7 @@ def test_the_code_goes_with_the_call_that_has_the_object(client: Client) -> None
 def test_what_a_map_gives_by_name_is_in_the_code_for_it(client: Client) -> None:
     found = stageprof.check(lambda: client.map(use, range(3_000), i=2))
     [code] = [f.fix.code for f in found if f.rule == "large-graph"]
-    assert "[use(x, i=i) for x in inputs]" in code
+    assert "[use(x, **given) for x in inputs]" in code
     assert "client.map(use_batch, batches, i=i)" in code
 
 

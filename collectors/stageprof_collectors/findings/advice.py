@@ -85,9 +85,9 @@ def in_batches(name: str, k: int, calling: Calling = PLAIN) -> str:
     code = _FUTURES if calling.futures else _BATCHES
     before = _EITHER.format(x=f"{name}(*x)") if calling.several is None else ""
     x, before = ("*x", _TUPLES) if calling.several else ("x", before)
-    names = "".join(f", {each}" for each in calling.keywords)
+    names = ", **given" if calling.keywords else ""
     given = "".join(f", {each}={each}" for each in calling.keywords)
-    return before + code.format(name=name, k=k, x=x + given, names=names, given=given)
+    return before + code.format(name=name, k=k, x=x + names, names=names, given=given)
 
 
 def one_function(collection: Collection) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import math
 from collections import defaultdict
 from collections.abc import Collection, Container, Mapping
@@ -84,8 +85,9 @@ def called(layer: Any) -> Calling:
 
 
 def names(given: Any) -> tuple[str, ...]:
-    """Of what calls are given by name the names."""
-    return tuple(k for k in given if type(k) is str) if type(given) is dict else ()
+    """Of what calls are given by name the names, as far as code can have them."""
+    known = [name for name in given if type(name) is str] if type(given) is dict else []
+    return tuple(name for name in known if name.isidentifier() and not keyword.iskeyword(name))
 
 
 def is_blockwise(layer: Any) -> bool:
