@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.generate import generate
+from spent import spent
 from stageprof_collectors.storage import frame
 from stageprof_collectors.storage.file import Frames, Writer, read_frames
 from stageprof_collectors.storage.inspection import dump
 from stageprof_collectors.storage.store import Store
-from tests.spent import spent
 
 #: Payloads that do not compress, of unlike lengths.
 BATCHES = [random.Random(n).randbytes(200 + 300 * n) for n in range(12)]
