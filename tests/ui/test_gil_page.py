@@ -70,6 +70,20 @@ def test_stageprof_itself_is_one_row_of_each_process_whichever_threads_it_ran_on
     assert frame["held"].tolist() == pytest.approx([0.6, 0.3, 0.05])
 
 
+def test_stageprof_itself_comes_last_however_much_it_held() -> None:
+    """A reader is to see first what can be changed."""
+    rows = [
+        ("stageprof itself", "", 0, "", "stageprof-sampler", "client", 0.9, 0.9, 0.0),
+        ("spin", "etl.py", 24, "spin", "thread 1", "worker 0", 0.5, 0.6, 0.0),
+        ("", "", 0, "spin", "thread 1", "worker 0", 0.1, 0.1, 0.0),
+    ]
+    names = ["function", "file", "line", "prefix", "thread", "place"]
+    found = pd.DataFrame(rows, columns=[*names, "caused_s", "hold_s", "wait_s"])
+    assert gil.holders(found, "why")["function"].tolist() == [
+        "spin", "(not seen: why)", "stageprof itself",
+    ]  # fmt: skip
+
+
 def test_what_was_not_seen_is_the_last_row_and_says_why() -> None:
     made = contended()
     made.held(0, 0, 2000, thread=-1)

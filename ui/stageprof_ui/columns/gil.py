@@ -54,7 +54,7 @@ def numbered(recording: Recording, found: pd.DataFrame) -> pd.DataFrame:
 
 
 def holders(found: pd.DataFrame, why: str = "") -> pd.DataFrame:
-    """Those that others waited for most first; what no look saw is the last row.
+    """Those that others waited for most first, then what no look saw, and stageprof itself last.
 
     Where no line at all is known, rows are of tasks, and function and line are "".
 
@@ -64,8 +64,10 @@ def holders(found: pd.DataFrame, why: str = "") -> pd.DataFrame:
     """
     sums = _one_of_us(found.groupby(_WHOSE, sort=False, as_index=False)[_SUMS].sum())
     sums = sums.sort_values(["caused_s", "hold_s", "wait_s"], ascending=False)
-    seen = sums["function"] != ""
-    parts = [sums[seen], _joined(sums[~seen])] if lines_known(found) else [sums]
+    seen, own = sums["function"] != "", sums["function"] == OURSELVES
+    known = lines_known(found)
+    theirs = [sums[seen & ~own], _joined(sums[~seen])] if known else [sums[~own]]
+    parts = [*theirs, sums[own]]  # a reader can change the others only
     rows = [_holder(row, why) for part in parts for row in part.to_dict("records")]
     return pd.DataFrame(rows, columns=_HOLDERS)
 
