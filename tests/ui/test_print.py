@@ -69,3 +69,15 @@ def test_paper_has_no_buttons_but_those_that_were_chosen(
     watched.page.emulate_media(media="print")
     assert page.locator("[data-sp-view=timeline] .bk-btn:visible").all_inner_texts() == ["layer"]
     assert page.locator("[data-sp-view=timeline] input:visible").count() == 0
+
+
+def test_paper_has_no_hints_for_the_mouse_but_the_facts_beside_them(
+    watched: Watched, reported: Callable[[int], str]
+) -> None:
+    page = watched.open(reported(1_000))
+    page.locator("[data-sp-page=timeline]").click()
+    hint = page.locator("[data-sp-view=timeline] .sp-hint").first
+    hint.wait_for()
+    assert "Scroll to zoom" in hint.inner_text()
+    watched.page.emulate_media(media="print")
+    assert hint.inner_text().strip() == "Colour is the layer, and how strong it is says how busy."
