@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, TextIO
 
 from rich.cells import cell_len
@@ -12,6 +13,7 @@ from rich.text import Text
 
 from stageprof.renderers.page import (
     WIDTH,
+    Row,
     column,
     ending,
     heading,
@@ -35,6 +37,8 @@ from stageprof_ui.palette import SEVERITY_STYLES
 TOP: Final = 3
 #: Cells that the longest severity takes with the blanks around it, and at most a file and line.
 _SEVERITY, _LINE = 11, 20
+#: Cells in which a headline still says something.
+_SHORTEST: Final = 8
 #: The left edge of what is said of a finding, and of what each part of it says.
 _EDGE, _INNER = 3, 13
 #: A line of code, or a text of a finding, in characters; more is nobody's to read.
@@ -52,12 +56,19 @@ def top(summary: Summary) -> Iterator[Text]:
     wheres = [ending(_line(f), _LINE) for f in found[:TOP]]
     savings = [f"saves {span(*f.saving_s)}" for f in found[:TOP]]
     wide, long = max(map(cell_len, wheres)), max(map(len, savings))
-    room = WIDTH - _SEVERITY - long - 2 - (wide + 2 if wide else 0)
     for finding, where, saving in zip(found, wheres, savings, strict=False):
-        tail = f"  {column(where, wide)}" if wide else ""
-        line = Text(f"  {finding.severity:<9}", style=SEVERITY_STYLES[finding.severity])
-        line.append(column(_brief(finding, room), room), style="default")
-        yield line.append(f"{tail}  {saving:>{long}}", style="default")
+        head = Text(f"  {finding.severity:<9}", style=SEVERITY_STYLES[finding.severity])
+        middle = partial(_what, finding, where, wide)
+        yield Row(head, middle, WIDTH - _SEVERITY - long - 2, f"  {saving:>{long}}")
+
+
+def _what(found: Finding, where: str, wide: int, cells: int) -> Text:
+    """The headline and its line; where there is room for one only, the line."""
+    room = cells - wide - 2 if wide else cells
+    if where and room < _SHORTEST:
+        return Text(column(ending(where, cells), cells), style="default")
+    tail = f"  {column(where, wide)}" if wide else ""
+    return Text(column(_brief(found, room), room) + tail, style="default")
 
 
 def _brief(found: Finding, room: int) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, TextIO
 
@@ -19,6 +20,24 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _ASCII: Final = str.maketrans({"█": "#", "·": "-", "…": "~", **dict.fromkeys(_EIGHTHS[1:], "#")})
 #: Marks a line that is left whole whatever its width, for it is there to be copied.
 _WHOLE: Final = "ignore"
+#: What stands before prose in a column of its own.
+_HEAD: Final = re.compile(r".{0,11}  (?=\S)")
+
+
+class Row(Text):
+    """A line of a table, whose middle gives way where a terminal is narrow; its ends stay."""
+
+    def __init__(self, head: Text, middle: Callable[[int], Text], cells: int, tail: str) -> None:
+        """Lay it out as wide as it is readable; `middle` makes itself of so many cells."""
+        super().__init__()
+        self._parts = head, middle, cells, tail
+        self.append_text(self.of(WIDTH))
+
+    def of(self, width: int) -> Text:
+        """The line on a terminal of so many columns."""
+        head, middle, cells, tail = self._parts
+        left = max(0, cells - max(0, WIDTH - width))
+        return head.copy().append_text(middle(left)).append(tail, style="default")
 
 
 def printed(lines: Iterable[Text], file: TextIO) -> None:
@@ -54,12 +73,32 @@ def plain(lines: Iterable[Text]) -> str:
 
 def _print(console: Console, lines: Iterable[Text]) -> None:
     for line in lines:
-        console.print(_fitted(line, console), no_wrap=True, overflow="ignore", crop=False)
+        for part in _fitted(line, console):
+            console.print(_spelled(part, console), no_wrap=True, overflow="ignore", crop=False)
 
 
-def _fitted(line: Text, console: Console) -> Text:
+def _fitted(line: Text, console: Console) -> Iterable[Text]:
+    """A row gives way in its middle, and prose goes on in the next line."""
+    if isinstance(line, Row):
+        line = line.of(console.width)
+    elif line.overflow != _WHOLE and console.width < WIDTH and cell_len(line.plain) > console.width:
+        return _hanging(line, console)
     if line.overflow != _WHOLE:
         line.truncate(console.width, overflow="ellipsis")
+    return [line]
+
+
+def _hanging(line: Text, console: Console) -> Iterator[Text]:
+    """Prose in lines that begin where the first does, behind its head."""
+    head = _HEAD.match(line.plain)
+    indent = head.end() if head else 0
+    first, rest = line.divide([indent]) if indent else (Text(), line)
+    for i, part in enumerate(rest.wrap(console, console.width - indent)):
+        part.rstrip()
+        yield (Text(" " * indent) if i else first).append_text(part)
+
+
+def _spelled(line: Text, console: Console) -> Text:
     try:
         line.plain.encode(console.encoding)
     except (UnicodeEncodeError, LookupError):
@@ -75,7 +114,10 @@ def whole(text: str, style: str = "") -> Text:
 
 def heading(left: str, right: str = "") -> Text:
     """A line of bold text, with something at its right end."""
-    return Text(left + right.rjust(WIDTH - cell_len(left)) if right else left, style="bold")
+    if not right:
+        return Text(left, style="bold")
+    room = WIDTH - cell_len(left) - cell_len(right)
+    return Row(Text(left, style="bold"), lambda cells: Text(" " * cells), room, right)
 
 
 def row(facts: Iterable[str]) -> Iterator[Text]:

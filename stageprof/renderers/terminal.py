@@ -16,6 +16,7 @@ from stageprof.folder import BEGAN, here
 from stageprof.renderers import findings
 from stageprof.renderers.page import (
     WIDTH,
+    Row,
     bar,
     column,
     ending,
@@ -109,7 +110,12 @@ def _stage(line: StageLine) -> Text:
     colour = STAGE_COLOURS[line.stage]
     head = Text(f"  {line.stage:<14}", style=colour)
     tail = f"{seconds(line.wall_s):>14}{share(line.share):>7}"
-    return head.append(f"{bar(line.share, _BAR):<{_BAR}}   ").append(tail, style="default")
+
+    def middle(cells: int) -> Text:
+        most = max(0, cells - 3)
+        return Text(f"{bar(line.share, most) if most else '':<{cells}}", style=colour)
+
+    return Row(head, middle, _BAR + 3, tail)
 
 
 def _step(line: StepLine) -> Text:
@@ -119,9 +125,15 @@ def _step(line: StepLine) -> Text:
 
 
 def _layer(line: LayerLine) -> Text:
-    name = column(safe(line.layer), 30)
     where = column(ending(safe(line.line or "line unknown"), 20), 20)
-    return Text(f"  {name} {where} {count(line.tasks, 'task'):>15} {seconds(line.wall_s):>10}")
+
+    def middle(cells: int) -> Text:
+        name = safe(line.layer)
+        beside = cells >= 20 + 1 + 8  # else there is room for the name only
+        return Text(f"{column(name, cells - 21)} {where}" if beside else column(name, cells))
+
+    tail = f" {count(line.tasks, 'task'):>15} {seconds(line.wall_s):>10}"
+    return Row(Text("  "), middle, 51, tail)
 
 
 def _first(first: FirstTask) -> Text:
