@@ -14,7 +14,7 @@ import dask.local
 
 from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.context import within
-from stageprof_runtime.guard import interrupted
+from stageprof_runtime.interrupts import interrupted
 from stageprof_runtime.probes import failure
 from stageprof_runtime.stage import STEP, Stage
 

@@ -20,13 +20,13 @@ import asyncio
 import functools
 import logging
 import os
-import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from stageprof_runtime.clock import now_ns
+from stageprof_runtime.interrupts import interrupted
 
 logger = logging.getLogger("stageprof")
 
@@ -100,7 +100,7 @@ class Watch:
     def failed(self, error: BaseException) -> None:
         """Count a failure; say so once, and disable the hook at the tenth.
 
-        Raises nothing, but the user's Ctrl-C that comes meanwhile.
+        Raises nothing, but what interrupts the user meanwhile.
         """
         self.failures += 1
         try:
@@ -196,7 +196,7 @@ def guard(hook: Callable[..., None], watch: Watch) -> Callable[..., None]:
 
 
 def attempt(watch: Watch, doing: Callable[..., Any], *args: Any) -> None:
-    """Call something of ours where the user's code runs; only their Ctrl-C gets out."""
+    """Call something of ours where the user's code runs; only what interrupts them gets out."""
     try:
         doing(*args)
     except BaseException as error:  # see the module's docstring
@@ -214,26 +214,10 @@ def attempt_each(watch: Watch, steps: Sequence[Callable[[], None]]) -> None:
 
 
 def caught(error: BaseException, watch: Watch) -> None:
-    """Count what our code in a wrapper without a shield raised; the user's Ctrl-C goes on."""
+    """Count what our code in an unshielded wrapper raised; what interrupts the user goes on."""
     if interrupted(error):
         raise error
     watch.failed(error)
-
-
-def interrupted(error: BaseException) -> bool:
-    """Whether an error that came out of our code is the user's Ctrl-C.
-
-    `asyncio.run` catches the signal itself: in a thread that runs its loop it is no Ctrl-C. A loop
-    that something else runs, such as a notebook's kernel, leaves it to Python.
-    """
-    return (
-        isinstance(error, KeyboardInterrupt)
-        and threading.current_thread() is threading.main_thread()
-        and (
-            asyncio._get_running_loop() is None
-            or signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        )
-    )
 
 
 def hook(method: Callable[..., None]) -> Callable[..., None]:

@@ -15,7 +15,8 @@ from typing import Final, TypeVar
 
 from stageprof_runtime.batch import Row
 from stageprof_runtime.event import NATIVE
-from stageprof_runtime.guard import interrupted, logged, untold
+from stageprof_runtime.guard import logged, untold
+from stageprof_runtime.interrupts import interrupted
 from stageprof_runtime.patch import Install, Undo, journal
 from stageprof_runtime.ring import Ring
 from stageprof_runtime.tree import Spot

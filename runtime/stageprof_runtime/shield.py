@@ -2,8 +2,8 @@
 
 A probe's wrapper runs code of ours before and after the function that it observes. Whatever that
 code raises, the function is called exactly once with the caller's arguments, and its own result
-or exception is what the caller gets. One exception: Ctrl-C in the user's main thread may hit our
-code as well as theirs, and is theirs.
+or exception is what the caller gets. One exception: what interrupts the user's thread, such as
+Ctrl-C, may hit our code as well as theirs, and is theirs (`interrupts.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from stageprof_runtime.clock import now_ns
-from stageprof_runtime.guard import TIMED, Watch, cancelled, caught, interrupted
+from stageprof_runtime.guard import TIMED, Watch, cancelled, caught
+from stageprof_runtime.interrupts import interrupted
 
 Make = Callable[[Any], Any]
 
