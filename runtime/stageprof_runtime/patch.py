@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from stageprof_runtime.batch import Row
 from stageprof_runtime.clock import now_ns
 from stageprof_runtime.guard import Watch
+from stageprof_runtime.lookup import give_back, keep
 from stageprof_runtime.shield import shield
 from stageprof_runtime.tree import Spot
 
@@ -123,6 +124,7 @@ def observe(
     title = f"{getattr(owner, '__qualname__', None) or owner.__name__}.{name}"
     watch = _watched(title, limited=limited)
     ours = make(getattr(owner, name) if raw is _MISSING else raw, watch)
+    keep(owner, name, raw, ours)
     write(ours)
     return _undo(_Layer(ours, raw), read, write, watch)
 
@@ -183,6 +185,7 @@ def _clear(read: Callable[[], Any], write: Callable[[Any], None]) -> None:
         del _layers[id(top)]
         top = here.old
         write(top)
+        give_back(top)
 
 
 def noted(undo: Undo) -> Undo:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import pickle
 from collections.abc import Callable, Iterator
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -225,6 +227,42 @@ def test_what_somebody_puts_back_after_us_is_not_built_upon() -> None:
     assert wrapped == [victims] * 4
     together([observe(Victim, "plain", make), observe_item(mapping, "op", make)])()
     assert vars(Victim)["plain"] is mapping["op"] is victims
+
+
+#: Dask's functions that are no methods.
+FUNCTIONS = [
+    where
+    for where in compat._PLACES
+    if not where.startswith("python.")
+    for owner, name in [compat.place(where)]
+    if isinstance(owner, ModuleType) and type(getattr(owner, name)) is FunctionType
+]
+
+
+@pytest.mark.parametrize("where", FUNCTIONS)
+def test_functions_are_pickled_by_name_as_without_us(where: str) -> None:
+    """Also one that was imported before it was wrapped, and by whom stageprof does not load."""
+    owner, name = compat.place(where)
+    before = getattr(owner, name)
+    without = pickle.dumps(before)
+    undos = [observe(owner, name, _wrapping), replace(owner, name, lambda f: f)]
+    ours = getattr(owner, name)
+    found, back = pickle.loads(pickle.dumps(ours)), pickle.dumps(before)
+    assert pickle.loads(back) is before
+    undos[0]()
+    assert pickle.loads(pickle.dumps(before)) is before
+    undos[1]()
+    assert found is ours
+    assert pickle.loads(back) is before
+    assert pickle.dumps(before) == without
+
+
+def _wrapping(function: Any, _: Watch) -> Any:
+    @functools.wraps(function)
+    def ours(*args: Any) -> Any:
+        return function(*args)
+
+    return ours
 
 
 def test_an_undo_that_fails_does_not_keep_the_others_from_being_tried() -> None:
