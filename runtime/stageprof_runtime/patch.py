@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
@@ -81,6 +83,14 @@ class _Layer:
         self.ours = ours
         self.old = old
         self.over = False
+        self._gone: Any = None
+
+    def end(self) -> None:
+        """It is over, and kept no longer than somebody may put back what it put there."""
+        self.over, key = True, id(self.ours)
+        with contextlib.suppress(TypeError):  # class methods have no weak references
+            self._gone = weakref.ref(self.ours, lambda _: _layers.pop(key, None))
+            self.ours = None
 
 
 #: id of what was put somewhere -> its layer, from its installation until it is gone
@@ -164,11 +174,14 @@ def _undo(
     _layers[id(layer.ours)] = layer
 
     def undo() -> None:
-        layer.over = True
+        if layer.over:
+            _clear(read, write)
+            return
         watch.ended = now_ns()
         _titles.discard(watch.name)
         if read() is not layer.ours:
             watch.disabled = watch.disabled or UNDONE
+        layer.end()
         _clear(read, write)
 
     return noted(undo)

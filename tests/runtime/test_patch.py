@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stageprof_runtime import compat, process, scheduler_plugin, session, worker_plugin
+from stageprof_runtime import compat, patch, process, scheduler_plugin, session, worker_plugin
 from stageprof_runtime.guard import FAILURES, Watch
 from stageprof_runtime.patch import (
     Emit,
@@ -227,6 +227,25 @@ def test_what_somebody_puts_back_after_us_is_not_built_upon() -> None:
     assert wrapped == [victims] * 4
     together([observe(Victim, "plain", make), observe_item(mapping, "op", make)])()
     assert vars(Victim)["plain"] is mapping["op"] is victims
+
+
+def test_nothing_is_kept_where_somebody_ends_a_patch_of_theirs_that_was_there_before() -> None:
+    """Ours stood on it, and is nowhere any more: each recording had left one behind."""
+
+    class Victim(Owner):
+        def plain(self) -> str:
+            return "victim"
+
+    def theirs(self: Victim) -> str:
+        return "theirs"
+
+    victims, kept = vars(Victim)["plain"], len(patch._layers)
+    Victim.plain = theirs  # type: ignore[method-assign]
+    undo = replace(Victim, "plain", adding("ours"))
+    Victim.plain = victims  # type: ignore[method-assign]
+    undo()
+    assert vars(Victim)["plain"] is victims
+    assert len(patch._layers) == kept
 
 
 #: Dask's functions that are no methods.
