@@ -19,7 +19,10 @@ pytestmark = pytest.mark.cluster
 
 #: Run first of all in a worker: every clock that it reads is shifted and runs at a rate.
 CUSTOMIZE = """
+import importlib.util
 import time
+made = importlib.util.module_from_spec
+importlib.util.module_from_spec = lambda spec: time if spec.name == "time" else made(spec)
 def wrong(clock, unit):
     start = clock()
     def read():
