@@ -22,9 +22,9 @@ from stageprof_runtime.guard import (
     failures,
     guard,
     hook,
-    interrupted,
     quietly,
 )
+from stageprof_runtime.interrupts import interrupted
 
 SECOND = 1_000_000_000
 
