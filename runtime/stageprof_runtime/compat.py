@@ -55,6 +55,7 @@ _PLACES: Final[dict[str, tuple[str, str, str]]] = {
     "actor.result": ("distributed.actor", "ActorFuture", "result"),
     "actor.awaited": ("distributed.actor", "ActorFuture", "_result"),
     "client.scatter": ("distributed.client", "Client", "scatter"),
+    "client.tokenize": ("distributed.client", "", "tokenize"),
     "client.sync": ("distributed.utils", "SyncMethodMixin", "sync"),
     # any process: locks, and bytes
     "lock.acquire": ("dask.utils", "SerializableLock", "acquire"),

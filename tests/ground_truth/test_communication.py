@@ -67,6 +67,20 @@ def test_scattering_is_a_transfer_whatever_runs_meanwhile(cluster: Client) -> No
     )
 
 
+@pytest.mark.parametrize("step", ["data.dump", "tokenize"])
+def test_what_scattering_does_at_the_client_is_no_transfer(
+    cluster: Client, step: str, tmp_path: Path
+) -> None:
+    """A thread dumps what is large, and the event loop hashes it, and its caller waits."""
+    log, hashed = str(tmp_path / "log"), step == "tokenize"
+    slow = planted.SlowToken(log, 0.4) if hashed else planted.Slow(log, 0.4, 0.0)
+    recording = record(lambda: cluster.scatter([slow], hash=hashed))
+
+    took = sum(noted["seconds"] for noted in planted.truths(log))
+    assert step_seconds(recording, step) == pytest.approx(took, rel=0.05, abs=0.05)
+    assert step_seconds(recording, "data.transfer") < 0.1
+
+
 def test_an_exchange_by_p2p_waits_for_messages(cluster: Client, tmp_path: Path) -> None:
     """Pieces are long on their way to the other workers, and the barrier waits for them."""
 

@@ -106,7 +106,10 @@ class Hops:
     def scattering(self, client: int) -> Hop:
         """Data go from the client to the workers, by way of the scheduler or not."""
         others = [i for i in range(len(self._t.store.places)) if i != client]
-        layers = [self._lanes.step(others, STEP["data.load"]), self._lanes.loop(client)]
+        layers = [self._lanes.step(others, STEP["data.load"])]
+        # The client's loop hashes it, and has a thread of its own dump what is large.
+        layers += [self._lanes.step([client], STEP["tokenize"]), self._lanes.bytes_work(client)]
+        layers.append(self._lanes.loop(client))
         return layers, What(STEP["data.transfer"], client)
 
     @_once

@@ -7,6 +7,8 @@ of an array's elements tells.
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import itertools
 import sys
 from collections.abc import Callable
@@ -14,8 +16,9 @@ from types import FrameType
 from typing import Any, Final, NamedTuple
 
 from stageprof_runtime.budget import Budget
-from stageprof_runtime.clock import now_ns
+from stageprof_runtime.clock import now_ns, thread_ns
 from stageprof_runtime.compat import place
+from stageprof_runtime.context import within
 from stageprof_runtime.event import FETCHED, SCATTER, SCATTERED
 from stageprof_runtime.fetched import fetched
 from stageprof_runtime.holding import LEAST
@@ -26,6 +29,7 @@ from stageprof_runtime.names import Known, Names
 from stageprof_runtime.naming import UNKNOWN, find
 from stageprof_runtime.patch import Emit, Undo, replace, together
 from stageprof_runtime.scopes import Stack
+from stageprof_runtime.stage import STEP, Stage
 from stageprof_runtime.weight import weigh
 
 #: Objects told of in one call.
@@ -48,9 +52,32 @@ class _Seen(NamedTuple):
 
 
 def install(emit: Emit) -> Undo:
-    """Tell of each large object that a client scatters from now on."""
+    """Tell of each large object that a client scatters from now on, and of the time to hash it."""
     scatters = Scatters(emit)
-    return together([replace(*place("client.scatter"), scatters.wrap), scatters.names.clear])
+    return together(
+        [
+            replace(*place("client.scatter"), scatters.wrap),
+            replace(*place("client.tokenize"), functools.partial(_hashing, emit)),
+            scatters.names.clear,
+        ]
+    )
+
+
+def _hashing(emit: Emit, tokenize: Callable[..., str]) -> Callable[..., str]:
+    """What a client's event loop does that nobody sees from outside: its caller waits for it."""
+
+    @functools.wraps(tokenize)
+    def timed(*args: Any, **kwargs: Any) -> str:
+        if asyncio._get_running_loop() is None:
+            return tokenize(*args, **kwargs)
+        with within("client", Stage.CONSTRUCTION, STEP["tokenize"]):
+            start, cpu = now_ns(), thread_ns()
+            try:
+                return tokenize(*args, **kwargs)
+            finally:
+                emit.span("client", STEP["tokenize"], start, now_ns(), cpu=cpu)
+
+    return timed
 
 
 class Scatters:
