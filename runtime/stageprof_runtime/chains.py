@@ -12,8 +12,10 @@ from typing import Any, Final, NamedTuple
 
 #: Layers looked at in one graph: some 2 us each.
 MOST: Final = 3_000
-#: Layers that are followed from one that loads.
-LONGEST: Final = 20
+#: Layers that are followed from one that loads, where each of them is told of what is unused.
+FUSED: Final = 20
+#: The same of chains: a loop adds a layer each time, and the last of them is what runs.
+LONGEST: Final = 500
 #: Pieces with which a chain is told of: nobody asks where fewer come from.
 LEAST: Final = 50
 
@@ -29,12 +31,12 @@ class Layers(NamedTuple):
         """Whether a layer needs nothing, or only what needs nothing."""
         return all(not self.needs[other] for other in self.needs[name])
 
-    def fused(self, name: str) -> Iterator[str]:
+    def fused(self, name: str, most: int = FUSED) -> Iterator[str]:
         """A layer and those that Dask may fuse it with.
 
         As long as one layer alone needs the one before, and all its chunks.
         """
-        for _ in range(LONGEST):
+        for _ in range(most):
             yield name
             users = self.users.get(name, [])
             if len(users) != 1 or pieces(self.layers[users[0]]) < pieces(self.layers[name]):
@@ -83,7 +85,7 @@ def _begins(known: Layers, name: str) -> bool:
 
 
 def _of_chain(known: Layers, source: str) -> Iterator[Link]:
-    chain = list(known.fused(source))
+    chain = list(known.fused(source, LONGEST))
     try:
         made = [
             Link(name, source, pieces(layer), _nbytes(layer))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from stageprof_runtime.chains import Link, links
@@ -91,10 +92,11 @@ def unused(plan: Plan) -> Iterator[Unused]:
 
 
 def chained(plan: Plan) -> Iterator[Link]:
-    """The chains of layers that a plan's graphs have, and that Dask may fuse."""
+    """The chains of layers that a plan's graphs have, and that Dask may fuse; of many the first."""
     for node in plan.nodes.values():
         if type(node).__name__ == "HLGExpr":
-            yield from links(node.operand("dsk"))
+            # Many sources may go on in the same layers, each of which is then told of many times.
+            yield from islice(links(node.operand("dsk")), MOST)
 
 
 def _users(nodes: dict[int, Any]) -> dict[int, dict[int, Any]]:

@@ -80,6 +80,13 @@ def test_a_local_scheduler_is_told_of_them_too() -> None:
     assert f"at test_fused.py:{line_of(summed, 'made here')}" in found.fix.text
 
 
+def test_operations_of_a_loop_are_followed_to_the_last() -> None:
+    x = da.ones((400, 64), chunks=(1, 64))
+    for i in range(60):
+        x = x + i
+    assert _links(x.sum(axis=1))[-1].name.startswith("sum")
+
+
 def test_what_was_kept_ran_by_itself_and_what_follows_begins_after_it() -> None:
     with dask.config.set(scheduler="sync"), stageprof.profile(gil=False) as prof:
         x = da.random.default_rng(1).random((400, 64), chunks=(1, 64)).persist()
