@@ -126,9 +126,9 @@ class Chunking:
         frames = "ndarray" not in kind if is_piece(kind) else self._framed(rows)
         told = is_piece(kind) or not kind
         usual = float(np.median(self._runs["nbytes"][rows])) if told else 0.0
-        begun = self._begun.get(self._recording.groups.rows[self._layer].layer)
-        if begun is not None:
-            frames, usual = False, max(usual, begun.largest)
+        first = self._begun.get(self._recording.groups.rows[self._layer].layer)
+        if first is not None:
+            frames, usual = False, max(usual, first.largest)
         graphs = self._recording.timeline.graph_rows[rows]
         number = int(np.bincount(graphs + 1).max())
         most = self._largest(len(rows)) if told else 0.0
@@ -155,10 +155,10 @@ class Chunking:
         """The layer that sets the number of the pieces: one that reads, if there is one."""
         layer = self._recording.groups.rows[self._layer]
         made = self._up(layer)
-        begun = self._begun.get(made.row.layer)
-        if begun is None:
+        first = self._begun.get(made.row.layer)
+        if first is None:
             return made
-        return made._replace(row=begun.row, number=begun.number, nbytes=float(begun.nbytes))
+        return made._replace(row=first.row, number=first.number, nbytes=float(first.nbytes))
 
     def _up(self, layer: Row) -> Upstream:
         """The same among the layers that ran, which may be fused ones."""

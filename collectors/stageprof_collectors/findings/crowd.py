@@ -81,7 +81,7 @@ class Crowds:
             return None
         mine = np.bincount(self.groups.of_run[rows], minlength=len(self.groups.rows))
         main = self.groups.rows[int(np.argmax(mine))]
-        return Crowd(kind, rows, main, self._lines(rows))
+        return Crowd(kind, rows, main, self.lines(rows))
 
     def _of_kind(self, kind: Kind) -> Bools:
         links = self.lengths >= self._chain
@@ -159,7 +159,8 @@ class Crowds:
             tuples[:] = False
         return tuples
 
-    def _lines(self, rows: Ints) -> frozenset[str]:
+    def lines(self, rows: Ints) -> frozenset[str]:
+        """All lines that made some runs or that need them, as "file:line"."""
         needs = self._recording.timeline.depends
         mine = np.zeros(self.n, np.bool_)
         mine[rows] = True

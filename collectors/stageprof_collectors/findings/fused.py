@@ -56,7 +56,7 @@ def begun(recording: Recording) -> dict[str, Begun]:
 
 def _begun(recording: Recording, own: list[_Link]) -> Begun:
     first = own[0]
-    row = Row(first.name, key_split(first.name), *recording.groups.line_of(first.name)[:2])
+    row = Row(first.name, key_split(first.name), *recording.groups.line_of(first.name))
     return Begun(row, first.number, first.nbytes, max(link.nbytes for link in own))
 
 

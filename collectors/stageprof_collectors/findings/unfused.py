@@ -43,13 +43,13 @@ def unfused(recording: Recording) -> Unfused:
     return Unfused(rows, left, longest)
 
 
-def _groups(recording: Recording) -> dict[int, list[int]]:
-    """The layers of each group that have tasks, by the last operation's name."""
+def _groups(recording: Recording) -> dict[int, dict[int, None]]:
+    """The layers of each group that have tasks, once each, by the last operation's name."""
     table, strings = recording.store.table("unfused"), recording.store.strings
     numbers = {name: i for i, name in enumerate(recording.layered.names)}
-    groups: defaultdict[int, list[int]] = defaultdict(list)
+    groups: defaultdict[int, dict[int, None]] = defaultdict(dict)
     for name, last in zip(table["name"].tolist(), table["by_name"].tolist(), strict=True):
         layer = numbers.get(strings[name])
-        if layer is not None and layer not in groups[last]:
-            groups[last].append(layer)
+        if layer is not None:
+            groups[last][layer] = None
     return groups

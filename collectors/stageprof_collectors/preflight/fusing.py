@@ -53,8 +53,7 @@ def find(plan: Plan, limits: Limits) -> Iterator[Finding]:
 
 def _finding(plan: Plan, found: Unfused) -> Finding:
     tasks, cost = found.tasks, plan.rates.of_tasks(found.tasks)
-    part = 1.0 - found.left / tasks
-    saved = (cost[0] * part if plan.rates.wall_s else 0.0, cost[1] * part)
+    saved = plan.rates.saving(tasks, 1.0 - found.left / tasks)
     main = max(found.layers, key=lambda layer: layer.line > 0)
     return Finding(
         rule=unfused_frame.RULE.id,

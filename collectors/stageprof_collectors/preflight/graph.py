@@ -125,12 +125,7 @@ def _upstream(plan: Plan, main: Layer, sources: Sources) -> Upstream:
 
 
 def _finding(plan: Plan, tasks: int, main: Layer, made: Upstream, k: int) -> Finding:
-    cost = plan.rates.of_tasks(tasks)
-    part = 1.0 - 1.0 / k
-    # At least nothing: tasks that work for long hide what it takes to hand out the next.
-    saved = (0.0, cost[1] * part)
-    if plan.rates.wall_s:  # on the blocking account of a run like this one
-        saved = cost[0] * part, saved[1]
+    cost, saved = plan.rates.of_tasks(tasks), plan.rates.saving(tasks, 1.0 - 1.0 / k)
     of = f" on pieces of {size(main.piece_bytes)}" if main.piece_bytes > 0 else ""
     return Finding(
         rule=large_graph.RULE.id,

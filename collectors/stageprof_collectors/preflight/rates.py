@@ -81,6 +81,15 @@ class Rates:
         low, high = self.bytes_s
         return nbytes / high, nbytes / low
 
+    def saving(self, tasks: int, part: float) -> Interval:
+        """Seconds that are saved where a part of so many tasks is no longer needed.
+
+        At least nothing: tasks that work for long hide what it takes to hand out the next. But of a
+        recording it is what a run like that one has on its blocking account.
+        """
+        low, high = self.of_tasks(tasks)
+        return low * part if self.wall_s else 0.0, high * part
+
     def severity(self, saving_s: Interval, shares: Mapping[Severity, float] = SHARES) -> Severity:
         """By the share of the recorded run; without one by seconds."""
         if self.wall_s:

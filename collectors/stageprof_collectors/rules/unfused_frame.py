@@ -47,8 +47,7 @@ def _crowd(recording: Recording, found: Unfused) -> Crowd:
     tasks = Counter(groups.of_run[found.rows].tolist())
     # What the optimizer made itself, or was made before the recording, is of no line.
     main = groups.rows[max(tasks, key=lambda row: (groups.rows[row].line > 0, tasks[row]))]
-    lines = frozenset(f"{groups.rows[row].file}:{groups.rows[row].line}" for row in tasks)
-    return Crowd(Kind.CHUNKS, found.rows, main, lines)
+    return Crowd(Kind.CHUNKS, found.rows, main, recording.crowds.lines(found.rows))
 
 
 def _finding(recording: Recording, found: Unfused, main: Row, overhead: Overhead) -> Finding:
