@@ -43,7 +43,7 @@ _TWO_LINES: Final = 120
 #: Less than this share of the time to the first task is not worth a word.
 _WORTH: Final = 0.01
 #: How many steps, layers and commands are named: of the first that fits, else of the last.
-_ROOM: Final = ((2, 2, 2), (2, 2, 1), (2, 1, 1), (1, 1, 1), (1, 0, 1))
+_ROOM: Final = ((3, 2, 2), (3, 1, 2), (2, 1, 2), (2, 1, 1), (1, 1, 1), (1, 0, 1))
 
 
 def show(summary: Summary, file: TextIO | None = None, notes: tuple[str, ...] = ()) -> None:

@@ -13,6 +13,7 @@ import stageprof
 from stageprof.renderers import terminal
 from stageprof_collectors.account.first_task import FirstTask
 from stageprof_collectors.findings.quantity import count, seconds, share
+from stageprof_collectors.summary import StepLine
 from stageprof_runtime.stage import Stage
 from stageprof_ui.palette import STAGE_COLOURS
 
@@ -86,6 +87,31 @@ def test_summary_fits_80_columns_and_30_lines(
     lines = str(stageprof.open(path)).splitlines()
     assert len(lines) <= 30
     assert max(map(cell_len, lines)) <= 80
+
+
+def costing(recorded: Path, changes: int) -> list[str]:
+    """The steps that the summary of a run with four steps of note and so many findings names."""
+    summary = stageprof.open(recorded).summary
+    steps = tuple(
+        StepLine(Stage.EXECUTION, f"step{i}", 1.0 / (i + 1), 0.1, f"worker {i}") for i in range(4)
+    )
+    finding = replace(summary.findings[-1], severity=stageprof.Severity.SERIOUS)
+    full = replace(summary, steps=steps, layers=summary.layers * 3, findings=(finding,) * changes)
+    lines = terminal.text(full).splitlines()
+    assert len(lines) <= 30
+    return [line for line in lines if "execution step" in line]
+
+
+def test_summary_names_the_three_costliest_steps_and_where_they_ran(recorded: Path) -> None:
+    named = costing(recorded, 0)
+    assert [line.split()[-3:] for line in named] == [
+        [f"step{i}", "worker", str(i)] for i in range(3)
+    ]
+
+
+def test_where_there_is_no_room_it_names_fewer_steps(recorded: Path) -> None:
+    """Its 30 lines are what a small terminal has."""
+    assert 1 <= len(costing(recorded, 3)) < 3
 
 
 @pytest.mark.parametrize("forced", ["FORCE_COLOR", "TTY_COMPATIBLE", ""])
