@@ -53,7 +53,7 @@ class Options:
 
     path: str | None = choice("-o --output", "The recording.", Face.ALL, metavar="FILE")
     report: str | None = choice(
-        "--report", "Write all pages of the app there, too.", Face.TYPED, metavar="FILE"
+        "--report --html", "Write all pages of the app there, too.", Face.TYPED, metavar="FILE"
     )
     label: str | None = choice("--name", "What the recording is called.", Face.ALL, metavar="NAME")
     check: bool = choice(

@@ -30,12 +30,13 @@ def test_options_end_where_the_program_begins() -> None:
     assert stageprof.open("script.stageprof").summary.label == "x"
 
 
+@pytest.mark.parametrize("option", ["--report", "--html"])
 def test_a_report_is_written_where_the_program_began(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    option: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
     monkeypatch.setattr(stageprof.Recording, "report", lambda _, path, __: written.append(path))
-    assert main(["run", "-q", "--report", "r.html", "-c", "import os; os.chdir('/')"]) == 0
+    assert main(["run", "-q", option, "r.html", "-c", "import os; os.chdir('/')"]) == 0
     assert written == [str(folder / "r.html")]
 
 

@@ -109,4 +109,6 @@ def _is_option(parameter: click.Parameter) -> bool:
 
 
 def test_flags_with_a_value_are_known_from_the_declaration() -> None:
-    assert valued(Face.COMMAND) == ("-o", "--output", "--report", "--name", "--rule")
+    assert valued(Face.COMMAND) == (
+        "-o", "--output", "--report", "--html", "--name", "--rule",
+    )  # fmt: skip
