@@ -48,6 +48,22 @@ def test_no_more_was_lost_than_the_workers_threads_can_have_done(
     assert again["runs"].tolist() == [2] * threads
 
 
+def test_a_key_that_is_made_again_is_work_done_twice() -> None:
+    """Its result was let go of, and wanted once more: all but the last run was for nothing."""
+    made = HandMade(2)
+    first, again = made.graph(0, 0, 0), made.graph(600, 600, 600)
+    made.run(0, 0, 300, cause=-1 - first, key=("x-1", 0))
+    made.run(0, 300, 500, cause=-1 - first, key=("y-1", 0))
+    made.run(1, 600, 1000, cause=-1 - again, key=("x-1", 0))
+
+    found = made.recording(1000).recomputed()
+
+    assert found.drop(columns="seconds").to_dict("records") == [
+        {"key": "('x-1', 0)", "layer": "x-1", "runs": 2, "reason": "computed again"}
+    ]
+    assert found["seconds"].tolist() == pytest.approx([0.3])
+
+
 def test_what_was_told_is_as_long_as_it_was_told() -> None:
     recording = lost(4, told=2)
 
