@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from types import SimpleNamespace
 
 import dask
 import pytest
@@ -35,6 +36,42 @@ def long_enough(seconds: float) -> float:
 
     time.sleep(seconds)
     return seconds
+
+
+class Monitor:
+    """Dask's, of a process of which each number is known."""
+
+    def recent(self) -> dict[str, float]:
+        net, disk = "host_net_io", "host_disk_io"
+        rates = {f"{net}.read_bps": 3, f"{net}.write_bps": 4, f"{disk}.read_bps": 5}
+        return {"cpu": 1, "memory": 1000, "time": 9, **rates, f"{disk}.write_bps": 6}
+
+
+def test_a_sample_is_of_what_it_is_called() -> None:
+    """Reading and writing, network and disk, in memory and on disk, running and ready."""
+    worker = SimpleNamespace(
+        monitor=Monitor(),
+        data=SimpleNamespace(
+            fast=SimpleNamespace(total_weight=300),
+            spilled_total=SimpleNamespace(memory=50, disk=40),
+        ),
+        state=SimpleNamespace(executing_count=2, ready=range(7), nbytes=350),
+    )
+    assert system.monitored(worker) == {
+        "cpu.percent": 1,
+        "memory.process": 1000,
+        "network.read_bps": 3,
+        "network.write_bps": 4,
+        "disk.read_bps": 5,
+        "disk.write_bps": 6,
+    }
+    assert system.worker_memory(worker) == {
+        "memory.managed": 300,
+        "memory.unmanaged": 700,
+        "memory.spilled": 40,
+        "tasks.executing": 2,
+        "tasks.ready": 7,
+    }
 
 
 @pytest.mark.smoke
