@@ -52,6 +52,8 @@ def test_tables_come_back_as_they_were(recorded: Path, here: Path) -> None:
         found = pd.read_csv(folder / f"{name}.csv")
         assert list(found.columns) == list(expected.columns)
         assert len(found) == len(expected)
+        for column in expected.select_dtypes("number"):
+            assert found[column].tolist() == pytest.approx(expected[column].tolist(), nan_ok=True)
 
 
 def test_parquet_keeps_numbers_exactly(recorded: Path, here: Path) -> None:
