@@ -1,0 +1,84 @@
+"""Each column of the tables of tasks, computations and workers, of a run in which all is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from replay.handmade import CLIENT, SCHEDULER, HandMade, ns
+from stageprof_collectors.recording import Recording
+from stageprof_runtime.event import MARK, RUN, SAMPLE, SUBMIT
+
+
+@pytest.fixture(scope="module")
+def recording() -> Recording:
+    """A graph of 5,000 bytes is handed over at 20 ms, and its one task runs from 100 to 200."""
+    made = HandMade(1)
+    made.span("expr", 5, 20)
+    graph = made.graph(20, 30, 40)
+    run = made.run(0, 100, 200, cause=-1 - graph, lead=(60, 80), finished=210, wanted=True)
+    made.wait(20, 230, run, 215)
+    (worker,) = made._workers
+    sent, told = made.rows_of(CLIENT), made.rows_of(worker)
+    sent[:] = [(*r[:4], 5_000, *r[5:]) if r[0] == SUBMIT else r for r in sent]
+    told[:] = [(*r[:7], 40_000_000, *r[8:]) if r[0] == RUN else r for r in told]
+    facts = {"worker.cpus": 8.0, "worker.cpus_usable": 3.0, "gil.contention": 0.25}
+    told += [(SAMPLE, ns(0), name, value) for name, value in facts.items()]
+    seen = (MARK, ns(0), "worker seen", f"{worker.name} 2 4000000000 alice")
+    made.rows_of(SCHEDULER).append(seen)
+    return made.recording(300)
+
+
+def test_a_task(recording: Recording) -> None:
+    """In a process that nobody watched its share of waiting is that of the process."""
+    (task,) = recording.tasks().to_dict("records")
+    assert task == {
+        "key": "task-0",
+        "prefix": "task",
+        "layer": "task-0",
+        "worker": "tcp://host:10",
+        "thread": 1,
+        "assigned_s": pytest.approx(0.06),
+        "start_s": pytest.approx(0.1),
+        "stop_s": pytest.approx(0.2),
+        "duration_s": pytest.approx(0.1),
+        "nbytes": 8,
+        "cpu_s": pytest.approx(0.04),
+        "gil_share": pytest.approx(0.25),
+        "gil_hold_s": pytest.approx(float("nan"), nan_ok=True),
+        "gil_wait_s": pytest.approx(float("nan"), nan_ok=True),
+        "status": "memory",
+        "run": 0,
+    }
+
+
+def test_a_computation(recording: Recording) -> None:
+    """It began with its optimization, and has the wall time from there to its last task's end."""
+    (found,) = recording.computations().to_dict("records")
+    stages = {name: found.pop(name) for name in [*found] if name in STAGES}
+    assert found == {
+        "client": "Client-1",
+        "file": "etl.py",
+        "line": 1,
+        "start_s": pytest.approx(0.005),
+        "submitted_s": pytest.approx(0.02),
+        "first_task_s": pytest.approx(0.095),
+        "stop_s": pytest.approx(0.2),
+        "duration_s": pytest.approx(0.195),
+        "tasks": 1,
+        "graph_tasks": 1,
+        "wanted": 1,
+        "graph_bytes": 5_000,
+    }
+    assert [*stages] == STAGES
+    assert sum(stages.values()) == pytest.approx(0.195)
+    assert (stages["optimization_s"], stages["outside_s"]) == pytest.approx((0.015, 0))
+    assert (stages["execution_s"], stages["unexplained_s"]) == pytest.approx((0.12, 0))
+
+
+STAGES = [
+    f"{stage}_s"
+    for stage in (
+        "construction", "optimization", "serialization", "communication", "scheduling", "execution",
+        "outside", "unexplained",
+    )
+]  # fmt: skip
