@@ -82,3 +82,23 @@ STAGES = [
         "outside", "unexplained",
     )
 ]  # fmt: skip
+
+
+def test_a_worker(recording: Recording) -> None:
+    """Its processors are those that it may use, as its threads and its memory are."""
+    (worker,) = recording.workers().drop(columns=["offset_s", "offset_error_s"]).to_dict("records")
+    assert worker == {
+        "worker": "tcp://host:10",
+        "name": "alice",
+        "host": "host",
+        "pid": 10,
+        "threads": 2,
+        "cpus": 3,
+        "memory_limit": 4_000_000_000,
+        "instrumented": True,
+        "reason": "",
+        "left": False,
+        "tasks": 1,
+        "busy_s": pytest.approx(0.1),
+        "batches_lost": 0,
+    }

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.account.thread import MOST
 from stageprof_collectors.account.timeline import Ints
-from stageprof_collectors.tables.fact import told
+from stageprof_collectors.tables.fact import usable
 from stageprof_collectors.text import number
 from stageprof_runtime.event import STATUS
 
@@ -169,10 +169,10 @@ class Crew:
         """Host of each worker that was observed, and the CPUs that it may use."""
         store = self._t.store
         found: dict[str, tuple[str, int]] = {}
-        usable, every = told(store, "worker.cpus_usable"), told(store, "worker.cpus")
+        allowed = usable(store)
         for i, place in enumerate(store.places):
             if place.role == "worker":
-                cpus = usable.get(i) or every.get(i, 0)
+                cpus = allowed.get(i, 0)
                 found[place.name] = place.host, int(min(cpus, MOST)) if cpus > 0 else 0
         return found
 

@@ -33,3 +33,9 @@ def told(store: Store, name: str) -> dict[int, float]:
     """What each place (by its index) told last under a name."""
     table, rows = store.table("sample"), rows_of(store, name)
     return dict(zip(table["place"][rows].tolist(), table["value"][rows].tolist(), strict=True))
+
+
+def usable(store: Store) -> dict[int, float]:
+    """CPUs that each worker (the index of its place) may use; its machine's if it told no more."""
+    every, allowed = told(store, "worker.cpus"), told(store, "worker.cpus_usable")
+    return every | {place: number for place, number in allowed.items() if number}

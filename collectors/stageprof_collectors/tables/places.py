@@ -9,7 +9,7 @@ import pandas as pd
 
 from stageprof_collectors.account.attempts import worked
 from stageprof_collectors.account.timeline import Timeline, present
-from stageprof_collectors.tables.fact import told
+from stageprof_collectors.tables.fact import usable
 from stageprof_collectors.text import number
 from stageprof_runtime.event import STATUS
 
@@ -48,7 +48,7 @@ def workers(recording: Recording) -> pd.DataFrame:
         known.setdefault(name, {"threads": 0, "memory_limit": 0, "name": ""})
     reasons = dict(label.partition(" ")[::2] for _, _, label in timeline.marks("not instrumented"))
     left = _left(timeline)
-    rows, work, cpus = [], _work(recording), told(store, "worker.cpus")
+    rows, work, cpus = [], _work(recording), usable(store)
     for address, facts in known.items():
         reason = reasons.get(address) or ("" if address in instrumented else "sent nothing")
         row = {"worker": address, **facts, "instrumented": not reason, "reason": reason}
