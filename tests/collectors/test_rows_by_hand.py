@@ -1,4 +1,4 @@
-"""Each column of the tables of tasks, computations and workers, of a run in which all is known."""
+"""Each column of a recording's tables, of a run in which all is known."""
 
 from __future__ import annotations
 
@@ -102,3 +102,45 @@ def test_a_worker(recording: Recording) -> None:
         "busy_s": pytest.approx(0.1),
         "batches_lost": 0,
     }
+
+
+def test_the_critical_path(recording: Recording) -> None:
+    """Whole, in order: what, in which process, and for which task."""
+    assert recording.critical_path().drop(columns="seconds").values.tolist() == [
+        [pytest.approx(start), pytest.approx(stop), *what]
+        for start, stop, *what in (
+            (0.000, 0.005, "outside", "", "client", ""),
+            (0.005, 0.020, "optimization", "expr", "client", ""),
+            (0.020, 0.030, "communication", "graph.send", "client", ""),
+            (0.030, 0.060, "scheduling", "place", "scheduler", ""),
+            (0.060, 0.080, "communication", "task.send", "scheduler", "task-0"),
+            (0.080, 0.100, "execution", "wait.thread", "tcp://host:10", "task-0"),
+            (0.100, 0.200, "execution", "compute", "tcp://host:10", "task-0"),
+            (0.200, 0.210, "communication", "task.send", "tcp://host:10", "task-0"),
+            (0.210, 0.215, "communication", "result.gather", "client", "task-0"),
+            (0.215, 0.230, "communication", "result.gather", "client", ""),
+            (0.230, 0.300, "outside", "", "client", ""),
+        )
+    ]
+    path = recording.critical_path()
+    assert path["seconds"].tolist() == pytest.approx(path["stop_s"] - path["start_s"])
+
+
+def test_a_step(recording: Recording) -> None:
+    """Waited for, worked at, or waited in by tasks: each has a column of its own."""
+    steps = recording.steps().set_index(["step", "role"]).drop(columns=["stage", "share"])
+    assert list(steps.columns) == ["wall_s", "busy_s", "waited_s", "events", "bytes"]
+    expected = {
+        ("compute", "worker"): (0.100, 0.100, 0, 1, 8),
+        ("", "client"): (0.075, 0, 0, 0, 0),
+        ("place", "scheduler"): (0.030, 0, 0, 0, 0),
+        ("task.send", "scheduler"): (0.020, 0, 0.020, 0, 0),
+        ("wait.thread", "worker"): (0.020, 0, 0.020, 0, 0),
+        ("result.gather", "client"): (0.020, 0, 0, 0, 0),
+        ("expr", "client"): (0.015, 0.015, 0, 1, 1),
+        ("graph.send", "client"): (0.010, 0, 0, 0, 0),
+        ("task.send", "worker"): (0.010, 0, 0, 0, 0),
+        ("gil.wait", "worker"): (0, 0.025, 0, 0, 0),
+    }
+    found = {which: tuple(row) for which, row in zip(steps.index, steps.to_numpy(), strict=True)}
+    assert found == {which: pytest.approx(row) for which, row in expected.items()}
