@@ -10,6 +10,7 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,18 @@ def timed_sleep(log: str, what: str, seconds: float) -> None:
     started = time.perf_counter()
     time.sleep(seconds)
     note(log, what, started)
+
+
+def timed(log: str, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that notes how long each of its calls took."""
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        started = time.perf_counter()
+        result = function(*args, **kwargs)
+        note(log, what, started)
+        return result
+
+    return noted
 
 
 def rebuild(log: str, dump_s: float, load_s: float) -> Slow:

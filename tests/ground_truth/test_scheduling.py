@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import gc
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import dask
+import dask.local
 import dask.order
 import dask.threaded
 import pytest
 from dask._task_spec import Task
-from dask.order import order
 from distributed import Client, wait
 
 import clusters
@@ -35,24 +33,9 @@ def graph(chains: int) -> dict[Any, Any]:
     return tasks
 
 
-def alone(tasks: dict[Any, Any]) -> float:
-    """Seconds that ordering takes by itself."""
-    started = time.perf_counter()
-    order(tasks)
-    return time.perf_counter() - started
-
-
 def timed_order(log: str) -> None:
     """Make a process note how long each ordering takes there."""
-    plain = dask.order.order
-
-    def noted(*args: Any, **kwargs: Any) -> Any:
-        started = time.perf_counter()
-        result = plain(*args, **kwargs)
-        planted.note(log, "order", started)
-        return result
-
-    dask.order.order = noted
+    dask.order.order = planted.timed(log, "order", dask.order.order)
 
 
 def check_on_cluster(chains: int, folder: Path) -> None:
@@ -87,27 +70,16 @@ def test_ordering_on_a_cluster(tmp_path: Path) -> None:
     check_on_cluster(400, tmp_path)
 
 
-@pytest.fixture
-def no_collections() -> Iterator[None]:
-    """A full collection takes as long as ordering, the longer the more tests ran before in here."""
-    gc.disable()
-    yield
-    gc.enable()
-
-
-def test_ordering_on_the_threaded_scheduler(no_collections: None) -> None:
-    """The step order on the path is what ordering the same graph alone takes."""
-    tasks = graph(400)
+def test_ordering_on_the_threaded_scheduler(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The step order on the path is as long as the ordering was by its own clock."""
+    tasks, log = graph(400), tmp_path / "log"
     keys = [("x", c, LENGTH - 1) for c in range(400)]
-
-    def program() -> None:
-        dask.threaded.get(tasks, keys)
-
-    program()
-    before = alone(tasks)
-    recording = record(program)
-    found, after = step_seconds(recording, "order"), alone(tasks)
-    assert 0.7 * min(before, after) - 0.05 <= found <= 1.3 * max(before, after) + 0.05
+    monkeypatch.setattr(dask.local, "order", planted.timed(str(log), "order", dask.local.order))
+    recording = record(lambda: dask.threaded.get(tasks, keys))
+    (truth,) = planted.truths(log)
+    assert step_seconds(recording, "order") == pytest.approx(truth["seconds"], rel=0.05, abs=0.05)
 
 
 @pytest.mark.parametrize(
