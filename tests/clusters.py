@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import psutil
 from distributed import Client, LocalCluster
@@ -121,11 +122,11 @@ def address_of(scheduler: Started) -> str:
 
 
 @contextmanager
-def local(workers: int = 2, threads: int = 1) -> Iterator[Client]:
+def local(workers: int = 2, threads: int = 1, **options: Any) -> Iterator[Client]:
     """A LocalCluster: client and scheduler share this process."""
     with (
         LocalCluster(
-            n_workers=workers, threads_per_worker=threads, dashboard_address=":0"
+            n_workers=workers, threads_per_worker=threads, dashboard_address=":0", **options
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -129,7 +129,7 @@ LONG = {
     ),
     "ground_truth/test_counts.py": ("more_workers",),
     "ground_truth/test_execution.py": (
-        "queueing_is_execution_locally", "spilling_", "the_first_import_",
+        "a_slow_spill", "queueing_is_execution_locally", "spilling_", "the_first_import_",
     ),
     "ground_truth/test_lines.py": ("array_layers", "lines_on_local_schedulers[processes"),
     "ground_truth/test_scheduling.py": ("ordering_on_a_cluster", "ordering_on_the_threaded_"),

@@ -71,6 +71,13 @@ class Slow:
         return rebuild, (self.log, self.dump_s, self.load_s)
 
 
+class Heavy(Slow):
+    """The same, of which Dask thinks that it takes 900 MB."""
+
+    def __sizeof__(self) -> int:
+        return 900_000_000
+
+
 class SlowToken:
     """An object that is slow to tokenize."""
 
@@ -91,6 +98,11 @@ def identity(x: Any, *rest: Any) -> Any:
 def ignore(*args: Any) -> int:
     """Take anything, give back a number."""
     return 1
+
+
+def make_heavy(log: str, dump_s: float, load_s: float) -> Heavy:
+    """A task whose result is slow to spill and to read back."""
+    return Heavy(log, dump_s, load_s)
 
 
 def make_slow(log: str, dump_s: float, load_s: float, *needs: Any) -> Slow:

@@ -161,6 +161,27 @@ def test_spilling_is_execution_with_its_own_steps() -> None:
         assert values["memory.spilled"].max() > 0
 
 
+def spilled(log: str, delay: float) -> None:
+    """A result that goes to the worker's disk at once, and is read back for the next task."""
+    client = get_client()
+    made = client.submit(planted.make_heavy, log, delay, delay, pure=False)
+    wait(made)
+    assert client.submit(planted.ignore, made, pure=False).result() == 1
+
+
+@pytest.mark.parametrize("kind", ["separate", "local"])
+def test_a_slow_spill_is_execution_by_writing_and_reading(kind: str, tmp_path: Path) -> None:
+    """As long as pickling and unpickling took, by their own clock, and nothing elsewhere."""
+    apart = clusters.separate(1, 1, options=("--memory-limit", "1GB"))
+    with apart if kind == "separate" else clusters.local(1, 1, memory_limit="1GB"):
+        reading = read_back(spilled, 0.4, tmp_path)
+    written, read = reading.seconds("dump"), reading.seconds("load")
+    assert min(written, read) >= 0.4
+    appears_in(reading, {"execution": written + read})
+    for step, seconds in (("spill.write", written), ("spill.read", read)):
+        assert step_seconds(reading.recording, step) == pytest.approx(seconds, rel=0.05, abs=0.05)
+
+
 def test_the_first_import_on_a_worker_is_named() -> None:
     """A module that a worker imports while it unpickles its first task is the step import."""
     with clusters.separate(1, 1) as client:
