@@ -47,6 +47,16 @@ def test_a_slow_low_level_optimizer_runs_on_the_client_locally(
     assert found == pytest.approx(seconds, rel=0.05, abs=0.05)
 
 
+def test_optimizing_alone_is_optimization(tmp_path: Path) -> None:
+    """`dask.optimize` computes nothing, whatever scheduler there is."""
+    reading = read_back(
+        lambda log, delay: dask.optimize(planted.SlowGraph(log, delay)), 0.7, tmp_path
+    )
+    seconds = reading.seconds("optimize")
+    appears_in(reading, {"optimization": seconds})
+    assert step_seconds(reading.recording, "lowlevel", "client") >= seconds
+
+
 @pytest.fixture
 def slow_rewrite(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Makes the first simplification of an expression slow."""
