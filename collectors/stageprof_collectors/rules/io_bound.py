@@ -1,4 +1,4 @@
-"""Tasks that wait for something outside, which needs no processor, while threads are few."""
+"""Tasks that wait for something outside, while threads are few."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _where(recording: Recording, prefix: str) -> dict[str, str]:
 RULE = Rule(
     id="io-bound",
     stage=Stage.EXECUTION,
-    summary="Tasks wait for something outside, processors stand idle, and threads are few.",
+    summary="Tasks wait for something outside, and threads are few.",
     find=find,
     ground=Ground.SPREAD,
     limits={
