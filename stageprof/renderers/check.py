@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from rich.text import Text
 
 from stageprof.renderers import document, findings, findings_markdown, notebook
-from stageprof.renderers.page import WIDTH, heading, plain, printed, wrapped
+from stageprof.renderers.page import heading, plain, printed, prose
 from stageprof_collectors.text import safe
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ def _lines(checked: Checked) -> Iterator[Text]:
         yield Text()
         yield heading("Not looked at")
         for what in checked.not_looked_at:
-            for i, line in enumerate(wrapped(safe(what, limit=_MOST), WIDTH - 4)):
-                yield Text(("    " if i else "  - ") + line)
+            yield prose(Text("  - "), safe(what, limit=_MOST), 4)
 
 
 def html(checked: Checked) -> str:

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterator
 from typing import Final, TextIO
 
+from rich.cells import cell_len
 from rich.text import Text
 
-from stageprof.renderers.page import WIDTH, bar, column, heading, plain, printed, wrapped
+from stageprof.renderers.page import WIDTH, Laid, bar, column, heading, plain, printed, prose
 from stageprof_collectors.comparison import sentences
 from stageprof_collectors.comparison.blame import Blame, Part
 from stageprof_collectors.comparison.comparison import Compared, Side
@@ -23,8 +24,14 @@ from stageprof_ui.palette import SEVERITY_STYLES, STAGE_COLOURS
 _BAR: Final = 18
 #: Cells for a count on both sides: the line has a title, the change and a word besides.
 _RANGES: Final = 34
+#: Cells of a stage's name and its seconds, and of by how much they changed.
+_SIDE, _BY = 26, 9
+#: Cells in which the name of a step, layer or line still says something.
+_SHORTEST: Final = 12
 #: Recordings, findings and values of a condition that are named.
 _MOST: Final = 5
+#: A time of one side, and what is said of it.
+Told = tuple[Text, Text]
 _STYLES: Final = {Judged.WORSE: "bold red", Judged.BETTER: "green"}
 
 
@@ -48,25 +55,23 @@ def lines(found: Compared) -> Iterator[Text]:
     yield from _differences(found)
     yield Text()
     style = _STYLES[Judged.WORSE] if found.regressions else "bold"
-    yield from _block("", sentences.verdict(found), 0, style)
+    yield _block("", sentences.verdict(found), 0, style)
     for said in filter(None, (sentences.unjudged(found), sentences.drift(found))):
-        yield from _block("", f"{said[0].upper()}{said[1:]}.", 0)
+        yield _block("", f"{said[0].upper()}{said[1:]}.", 0)
     yield from _blames(found)
     yield from _times(found)
     yield from _counts(found)
     yield from _findings(found)
 
 
-def _block(head: str, said: str, indent: int, style: str = "") -> Iterator[Text]:
+def _block(head: str, said: str, indent: int, style: str = "") -> Text:
     """A sentence, beside its head and below that."""
-    for i, line in enumerate(wrapped(safe(said, limit=600), WIDTH - indent)):
-        start = " " * indent if i else f"{head:<{indent}}"
-        yield Text(start).append(line, style=style or "default")
+    return prose(Text(f"{head:<{indent}}"), safe(said, limit=600), indent, style)
 
 
 def _left_out(name: str, side: Side) -> Iterator[Text]:
     for file, why in side.left_out[:_MOST]:
-        yield from _block("", sentences.left_out(name, file, why), 0, "yellow")
+        yield _block("", sentences.left_out(name, file, why), 0, "yellow")
     if side.left_out[_MOST:]:
         yield Text(f"and {len(side.left_out) - _MOST:,} more")
 
@@ -77,8 +82,8 @@ def _differences(found: Compared) -> Iterator[Text]:
     yield Text()
     yield heading("Not the same on both sides")
     for each in found.differences:
-        yield from _block(f"  {each.kind}", _values(each.before), 13, "yellow")
-        yield from _block("", f"-> {_values(each.after)}", 13, "yellow")
+        yield _block(f"  {each.kind}", _values(each.before), 13, "yellow")
+        yield _block("", f"-> {_values(each.after)}", 13, "yellow")
 
 
 def _values(values: tuple[str, ...]) -> str:
@@ -95,7 +100,7 @@ def _blames(found: Compared) -> Iterator[Text]:
     yield Text()
     yield heading("Why")
     for blame in found.blames:
-        yield from _block("  ", sentences.blamed(blame), 2)
+        yield _block("  ", sentences.blamed(blame), 2)
         yield from _chain(blame)
 
 
@@ -106,45 +111,73 @@ def _chain(blame: Blame) -> Iterator[Text]:
         for i, part in enumerate(parts[:2]):
             yield _part("" if i else kind, part)
     for i, moved in enumerate(blame.objects):
-        yield from _block("" if i else "    object", sentences.object_moved(moved), 12)
+        yield _block("" if i else "    object", sentences.object_moved(moved), 12)
 
 
 def _part(kind: str, part: Part) -> Text:
-    name = column(safe(sentences.part(part), limit=80), 38)
-    change = sentences.signed(part.change_s)
-    return Text(f"    {kind:<8}{name}{change:>13}  {sentences.explains(part)}")
+    head = Text(f"    {kind:<8}")
+    name, change = safe(sentences.part(part), limit=80), sentences.signed(part.change_s)
+    explained = sentences.explains(part)
+
+    def of(width: int) -> Iterator[Text]:
+        room = width - 42
+        if room >= _SHORTEST:
+            yield head.copy().append(f"{column(name, room)}{change:>13}  {explained}")
+        else:
+            yield from prose(head, f"{name}: {change}, {explained}", 12).of(width)
+
+    return Laid(of)
 
 
 # -- tables -----------------------------------------------------------------------------------
 
 
 def _times(found: Compared) -> Iterator[Text]:
-    longest = max((max(t.before_s, t.after_s) for t in found.times[1:]), default=0.0) or 1.0
+    shown = [t for t in found.times[1:] if t.before_s or t.after_s]
+    told = max(cell_len(_said(change)) for change in (found.wall, *shown))
+
+    def of(width: int) -> Iterator[Text]:
+        left = width - _SIDE - told
+        cells = max(0, min(left, _BAR + max(0, width - WIDTH)))
+        apart = left < 0  # what is said of a change has a line of its own
+        title = f"{'Where the time goes':<20}{'median':>{cells + _SIDE - 20}}   change"
+        interval = "  95 % interval" if told > _BY and not apart else ""
+        yield Text(title + interval, style="bold")
+        for time in (*_bars(shown, cells), *_wall(found.wall, cells)):
+            yield from _apart(time) if apart else [time[0].append_text(time[1])]
+
     yield Text()
-    yield heading("Where the time goes", "median   change  95 % interval           ")
-    for change in found.times[1:]:
-        if change.before_s or change.after_s:
-            yield from _time(change, longest)
-    wall = found.wall
-    style = _STYLES.get(wall.judged, "")
-    yield Text(f"  {WALL:<14}{'':<{_BAR}}{seconds(wall.before_s):>10}", style="bold")
-    yield Text(f"  {'':<14}{'':<{_BAR}}{seconds(wall.after_s):>10}", "bold").append(
-        _said(wall), style=style or "default"
-    )
+    yield Laid(of)
 
 
-def _time(change: TimeChange, longest: float) -> Iterator[Text]:
-    """Two bars: the baseline's, and the candidate's below it with what is said of it."""
-    colour = STAGE_COLOURS[Stage(change.name)]
-    before, after = (bar(s / longest, _BAR) for s in (change.before_s, change.after_s))
-    yield (
-        Text(f"  {change.name:<14}", style=colour)
-        .append(f"{before:<{_BAR}}", style=f"dim {colour}")
-        .append(f"{seconds(change.before_s):>10}", style="default")
-    )
-    line = Text(" " * 16).append(f"{after:<{_BAR}}", style=colour)
-    line.append(f"{seconds(change.after_s):>10}", style="default")
-    yield line.append(_said(change), style=_STYLES.get(change.judged, "default"))
+def _bars(shown: list[TimeChange], cells: int) -> Iterator[Told]:
+    """Two bars each: the baseline's, and the candidate's below it with what is said of it."""
+    longest = max((max(t.before_s, t.after_s) for t in shown), default=0.0) or 1.0
+    for change in shown:
+        colour = STAGE_COLOURS[Stage(change.name)]
+        names = Text(f"  {change.name:<14}"), Text(" " * 16)
+        times = change.before_s, change.after_s
+        for name, style, s in zip(names, (f"dim {colour}", colour), times, strict=True):
+            drawn = bar(s / longest, cells) if cells else ""
+            name.append(f"{drawn:<{cells}}", style=style).append(f"{seconds(s):>10}", "default")
+        yield names[0], Text()
+        yield names[1], Text(_said(change), style=_STYLES.get(change.judged, "default"))
+
+
+def _wall(wall: TimeChange, cells: int) -> Iterator[Told]:
+    style = _STYLES.get(wall.judged, "bold")
+    yield Text(f"  {WALL:<14}{'':<{cells}}{seconds(wall.before_s):>10}", "bold"), Text()
+    after = Text().append(f"{'':<{16 + cells}}{seconds(wall.after_s):>10}", "bold")
+    yield after, Text(_said(wall), style=style)
+
+
+def _apart(told: Told) -> Iterator[Text]:
+    """By how much a time changed beside it, and the rest below."""
+    line, said = told
+    by, rest = said.divide([_BY]) if cell_len(said.plain) > _BY else (said, Text())
+    yield line.append_text(by)
+    if words := " ".join(rest.plain.split()):
+        yield Text(f"{words:>{_SIDE + _BY}}", style=rest.style)
 
 
 def _said(change: TimeChange) -> str:
@@ -160,23 +193,29 @@ def _counts(found: Compared) -> Iterator[Text]:
         yield heading("Counts", "tasks, layers, bytes, transitions: as before")
         return
     yield heading("Counts that changed")
-    for change in changed:
-        yield from _count(change)
+    yield from map(_count, changed)
     for said in sentences.count_reasons(found):
-        yield from _block("  ", said, 2, "dim")
+        yield _block("  ", said, 2, "dim")
 
 
-def _count(change: CountChange) -> Iterator[Text]:
-    """A line; two if both ranges are too wide for one."""
+def _count(change: CountChange) -> Text:
+    """A line; two if both ranges are too wide for one, or the terminal is narrow."""
     before, after = (sentences.spread(change, side) for side in (change.before, change.after))
-    head, said = f"  {change.what.title:<23}", f"{before} -> {after}"
-    if len(said) > _RANGES:
-        yield Text(f"{head}{before}")
-        head, said = " " * len(head), f"-> {after}"
+    style = _STYLES.get(change.judged, "default")
     tail = f"{sentences.times_as_many(change):>9}  {sentences.count_word(change)}"
-    yield Text(f"{head}{column(said, _RANGES)}").append(
-        tail, style=_STYLES.get(change.judged, "default")
-    )
+
+    def of(width: int) -> Iterator[Text]:
+        head, said = f"  {change.what.title:<23}", f"{before} -> {after}"
+        if width < WIDTH:
+            yield Text(head.rstrip())
+            yield from prose(Text("    "), f"{said}  {tail.strip()}", 4, style).of(width)
+            return
+        if len(said) > _RANGES:
+            yield Text(f"{head}{before}")
+            head, said = " " * len(head), f"-> {after}"
+        yield Text(f"{head}{column(said, _RANGES)}").append(tail, style=style)
+
+    return Laid(of)
 
 
 def _findings(found: Compared) -> Iterator[Text]:
@@ -188,14 +227,12 @@ def _findings(found: Compared) -> Iterator[Text]:
         yield Text()
         yield heading(title, f"not judged: {why}" if why else "")
         for finding in mine[:_MOST]:
-            yield from _finding(finding)
+            yield _finding(finding)
         if mine[_MOST:]:
             yield Text(f"  and {len(mine) - _MOST:,} more (--json has all)")
 
 
-def _finding(finding: FindingChange) -> Iterator[Text]:
+def _finding(finding: FindingChange) -> Text:
     said = f"{finding.headline} ({sentences.of_recordings(finding)})"
-    lines = list(_block("", said, 12))
-    head = Text(f"  {finding.severity:<10}", style=SEVERITY_STYLES[finding.severity])
-    yield head.append(lines[0].plain[12:], style="default") if lines else head
-    yield from lines[1:]
+    head = Text().append(f"  {finding.severity:<10}", style=SEVERITY_STYLES[finding.severity])
+    return prose(head, safe(said, limit=600), 12)

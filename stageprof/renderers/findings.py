@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from stageprof.renderers.page import (
+    WIDEST,
     WIDTH,
     Row,
     column,
@@ -19,10 +20,10 @@ from stageprof.renderers.page import (
     heading,
     plain,
     printed,
+    prose,
     red,
     row,
     whole,
-    wrapped,
 )
 from stageprof_collectors.findings.evidence import places, shown
 from stageprof_collectors.findings.finding import Finding
@@ -80,7 +81,7 @@ def _brief(found: Finding, room: int) -> str:
     if line := _line(found):
         place = re.compile(rf"( made)? at {re.escape(line)}(?!\d)")
         whole = place.sub("", whole).replace(" ,", ",")
-    if cell_len(shown := safe(whole, limit=WIDTH)) <= room:
+    if cell_len(shown := safe(whole, limit=WIDEST)) <= room:
         return shown
     name = found.where.variable or found.where.prefix
     return safe(f"{found.rule}: `{name}`" if name else found.rule, limit=WIDTH)
@@ -104,10 +105,10 @@ def lines(summary: Summary) -> Iterator[Text]:
     """The lines of all findings, each safe to print."""
     yield Text.assemble(("stageprof", "bold"), "  ", safe(summary.label))
     facts = (*summary.facts, count(len(summary.findings), "finding"))
-    yield from row(facts)
+    yield row(facts)
     yield from red(summary.failures, _MOST)
     if summary.incomplete:
-        yield from _block(Text(), summary.incomplete, 0, style="bold red")
+        yield _block(Text(), summary.incomplete, 0, style="bold red")
     if not summary.changes and not summary.findings:
         yield Text()
         yield heading(safe(summary.verdict))
@@ -120,7 +121,7 @@ def lines(summary: Summary) -> Iterator[Text]:
 def _finding(number: int, found: Finding, wall_s: float) -> Iterator[Text]:
     severity = Text(f"{number:<{_EDGE}}{found.severity:<{_INNER - _EDGE}}")
     severity.stylize(f"bold {SEVERITY_STYLES[found.severity]}")
-    yield from _block(severity, found.headline, _INNER, style="bold")
+    yield _block(severity, found.headline, _INNER, style="bold")
     amounts = worth(found, wall_s)
     yield from _part("costs", amounts.cost)
     yield from _part("saves", amounts.saving)
@@ -136,14 +137,12 @@ def _finding(number: int, found: Finding, wall_s: float) -> Iterator[Text]:
 
 def _part(name: str, value: str) -> Iterator[Text]:
     if value:
-        yield from _block(Text(f"{'':{_EDGE}}{name:<{_INNER - _EDGE}}"), value, _INNER)
+        yield _block(Text(f"{'':{_EDGE}}{name:<{_INNER - _EDGE}}"), value, _INNER)
 
 
-def _block(head: Text, value: str, indent: int, style: str = "") -> Iterator[Text]:
+def _block(head: Text, value: str, indent: int, style: str = "") -> Text:
     """A text below and beside its head."""
-    for i, line in enumerate(wrapped(safe(value, limit=_MOST), WIDTH - indent)):
-        start = Text(" " * indent) if i else head
-        yield start.append(line, style=style or "default")
+    return prose(head, safe(value, limit=_MOST), indent, style)
 
 
 def _code(code: str) -> Iterator[Text]:
@@ -161,10 +160,10 @@ def _after(summary: Summary) -> Iterator[Text]:
         yield Text()
         yield heading(TITLE)
         for sentence in summary.innocents:
-            yield from _block(Text("  "), sentence, 2)
+            yield _block(Text("  "), sentence, 2)
     if summary.off or summary.problems:
         yield Text()
     if summary.off:
-        yield from _block(Text("Rules off   "), ", ".join(summary.off), 12)
+        yield _block(Text("Rules off   "), ", ".join(summary.off), 12)
     for problem in summary.problems:
-        yield from _block(Text("Problem     "), problem, 12, style="bold red")
+        yield _block(Text("Problem     "), problem, 12, style="bold red")

@@ -1,12 +1,12 @@
-"""The summary for a terminal: 80 columns, at most 30 lines, colours only where they show."""
+"""The summary for a terminal: at 80 columns at most 30 lines, colours only where they show."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
-import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final, TextIO
 
 from rich.cells import cell_len
@@ -16,13 +16,16 @@ from stageprof.folder import BEGAN, here
 from stageprof.renderers import findings
 from stageprof.renderers.page import (
     WIDTH,
+    Laid,
     Row,
     bar,
     column,
     ending,
     heading,
+    height,
     plain,
     printed,
+    prose,
     red,
     row,
     several,
@@ -48,7 +51,7 @@ _ROOM: Final = ((3, 2, 2), (3, 1, 2), (2, 1, 2), (2, 1, 1), (1, 1, 1), (1, 0, 1)
 
 def show(summary: Summary, file: TextIO | None = None, notes: tuple[str, ...] = ()) -> None:
     """Print the summary, at the width of the terminal but never wider than it is readable."""
-    below = (Text(safe(note, limit=WIDTH), style="bold") for note in notes)
+    below = (prose(Text(), safe(note, limit=_TWO_LINES), 0, "bold") for note in notes)
     printed([*lines(summary), *below], file or sys.stdout)
 
 
@@ -62,17 +65,17 @@ def lines(summary: Summary) -> list[Text]:
     found: list[Text] = []
     for steps, layers, commands in _ROOM:
         found = list(_lines(summary, steps, layers, commands))
-        if len(found) <= HEIGHT:
+        if height(found) <= HEIGHT:
             break
     return found
 
 
 def _lines(summary: Summary, steps: int, layers: int, commands: int) -> Iterator[Text]:
     yield Text.assemble(("stageprof", "bold"), "  ", safe(summary.label))
-    yield from row(summary.facts)
+    yield row(summary.facts)
     yield from red(summary.failures, _TWO_LINES)
     if summary.incomplete:
-        yield from _two_lines(summary.incomplete, WIDTH, "bold red")
+        yield prose(Text(), safe(summary.incomplete, limit=300), 0, "bold red", most=2)
     yield Text()
     yield from findings.top(summary)
     yield Text()
@@ -85,30 +88,30 @@ def _lines(summary: Summary, steps: int, layers: int, commands: int) -> Iterator
     if summary.layers and layers:
         yield Text()
         yield heading("Slowest layers", "wall")
-        yield from map(_layer, summary.layers[:layers])
+        yield from _layers(summary.layers[:layers])
+    if layers or not summary.problems:  # which take its place where there is no room for both
+        yield Text()
     yield from _rest(summary, commands)
 
 
 def _rest(summary: Summary, commands: int) -> Iterator[Text]:
-    if not summary.problems:  # which take its place
-        yield Text()
     if summary.first is not None:
         yield _first(summary.first)
     if summary.gil:
-        yield from _gil(summary.gil)
-    yield from _wrapped("Coverage", summary.coverage)
+        yield _gil(summary.gil)
+    yield _two_lines("Coverage", summary.coverage)
     if summary.missing:
-        yield from _wrapped("Missing", several(summary.missing, _TWO_LINES, " (--json has all)"))
+        yield _two_lines("Missing", several(summary.missing, _TWO_LINES, " (--json has all)"))
     if summary.problems:
         more = f" (1 of {len(summary.problems)}; --json has all)" if summary.problems[1:] else ""
         worst = f"{safe(summary.problems[0], limit=_TWO_LINES - len(more))}{more}"
-        yield from _wrapped("Problem", worst, style="bold red")
+        yield _two_lines("Problem", worst, style="bold red")
     yield from _next(summary.file)[:commands]
 
 
 def _stage(line: StageLine) -> Text:
     colour = STAGE_COLOURS[line.stage]
-    head = Text(f"  {line.stage:<14}", style=colour)
+    head = Text(f"  {line.stage:<14}")  # colours are for bars: text is read on any ground
     tail = f"{seconds(line.wall_s):>14}{share(line.share):>7}"
 
     def middle(cells: int) -> Text:
@@ -119,21 +122,34 @@ def _stage(line: StageLine) -> Text:
 
 
 def _step(line: StepLine) -> Text:
-    head = f"  {seconds(line.wall_s):>11} {share(line.share):>5}  "
-    name = Text(column(f"{line.stage} {line.step}", 28), style=STAGE_COLOURS[line.stage])
-    return Text(head).append(name).append(f"  {safe(line.where)}", style="default")
+    head = Text(f"  {seconds(line.wall_s):>11} {share(line.share):>5}  ")
+    name, where = f"{line.stage} {line.step}", safe(line.where)
+
+    def of(width: int) -> Iterator[Text]:
+        if width < WIDTH:
+            yield from prose(head, f"{name}, {where}" if where else name, 22).of(width)
+        else:
+            yield head.copy().append(f"{column(name, 28)}  {where}")
+
+    return Laid(of)
 
 
-def _layer(line: LayerLine) -> Text:
-    where = column(ending(safe(line.line or "line unknown"), 20), 20)
+def _layers(lines: Sequence[LayerLine]) -> Iterator[Text]:
+    """A line each: the layer, who made it, its tasks and seconds."""
+    tasks = [count(line.tasks, "task") for line in lines]
+    long = max(map(len, tasks))
+    for line, many in zip(lines, tasks, strict=True):
+        tail = f"  {many:>{long}} {seconds(line.wall_s):>10}"
+        yield Row(Text("  "), partial(_layer, line), WIDTH - 2 - len(tail), tail)
 
-    def middle(cells: int) -> Text:
-        name = safe(line.layer)
-        beside = cells >= 20 + 1 + 8  # else there is room for the name only
-        return Text(f"{column(name, cells - 21)} {where}" if beside else column(name, cells))
 
-    tail = f" {count(line.tasks, 'task'):>15} {seconds(line.wall_s):>10}"
-    return Row(Text("  "), middle, 51, tail)
+def _layer(line: LayerLine, cells: int) -> Text:
+    """Its name and its line; where there is room for one only, the name."""
+    name, room = safe(line.layer), max(20, cells // 3)
+    if cells < room + 1 + 8:
+        return Text(column(name, cells))
+    where = ending(safe(line.line or "line unknown"), room)
+    return Text(f"{column(name, cells - room - 1)} {column(where, room)}")
 
 
 def _first(first: FirstTask) -> Text:
@@ -154,7 +170,7 @@ def _split(head: str, first: FirstTask) -> tuple[Text, float]:
         more = f"{',' if i else ''} {stage} {seconds(part)}"
         if cell_len(out.plain + more + _other(left - part, first)) > WIDTH:
             break
-        out.append(more, style=STAGE_COLOURS[stage])
+        out.append(more)
         left -= part
     return out, left
 
@@ -163,26 +179,24 @@ def _other(left: float, first: FirstTask) -> str:
     return f", other {seconds(left)}" if left >= _WORTH * first.seconds else ""
 
 
-def _gil(said: str) -> Iterator[Text]:
-    """One line, or two where they are long: how long tasks waited, and what is to blame."""
+def _gil(said: str) -> Text:
+    """How long tasks waited and what is to blame, in a line each where they are long."""
     said = safe(said, limit=200)
     what, mark, whom = said.partition("; ")
-    if cell_len(said) <= WIDTH - 12 or cell_len(what + mark.strip()) > WIDTH - 12:
-        yield from _wrapped("GIL", said)
-        return
-    for head, line in ("GIL", what + mark.strip()), ("", whom):
-        yield from [Text(f"{head:<12}{line}")] if line else []
+
+    def of(width: int) -> Iterator[Text]:
+        room = width - 12
+        apart = cell_len(said) > room >= cell_len(what + mark.strip())
+        parts = [what + mark.strip(), whom] if apart and whom else [said]
+        for head, part in zip(("GIL", ""), parts, strict=False):
+            yield from prose(Text(f"{head:<12}"), part, 12).of(width)
+
+    return Laid(of)
 
 
-def _wrapped(head: str, what: str, style: str = "") -> Iterator[Text]:
-    """At most two lines, the second below the first."""
-    for i, line in enumerate(_two_lines(what, WIDTH - 12, style)):
-        yield Text(f"{'' if i else head:<12}", style=style).append(line)
-
-
-def _two_lines(what: str, width: int, style: str) -> Iterator[Text]:
-    found = textwrap.wrap(safe(what, limit=300), width, max_lines=2, placeholder=" …")
-    return (Text(line, style=style) for line in found)
+def _two_lines(head: str, what: str, style: str = "") -> Text:
+    """At most two lines of the usual width, the second below the first."""
+    return prose(Text(f"{head:<12}", style=style), safe(what, limit=300), 12, style, most=2)
 
 
 def _next(file: str) -> list[Text]:

@@ -220,6 +220,12 @@ def test_what_of_the_time_to_the_first_task_no_stage_is_named_for_is_said(
     assert cell_len(line) <= 80
 
 
+def test_a_problem_leaves_a_blank_line_where_there_is_room(recorded: Path) -> None:
+    summary = replace(stageprof.open(recorded).summary, problems=("cluster lost",))
+    lines = terminal.text(summary).splitlines()
+    assert lines[next(i for i, x in enumerate(lines) if x.startswith("First task")) - 1] == ""
+
+
 def test_a_problem_is_said_as_far_as_what_was_meant(recorded: Path) -> None:
     seen = "settings are not used: no limit of embedded-object 'min_share': did you mean share?"
     problems = (f"{seen} (in /home/somebody/projects/etl/pyproject.toml)", "another")
@@ -238,6 +244,6 @@ def test_longest_summary_still_fits(recorded: Path) -> None:
         incomplete="recording incomplete: " * 9,
         file="r.stageprof",
     )
-    lines = [line.plain for line in terminal.lines(worst)]
+    lines = terminal.text(worst).splitlines()
     assert len(lines) <= 30
     assert any("1 of 2; --json has all" in line for line in lines)

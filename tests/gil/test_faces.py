@@ -154,20 +154,20 @@ def test_every_face_has_the_line(face: str) -> None:
 
 
 def test_it_is_one_line_of_the_terminal_where_it_fits() -> None:
-    lines = [line.plain for line in terminal.lines(summary(contended()))]
+    lines = terminal.text(summary(contended())).splitlines()
     assert f"GIL         {GUILTY}" in lines
 
 
 def test_a_long_name_gets_the_next_line() -> None:
     one = replace(summary(contended()), gil=GUILTY.replace("spin", "normalize_all_the_things"))
-    lines = [line.plain for line in terminal.lines(one)]
+    lines = terminal.text(one).splitlines()
     at = lines.index("GIL         tasks waited 1.20 s, 30 % of task time;")
     assert lines[at + 1] == "            most for `normalize_all_the_things` at etl.py:24"
 
 
 def test_what_it_cost_at_most_is_not_cut_off() -> None:
     said = "not to blame: tasks waited 1.41 s in sum, which cost the run at most 309 ms"
-    lines = [line.plain for line in terminal.lines(replace(summary(contended()), gil=said))]
+    lines = terminal.text(replace(summary(contended()), gil=said)).splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("GIL"))
     assert " ".join(f"{lines[at]} {lines[at + 1]}".split()) == f"GIL {said}"
     assert max(map(cell_len, lines)) <= 80
