@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from types import TracebackType
 from typing import Final, Self, TextIO
 
+from rich.cells import cell_len, set_cell_size
+
 from stageprof.tty import is_terminal
 
+#: Of a terminal that does not say.
+_COLUMNS: Final = 80
 _CLEAR: Final = "\r\x1b[2K"
 _RULES: Final = "what to change: {done} of {of} rules asked, {what}"
 
@@ -28,7 +33,8 @@ class Progress:
         """Show that `what` is done, the next after `done` of `of`."""
         if is_terminal(self._file):
             self._shown = True
-            self._write(f"{_CLEAR}stageprof  {self._said.format(done=done, of=of, what=what)}")
+            line = f"stageprof  {self._said.format(done=done, of=of, what=what)}"
+            self._write(f"{_CLEAR}{set_cell_size(line, min(cell_len(line), self._columns() - 1))}")
 
     def __enter__(self) -> Self:
         return self
@@ -41,6 +47,13 @@ class Progress:
     ) -> None:
         if self._shown:
             self._write(_CLEAR)
+
+    def _columns(self) -> int:
+        """Those of the terminal: of a line that it wraps only the last row would be cleared."""
+        try:
+            return os.get_terminal_size(self._file.fileno()).columns or _COLUMNS
+        except (OSError, ValueError):
+            return _COLUMNS
 
     def _write(self, text: str) -> None:
         try:

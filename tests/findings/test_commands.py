@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
+import os
+import struct
 import subprocess
 import sys
+import termios
 
 import pytest
 
@@ -75,6 +79,18 @@ def test_progress_is_shown_on_a_terminal_and_gone_afterwards(
         progress(3, 40, "tiny-tasks")
     assert "3 of 40 rules asked, tiny-tasks" in out.getvalue()
     assert out.getvalue().endswith("\r\x1b[2K")
+
+
+def test_progress_takes_one_line_of_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one that goes on in the next, only that would be cleared."""
+    monkeypatch.setenv("TERM", "xterm")
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    with os.fdopen(slave, "w", encoding="utf-8") as out, Progress(out) as progress:
+        progress(3, 40, "tiny-tasks")
+        shown = os.read(master, 1000).decode()
+    os.close(master)
+    assert shown.removeprefix("\r\x1b[2K") == "stageprof  what to change: 3 of 40 rule"
 
 
 def test_progress_is_silent_elsewhere() -> None:
