@@ -101,7 +101,7 @@ def _code_span(text: str) -> str:
 #: is GH-26 at GitHub, too, GL-26 at GitLab, whose milestones are %26 and %name.
 _HARMLESS: Final = re.compile(
     r"""(?!.*(www\.|//|(?<![^\W_])g[hl]-\d|%[\w"]))(\(?<(?=\d))?"""
-    r"""([^\W_]|[(%'"])([^\W_]|[,.;:()%'"/=+-])*|[,.;:)]+""",
+    r"""([^\W_]|[(%'"])([^\W_]|[,.;:()%'"/=+-])*|[,.;:)]+|·""",
     re.IGNORECASE,
 )
 #: What the text itself has between backticks, blanks, the points after a word, and words.

@@ -25,7 +25,7 @@ def _lines(summary: Summary) -> Iterator[str]:
         yield f"**{safe('; '.join(summary.failures), 'prose', limit=500)}**"
     if summary.incomplete:
         yield ""
-        yield f"**{_code(summary.incomplete, limit=300)}**"
+        yield f"**{safe(summary.incomplete, 'prose', limit=300)}**"
     yield from findings_markdown.lines(summary)
     yield from _stages(summary)
     yield from _steps(summary)

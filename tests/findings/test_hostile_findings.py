@@ -109,5 +109,5 @@ def test_prose_refers_to_nothing_of_whoever_reads_it(word: str) -> None:
 def test_prose_keeps_sentences_and_names_readable() -> None:
     text = "`lookup`, a DataFrame (182 MB), is in map_partitions: 6.1 s."
     assert safe(text, "prose") == text.replace("map_partitions", "`map_partitions`")
-    for plain in ("47 ms (<1 %)", "50% (12%/s), 7%.", "high-1 and ugh"):
+    for plain in ("47 ms (<1 %)", "50% (12%/s), 7%.", "high-1 and ugh", "8.79 s · 2 workers"):
         assert safe(plain, "prose") == plain
