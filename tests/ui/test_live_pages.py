@@ -169,6 +169,31 @@ def test_rows_are_in_the_order_of_their_workers_not_in_that_in_which_they_were_h
     assert processes == [["worker 2", [1, 3]], ["worker 10", [0, 2]]]
 
 
+def test_many_rows_are_folded_as_soon_as_they_are_so_many_until_somebody_chooses(
+    watched: Watched, reported: Callable[[int], str]
+) -> None:
+    page = watched.open(reported(1_000))
+    shown = page.evaluate(
+        """() => {
+          const seen = [], folds = { most: 3, button: {} };
+          const drawing = { lines_: [[], []], fold(folded) { seen.push(folded); } };
+          const come = (...threads) => {
+            for (const n of threads) stageprof.live.add(
+              drawing, { label: `worker 1, thread ${n}`, parent: "worker 1", rows: [n] });
+            stageprof.live.order(drawing, folds);
+            stageprof.live.chosen(drawing, folds.button.active);  // as the button tells of it
+          };
+          come(1, 2, 3);
+          come(4);
+          folds.button.active = false;  // somebody presses it
+          stageprof.live.chosen(drawing, folds.button.active);
+          come(5);
+          return seen;
+        }"""
+    )
+    assert shown == [False, False, True, True, False, False, False]
+
+
 def test_a_page_without_a_run_has_no_clock(
     watched: Watched, reported: Callable[[int], str]
 ) -> None:

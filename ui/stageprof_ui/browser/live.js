@@ -3,14 +3,15 @@
 // what is missing is asked for again.
 
 const live = {
-  // `heard` is how the page speaks to the server: {next: [box], lines: [n], layers: [n], page: [name]}.
-  take(drawing_, told, heard) {
+  // `heard` is how the page speaks to the server: {next: [box], lines: [n], layers: [n], page: [name]};
+  // `folds` has the button that folds processes, and the rows above which it is pressed at first.
+  take(drawing_, told, heard, folds) {
     const now = cells(told);
     if (!now.status) return;
     const status = JSON.parse(now.status);
     const { boxes } = drawing_, open = boxes.opened?.size || status.now.length;
     boxes.close();
-    const grew = live.grow(drawing_, now);
+    const grew = live.grow(drawing_, now, folds);
     live.open(drawing_, status);
     live.widen(drawing_, status);
     if (grew || open) soon(drawing_);
@@ -25,13 +26,13 @@ const live = {
   },
 
   // Add what is new; whether anything was.
-  grow(drawing_, now) {
+  grow(drawing_, now, folds) {
     const { boxes, selection } = drawing_, layers = selection.tables.layers;
     const names = JSON.parse(now.names);
     const added = rest(names.lines, names.lines_from, live.lines(drawing_));
     rest(names.layers, names.layers_from, layers.length).forEach((layer) => layers.push(layer));
     for (const line of added) live.add(drawing_, line);
-    if (added.length || drawing_.next === undefined) live.order(drawing_);
+    if (added.length || drawing_.next === undefined) live.order(drawing_, folds);
     drawing_.next ??= boxes.count;
     const skip = drawing_.next - now.first;
     if (skip < 0 || skip >= now.row.length) return added.length > 0;
@@ -81,9 +82,20 @@ const live = {
   },
 
   // By worker, then thread, in whatever order they were heard of: worker 2 above worker 10.
-  order(drawing_) {
+  // Many are folded as soon as they are so many, until somebody chooses.
+  order(drawing_, folds) {
     for (const lines of drawing_.lines_) lines.sort((a, b) => NUMERIC.compare(a.label, b.label));
-    drawing_.fold(drawing_.folded ?? false);
+    if (folds && drawing_.folded === undefined) {
+      drawing_.pressed = live.lines(drawing_) > folds.most;
+      folds.button.active = drawing_.pressed;
+    }
+    drawing_.fold(drawing_.folded ?? drawing_.pressed ?? false);
+  },
+
+  // The button was pressed: by a reader, if not to what it was set to above.
+  chosen(drawing_, active) {
+    if (active !== (drawing_.folded ?? drawing_.pressed ?? false)) drawing_.folded = active;
+    drawing_.fold(active);
   },
 
   // The time axis reaches farther than the run, so that it need not follow at every step.

@@ -12,6 +12,8 @@ from stageprof_ui.columns.boxes import Boxes, Row
 
 #: Kinds of rows that are threads which run tasks: what a worker's share is of.
 THREAD: Final = "thread"
+#: Above this many lines processes are folded at first.
+FOLDED_ABOVE: Final = 40
 #: What the seconds of rows are that nobody is busy in, by their kind.
 _WHAT: Final = {"path": "of the critical path", "waiting": "waited", "transfer": "in transfers"}
 

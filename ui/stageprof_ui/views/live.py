@@ -13,14 +13,14 @@ from typing import Any, Final
 
 import numpy as np
 import panel as pn
-from bokeh.models import ColumnDataSource
+from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import Toggle
 from panel.io.document import hold
 
 from stageprof_runtime.errors import StageprofError
 from stageprof_ui import browser
 from stageprof_ui.canvas import Drawn, Stock, drawn
-from stageprof_ui.columns.lines import folded
+from stageprof_ui.columns.lines import FOLDED_ABOVE, folded
 from stageprof_ui.columns.sent import Sent, columns
 from stageprof_ui.columns.sent import text as text_of
 from stageprof_ui.columns.story import Stories
@@ -91,13 +91,14 @@ class Viewer:
         stock = Stock.of("live", sent, end)
         lines, fewer = growth.lines[: self._lines], folded(boxes)
         whole = drawn(stock, lines, folded=fewer, label="Tasks of each worker thread until now")
-        self.told.js_on_change("data", _take(whole, self.told, self.heard))
+        folding = _folding(whole, pressed=len(lines) > FOLDED_ABOVE)
+        self.told.js_on_change("data", _take(whole, self.told, self.heard, folding))
         whole.plot.tags = [self.told, self.heard]  # a document holds what its roots lead to
         return pn.Column(
             html("live"),
             self._controls(),
             html("live_timeline"),
-            pn.FlexBox(_folding(whole), *buttons(whole), align_items="end", gap="10px"),
+            pn.FlexBox(folding, *buttons(whole), align_items="end", gap="10px"),
             whole.plot,
             whole.told,
             sizing_mode="stretch_width",
@@ -217,13 +218,17 @@ def as_before(before: Snapshot, old: Stock, stock: Stock) -> Stock:
     return replace(stock, chosen=old.chosen)
 
 
-def _take(whole: Drawn, told: ColumnDataSource, heard: ColumnDataSource) -> Any:
-    return whole.call("S.live.take(d, news.data, heard);", news=told, heard=heard)
+def _take(
+    whole: Drawn, told: ColumnDataSource, heard: ColumnDataSource, folding: Toggle
+) -> CustomJS:
+    code = "S.live.take(d, news.data, heard, {button, most});"
+    return whole.call(code, news=told, heard=heard, button=folding, most=FOLDED_ABOVE)
 
 
-def _folding(whole: Drawn) -> Any:
-    folding = Toggle(label="one row per process", stylesheets=[browser.view_style()])
-    folding.js_on_change("active", whole.call("d.folded = cb_obj.active; d.fold(cb_obj.active);"))
+def _folding(whole: Drawn, *, pressed: bool) -> Toggle:
+    label, sheet = "one row per process", browser.view_style()
+    folding = Toggle(label=label, active=pressed, stylesheets=[sheet])
+    folding.js_on_change("active", whole.call("S.live.chosen(d, cb_obj.active);"))
     return folding
 
 

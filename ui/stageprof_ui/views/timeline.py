@@ -20,8 +20,6 @@ from stageprof_ui.views.buttons import buttons
 from stageprof_ui.views.html import html
 from stageprof_ui.views.search import Search
 
-#: Above this many lines processes are folded at first.
-_FOLDED_ABOVE = 40
 _MODES = ("layer", "stage", "gil")
 #: Nothing is looked for any more.
 _EMPTY: Final = "search.value_input = ''; search.value = '';"
@@ -58,7 +56,7 @@ def view(store: Store, stock: Stock) -> pn.Column:
         return pn.Column(html("empty", {"text": "No task ran in this recording."}))
     fold = stock.chosen.folded
     if fold is None:
-        fold = len(each) > _FOLDED_ABOVE
+        fold = len(each) > lines.FOLDED_ABOVE
     shown = (folded, each) if fold else (each, folded)
     whole = drawn(stock, shown[0], folded=shown[1], label="Tasks of each worker thread over time")
     stock.keep(whole.told, "text", "told")
