@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+from benchmarks.generate import generate
+from stageprof.app import written
+from stageprof_collectors.recording import Recording
 from ui.conftest import Watched
 
 #: The theme of a page, and whether the names beside a picture are dark.
@@ -81,3 +85,49 @@ def test_paper_has_no_hints_for_the_mouse_but_the_facts_beside_them(
     assert "Scroll to zoom" in hint.inner_text()
     watched.page.emulate_media(media="print")
     assert hint.inner_text().strip() == "Colour is the layer, and how strong it is says how busy."
+
+
+def test_paper_has_all_rows_of_a_table_and_the_page_is_at_those_it_was_at(
+    watched: Watched, tmp_path: Path
+) -> None:
+    """Nobody turns over what is on paper."""
+    path = tmp_path / "layers.stageprof"
+    generate(path, tasks=400, workers=2, threads=1, layers=40, seed=1)
+    written(Recording.open(path), path.with_suffix(".html"))
+    page = watched.open(path.with_suffix(".html").as_uri())
+    page.locator("[data-sp-page=layers]").click()
+    rows = page.locator("[data-sp-view=layers] .tabulator-row")
+    page.locator("[data-sp-view=layers] .tabulator-page[data-page='2']").click()
+    page.locator("[data-sp-view=layers] .tabulator-page.active[data-page='2']").wait_for()
+    before = rows.all_inner_texts()
+    assert len(before) == 15
+    watched.page.emulate_media(media="print")
+    page.evaluate("stageprof.paper.put()")
+    assert rows.count() >= 40
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert rows.all_inner_texts() == before
+
+
+def test_paper_has_what_a_reader_could_open_and_it_is_closed_thereafter(
+    watched: Watched, reported: Callable[[int], str]
+) -> None:
+    page = watched.open(reported(1_000))
+    closed = page.locator("[data-sp-view=overview] details:not([open])")
+    before = closed.count()
+    assert before > 0
+    page.evaluate("stageprof.paper.put()")
+    assert closed.count() == 0
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert closed.count() == before
+
+
+def test_on_paper_what_stands_before_a_table_or_picture_stays_with_it(
+    watched: Watched, reported: Callable[[int], str]
+) -> None:
+    page = watched.open(reported(1_000))
+    page.locator("[data-sp-page=layers]").click()
+    page.locator("[data-sp-view=layers] .tabulator-row").first.wait_for()
+    page.evaluate("stageprof.paper.put()")
+    before = "getComputedStyle(node.getRootNode().host.previousElementSibling).breakAfter"
+    tables = page.locator("[data-sp-view=layers] .tabulator")
+    assert tables.evaluate_all(f"(all) => all.map((node) => {before})") == ["avoid"]
