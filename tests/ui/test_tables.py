@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from stageprof.app import written
+from stageprof_ui.views import gil, handover, layers, profiles, transfers, workers
+from stageprof_ui.views.table import Column
 from stageprof_ui.views.workers import _LOAD
 from ui.conftest import Watched
 from ui.observed import contended
@@ -56,3 +58,12 @@ def test_all_columns_are_seen_on_a_small_screen(
 def test_the_table_of_processes_fits_with_all_its_columns() -> None:
     """Whether there is one of disks depends on the machine."""
     assert sum(column.width for column in _LOAD) <= 1280 - 40
+
+
+def test_titles_of_columns_are_written_alike_on_every_page() -> None:
+    tables = [t for page in (gil, handover, layers, profiles, transfers, workers)
+              for t in vars(page).values() if isinstance(t, tuple)]  # fmt: skip
+    columns = [column for table in tables for column in table if isinstance(column, Column)]
+    assert len(columns) > 50
+    said = [text for column in columns for text in (column.title, column.tip)]
+    assert [text for text in said if text[:1].isupper() and text[:3] not in ("GIL", "CPU")] == []

@@ -94,14 +94,14 @@ def _half(
 
 
 _HOLDERS: Final = (
-    Column("function", "Function", width=150),
-    Column("at", "Line", width=100),
-    Column("prefix", "Task prefix", width=120),
-    Column("caused", "Others waited", "seconds", "What all others waited while it held", 84),
-    Column("held", "Held", "seconds", "Time with the GIL", 74),
-    Column("waited", "Waited", "seconds", "Time in the queue for it", 80),
-    Column("thread", "Thread", width=112),
-    Column("place", "Process", width=146),
+    Column("function", "function", width=150),
+    Column("at", "line", width=100),
+    Column("prefix", "task prefix", width=120),
+    Column("caused", "others waited", "seconds", "what all others waited while it held", 84),
+    Column("held", "held", "seconds", "time with the GIL", 74),
+    Column("waited", "waited", "seconds", "time in the queue for it", 80),
+    Column("thread", "thread", width=112),
+    Column("place", "process", width=146),
 )
 #: Where no line is known; what is left has more room.
 _WIDER: Final = {"prefix": 220, "thread": 130, "place": 150}
@@ -109,10 +109,10 @@ _BY_TASK: Final = tuple(
     replace(column, width=_WIDER.get(column.name, column.width)) for column in _HOLDERS[2:]
 )
 _WAITERS: Final = (
-    Column("who", "Task prefix or thread", width=150),
-    Column("waited", "Waited", "seconds", width=80),
-    Column("percent", "Of its time (%)", "count", "Of its tasks' time, or of the run", 68),
-    Column("place", "Process", width=146),
+    Column("who", "task prefix or thread", width=150),
+    Column("waited", "waited", "seconds", width=80),
+    Column("percent", "of its time (%)", "count", "of its tasks' time, or of the run", 68),
+    Column("place", "process", width=146),
 )
 
 # -- over time ------------------------------------------------------------------------------------
@@ -155,11 +155,11 @@ def _lines(stock: Stock, samples: Samples, series: list[Series]) -> tuple[list[C
 
 
 _PROCESS: Final = (
-    Column("process", "Process", width=220),
-    Column("role", "Role", width=90),
-    Column("samples", "Samples", "count", width=105),
-    Column("least", "Taken: least (%)", "count", width=140),
-    Column("median", "Median (%)", "count", width=125),
-    Column("most", "Most (%)", "count", width=110),
-    Column("queue", "Waiting threads", "count", "On average over the run", 145),
+    Column("process", "process", width=220),
+    Column("role", "role", width=90),
+    Column("samples", "samples", "count", width=105),
+    Column("least", "taken: least (%)", "count", width=140),
+    Column("median", "median (%)", "count", width=125),
+    Column("most", "most (%)", "count", width=110),
+    Column("queue", "waiting threads", "count", "on average over the run", 145),
 )

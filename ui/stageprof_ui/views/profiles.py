@@ -112,15 +112,15 @@ def _bars(found: Threads) -> Any:
 
 
 _UNMEASURED: Final = (
-    Column("prefix", "Task prefix", width=240),
-    Column("tasks", "Tasks", "count"),
-    Column("run_s", "Ran", "seconds", "Time of its functions on their threads"),
-    Column("cpu_s", "Processor", "seconds", "Time in which the thread used a processor", 120),
-    Column("other_s", "Neither", "seconds", "Disk, network, locks, a busy machine"),
+    Column("prefix", "task prefix", width=240),
+    Column("tasks", "tasks", "count"),
+    Column("run_s", "ran", "seconds", "time of its functions on their threads"),
+    Column("cpu_s", "processor", "seconds", "time in which the thread used a processor", 120),
+    Column("other_s", "neither", "seconds", "disk, network, locks, a busy machine"),
 )
 _THREADS: Final = (
     *_UNMEASURED[:4],
-    Column("gil_s", "GIL wait", "seconds", "Time in which it waited for the GIL", 110),
+    Column("gil_s", "GIL wait", "seconds", "time in which it waited for the GIL", 110),
     *_UNMEASURED[4:],
 )
 
@@ -153,12 +153,12 @@ def _seen(store: Store, stock: Stock) -> tuple[list[Any], Hanging | None]:
 
 
 _LOOKS: Final = (
-    Column("prefix", "Task prefix", width=170),
-    Column("entry", "Your function", width=150),
-    Column("line", "Line", width=220),
-    Column("kind", "What it does there", width=300),
-    Column("role", "Role", width=80),
-    Column("looks", "Looks", "count"),
-    Column("seconds", "Seen for", "seconds"),
-    Column("percent", "Of all (%)", "count", width=115),
+    Column("prefix", "task prefix", width=170),
+    Column("entry", "your function", width=150),
+    Column("line", "line", width=220),
+    Column("kind", "what it does there", width=300),
+    Column("role", "role", width=80),
+    Column("looks", "looks", "count"),
+    Column("seconds", "seen for", "seconds"),
+    Column("percent", "of all (%)", "count", width=115),
 )

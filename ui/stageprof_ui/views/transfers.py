@@ -113,9 +113,9 @@ def _map(stock: Stock, drawn: Matrix, source: ColumnDataSource) -> Any:
 
 
 _PAIRS: Final = (
-    Column("from", "From", width=220),
-    Column("to", "To", width=220),
-    Column("bytes", "Bytes", "size"),
-    Column("seconds", "Took", "seconds", "Of all fetches together; they overlap"),
-    Column("fetches", "Fetches", "count"),
+    Column("from", "from", width=220),
+    Column("to", "to", width=220),
+    Column("bytes", "bytes", "size"),
+    Column("seconds", "took", "seconds", "of all fetches together; they overlap"),
+    Column("fetches", "fetches", "count"),
 )
