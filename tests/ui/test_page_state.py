@@ -52,3 +52,15 @@ def test_the_way_to_the_content_leaves_the_page_as_it_is(
         page.wait_for_function("location.hash === '#sp-main'")
         assert page.locator("[data-sp-view=workers]").is_visible()
         assert page.evaluate("document.activeElement.id") == "sp-main"
+
+
+def test_the_way_back_leads_to_the_page_that_was_there_at_first(
+    watched: Watched, reported: Callable[[int], str]
+) -> None:
+    """Its address names none."""
+    page = watched.open(reported(1_000))
+    page.locator("[data-sp-page=layers]").click()
+    page.locator("[data-sp-page=layers][aria-current]").wait_for()
+    page.go_back()
+    page.locator("[data-sp-page=overview][aria-current]").wait_for()
+    assert page.locator("[data-sp-view=layers]").is_hidden()

@@ -15,11 +15,11 @@ const page = {
     }, 50);
   },
 
-  // Show one view; the address keeps it.
+  // Show one view; the address keeps it, and without one it is the first.
   show(name) {
     const links = [...document.querySelectorAll("[data-sp-page]")];
     const known = links.some((link) => link.dataset.spPage === name);
-    if (!known && links.some((link) => link.hasAttribute("aria-current"))) return;  // "#sp-main"
+    if (name && !known && links.some((link) => link.hasAttribute("aria-current"))) return;  // "#sp-main"
     const wanted = known ? name : links[0]?.dataset.spPage;
     for (const section of document.querySelectorAll("[data-sp-view]")) {
       section.hidden = section.dataset.spView !== wanted;
