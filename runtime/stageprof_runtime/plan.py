@@ -49,17 +49,28 @@ def plan_of(expr: Any) -> Plan:
             groups.setdefault(id(node), group)
         if id(node) not in nodes:
             nodes[id(node)] = node
-            fused = node if type(node).__name__ == "Fused" else None
-            parts[id(node)] = _parts_of(node)
-            for part in parts[id(node)]:
-                stack.append((part, fused))  # noqa: PERF401 (each is a call less)
-    return Plan(nodes, groups, parts)
+            parts[id(node)] = found = _parts_of(node.operands)
+            if type(node).__name__ == "Fused":
+                # First comes what was fused, then what that needs.
+                stack.extend((part, node) for part in _parts_of(node.operands[:1]))
+                found = _parts_of(node.operands[1:])
+            for part in found:
+                stack.append((part, None))  # noqa: PERF401 (each is a call less)
+    return Plan(nodes, {number: _outermost(groups, number) for number in groups}, parts)
 
 
-def _parts_of(node: Any) -> list[Any]:
-    """The expressions that one is made of, those in lists too."""
+def _outermost(groups: dict[int, Any], number: int) -> Any:
+    """What one runs as a part of: what was fused may have been fused again."""
+    while number in groups:
+        group = groups[number]
+        number = id(group)
+    return group
+
+
+def _parts_of(operands: list[Any]) -> list[Any]:
+    """The expressions among what one is made of, those in lists too."""
     found = []
-    stack, lists = list(node.operands), set[int]()  # a list of the user's may hold itself
+    stack, lists = list(operands), set[int]()  # a list of the user's may hold itself
     while stack:
         part = stack.pop()
         if hasattr(type(part), "_parameters"):

@@ -10,6 +10,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from dask import delayed
 
 from findings.asking import asked, one, run
 from findings.busy import FILE, Busy
@@ -157,6 +158,26 @@ def test_a_projection_right_above_a_reader_is_seen() -> None:
 
     assert (row.how, row.label, row.variable) == ("columns", '["a"]', "whole")
     assert (row.used, row.total) == (8, 56)
+
+
+def test_what_a_fused_operation_needs_reads_in_tasks_of_its_own() -> None:
+    """Dask does not fuse `from_delayed`: its tasks are not those of what was fused above it."""
+    made = dd.from_delayed([delayed(whole)(i) for i in (1, 2)], meta=whole(0))
+    total = made[["a"]].sum()
+
+    [row] = plan(total)
+
+    assert row.name.startswith("fromdelayed")
+    assert row.name in {key[0] for key in total.optimize().dask if isinstance(key, tuple)}
+
+
+def test_what_was_fused_twice_runs_as_the_last_of_both() -> None:
+    chosen = dd.from_map(whole, [1, 2], meta=whole(0))["a"].optimize()
+    total = (chosen + 1).optimize().sum()
+
+    [row] = plan(total)
+
+    assert row.name in {key[0] for key in total.optimize().dask if isinstance(key, tuple)}
 
 
 def test_columns_that_are_too_many_to_be_told_are_not_told_in_part() -> None:
