@@ -27,7 +27,7 @@ class Unfused(NamedTuple):
 
 
 class _Operations(NamedTuple):
-    """The operations of a plan that may be fused, and who needs whom, by their ids."""
+    """The operations of one collection that may be fused, and who needs whom, by their ids."""
 
     nodes: dict[int, Any]
     parts: dict[int, list[int]]
@@ -37,26 +37,43 @@ class _Operations(NamedTuple):
 def unfused(plan: Plan) -> Iterator[Unfused]:
     """Each operation that would be fused with others, and the last of these.
 
-    Of what is computed together none: fused one by one they would no longer share what they share.
+    Where several collections are computed together, `optimize()` of each fuses it by itself.
+    Nothing is told if what they share were then done by each of them.
     """
-    kinds = [type(node).__name__ for node in plan.nodes.values()]
-    together = (n for n in plan.nodes.values() if type(n).__name__ == _SEQUENCE)
-    if len(kinds) >= MOST or "Fused" in kinds or any(len(n.operands) > 1 for n in together):
+    if len(plan.nodes) >= MOST:
         return
-    known = _operations(plan)
-    for group in _groups(known):
+    found: dict[int, list[int]] = {}
+    for known in _collections(plan):
+        for group in _groups(known):
+            if any(found.setdefault(number, group) != group for number in group):
+                return
+    for number, group in found.items():
         if len(group) > 1:
-            for number in group:
-                yield Unfused(known.nodes[number]._name, known.nodes[group[0]]._name)
+            yield Unfused(plan.nodes[number]._name, plan.nodes[group[0]]._name)
 
 
-def _operations(plan: Plan) -> _Operations:
-    nodes = {number: node for number, node in plan.nodes.items() if _may_be_fused(type(node))}
-    parts = {number: [id(p) for p in plan.parts[number] if id(p) in nodes] for number in nodes}
+def _collections(plan: Plan) -> Iterator[_Operations]:
+    """The operations of each collection that is computed; what was fused already is one."""
+    outer = dict.fromkeys(number for number in plan.nodes if number not in plan.groups)
+    needs = {number: [id(p) for p in plan.parts[number] if id(p) in outer] for number in outer}
+    together = [number for number in outer if type(plan.nodes[number]).__name__ == _SEQUENCE]
+    last = dict.fromkeys(part for number in together for part in needs[number])
+    for number in last or [next(iter(plan.nodes))]:
+        mine, stack = {number}, [number]
+        while stack:
+            new = set(needs[stack.pop()]) - mine
+            mine |= new
+            stack += new
+        yield _operations(plan, {one: needs[one] for one in mine})
+
+
+def _operations(plan: Plan, needs: dict[int, list[int]]) -> _Operations:
+    nodes = {one: plan.nodes[one] for one in needs if _may_be_fused(type(plan.nodes[one]))}
+    parts = {one: [part for part in needs[one] if part in nodes] for one in nodes}
     users: defaultdict[int, set[int]] = defaultdict(set)
-    for number, used in plan.parts.items():
+    for one, used in needs.items():
         for part in used:
-            users[id(part)].add(number)
+            users[part].add(one)
     return _Operations(nodes, parts, users)
 
 

@@ -44,6 +44,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "frame": lambda x: x[["c"]] + 1,
     "merge": lambda x: x.merge(x.assign(d=1), on="b", shuffle_method="tasks")["d"].sum(),
     "broadcast": lambda x: (x["c"] - x["c"].mean()).sum(),
+    "partly": lambda x: x.optimize()[["c", "b"]].max(),
+    "shuffled": lambda x: (x.optimize().shuffle("b", shuffle_method="tasks")["c"] + 1).sum(),
 }
 
 
@@ -76,6 +78,21 @@ def test_what_is_computed_together_is_not_told() -> None:
     made = frame()
     plan = collections_to_expr([made["c"].sum(), made["c"].max()]).optimize()
     assert not list(unfused(plan_of(plan)))
+
+
+def test_what_is_computed_together_and_shares_data_only_is_told() -> None:
+    made = frame().persist(scheduler="sync")
+    parts = [(made["c"] * 2 + 1).sum(), (made["b"] - 1).max()]
+    with dask.config.set(scheduler="sync"), stageprof.profile(gil=False) as prof:
+        expected = dask.compute(*parts)
+
+    found = one(RULE, prof.recording, tasks=50, share=0)
+    assert found.evidence["fused_tasks"] == 2 * PARTS
+    names = {"dask": dask, "frames": parts}
+    last = found.fix.code.splitlines()[-1]
+    with dask.config.set(scheduler="sync"), stageprof.profile(gil=False) as prof:
+        assert eval(last.partition(": ")[2], names) == expected
+    assert len(prof.recording.tasks()) <= 3 * PARTS + 4  # the data are tasks, too
 
 
 def test_data_that_are_in_the_graph_are_left_alone() -> None:
