@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from dask.utils import key_split
+
 from stageprof_runtime.chains import Link, links
 from stageprof_runtime.loaded import Unused, of_layers
 
@@ -142,8 +144,17 @@ def _of_reader(reader: Any, used_by: dict[int, Any], group: Any) -> Iterator[Unu
 
 def _function(reader: Any) -> str:
     function = reader.operands[0] if reader.operands else None
+    if type(reader).__name__ == "FromDelayed":
+        return _called(function)
     name = getattr(function, "__name__", "") if callable(function) else ""
     return name if type(name) is str else ""
+
+
+def _called(container: Any) -> str:
+    """What was called for the first of the pieces of `from_delayed`, as its key says."""
+    pieces = getattr(container, "operands", ())
+    key = getattr(pieces[0], "key", "") if pieces else ""
+    return str(key_split(key)) if type(key) is str else ""
 
 
 def _columns(reader: Any) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -12,8 +13,10 @@ import pandas as pd
 import pytest
 from dask import delayed
 
+import stageprof
 from findings.asking import asked, one, run
 from findings.busy import FILE, Busy
+from stageprof_collectors.findings.loading import loadings
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.unused_data import RULE
 from stageprof_runtime.loaded import Unused
@@ -168,7 +171,19 @@ def test_what_a_fused_operation_needs_reads_in_tasks_of_its_own() -> None:
     [row] = plan(total)
 
     assert row.name.startswith("fromdelayed")
+    assert row.variable == "whole"
     assert row.name in {key[0] for key in total.optimize().dask if isinstance(key, tuple)}
+
+
+def test_of_delayed_calls_the_time_counts_in_which_they_read() -> None:
+    """What Dask makes of them for a data frame only passes on what they gave."""
+    made = dd.from_delayed([delayed(whole)(i) for i in range(3)], meta=whole(0))
+    with dask.config.set(scheduler="sync"), stageprof.profile(gil=False) as prof:
+        made["a"].sum().compute()
+
+    [loading] = loadings(prof.recording)
+    assert prof.recording.prefixes[loading.rows].tolist() == ["whole"] * 3
+    assert loading.by == "whole"
 
 
 def test_what_was_fused_twice_runs_as_the_last_of_both() -> None:

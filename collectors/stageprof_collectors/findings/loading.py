@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Kinds of rows that name a source, which may have several.
 _OF_SOURCES: Final = (SLICE, STORED)
+#: Tasks behind one another that pass on what a call gave.
+_PASSED_ON: Final = 2
 #: What Dask puts before the name of a layer to name what that loads from.
 _SOURCE: Final = "original-"
 
@@ -65,10 +67,23 @@ def loadings(recording: Recording) -> Iterator[Loading]:
         if len(rows):
             if strings[how] in _OF_SOURCES and strings[by]:
                 plans.add((t, how, by))
+            elif strings[by]:
+                rows = _called(recording, rows, strings[by])
             if (how, by, layer) not in seen:
                 seen.add((how, by, layer))
                 told = (layer, strings[how], strings[label], strings[by], used, total)
                 yield Loading(*told, rows)
+
+
+def _called(recording: Recording, rows: Ints, by: str) -> Ints:
+    """The calls that made what these runs pass on (`from_delayed`); the runs, if they made it."""
+    needs, found = recording.timeline.depends, rows
+    for _ in range(_PASSED_ON):
+        found = np.unique(needs.on[np.isin(needs.user, found)])
+        calls: Ints = found[recording.prefixes[found] == by]
+        if len(calls):
+            return calls
+    return rows
 
 
 class Ran:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import numpy as np
-from dask.utils import key_split
 from numpy.typing import NDArray
 
 from stageprof_collectors.findings.finding import Finding, Fix, Where, severity
@@ -105,7 +104,7 @@ def _waste(recording: Recording, loading: Loading) -> _Waste:
         low = high * 0.9
     else:
         used = loading.used / max(1, loading.total)
-        high[mine] = (1 - used) * _reading(recording, key_split(loading.layer), reader)
+        high[mine] = (1 - used) * _reading(recording, recording.prefixes[loading.rows[0]], reader)
         low = high * LEAST
     what = (loading.layer, loading.how, loading.label, reader)
     return _Waste(*what, low, high, used, int(empty.sum()), len(loading.rows))
