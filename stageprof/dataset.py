@@ -84,6 +84,10 @@ class Dataset:
         """Where the time went by stage, step and role; see `Recording.steps`."""
         return self._table("steps", filters)
 
+    def places(self, filters: Filters | None = None) -> DataFrame:
+        """Where the time went by process; see `Recording.places`."""
+        return self._table("places", filters)
+
     def stages(self, filters: Filters | None = None) -> DataFrame:
         """Where the wall time went; see `Recording.stages`."""
         return self._table("stages", filters)

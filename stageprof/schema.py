@@ -24,6 +24,8 @@ COLUMNS: Final = {
     "tasks": "key prefix layer worker thread:i assigned_s start_s stop_s duration_s nbytes:i cpu_s"
     " gil_share:f gil_hold_s gil_wait_s status run:i",
     "steps": "stage step role wall_s share:f busy_s waited_s events:i bytes:i",
+    "places": "place role host pid:i wall_s busy_s construction_s optimization_s serialization_s"
+    " communication_s scheduling_s execution_s waited_s",
     "stages": "stage wall_s share:f busy_s events:i bytes:i",
     "layers": "layer prefix tasks:i file line:i wall_s construction_s optimization_s"
     " serialization_s communication_s scheduling_s execution_s before_first_task_s bytes:i",

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stageprof_collectors.account import region, work
-from stageprof_collectors.account.account import Account
+from stageprof_collectors.account.account import Account, Entries, Entry, somewhere
 from stageprof_collectors.account.indexing import Indexing, indexing
 from stageprof_collectors.account.lane import Lanes
 from stageprof_collectors.account.path import Step, Walk
@@ -121,13 +121,18 @@ class Evidence:
         return Walls(self.path_steps)
 
     @cached_property
+    def entries(self) -> Entries:
+        """The lines of the account by step and place."""
+        entries, places = Entries(Entry), len(self.store.places)
+        for step in self.path_steps:
+            place = step.what.place if 0 <= step.what.place < places else somewhere("")
+            entries[step.what.step, place].wall += step.stop - step.start
+        work.count(entries, self.timeline, self.lanes, self.path_steps)
+        return entries
+
+    @cached_property
     def account(self) -> Account:
         """The stage account."""
         span = self.timeline.region
-        account = Account(span.stop - span.start)
         roles = [place.role for place in self.store.places]
-        for step in self.path_steps:
-            role = roles[step.what.place] if 0 <= step.what.place < len(roles) else ""
-            account.entries[step.what.step, role].wall += step.stop - step.start
-        work.count(account, self.timeline, self.lanes, self.path_steps)
-        return account
+        return Account.of(span.stop - span.start, self.entries, roles)

@@ -117,6 +117,15 @@ class Recording(Evidence):
         """The same for each (stage, step, role), costliest first."""
         return self.account.steps()
 
+    def places(self) -> pd.DataFrame:
+        """The same for each process, costliest first.
+
+        Columns: place, role, host, pid, wall_s (which sum to `wall`), busy_s (which sum to those of
+        `stages()`), construction_s ... execution_s (of busy_s), waited_s (by its tasks). Of what
+        was at a place that is not known, place is "".
+        """
+        return places.places(self)
+
     def critical_path(self) -> pd.DataFrame:
         """The segments of the blocking account, in order.
 

@@ -10,7 +10,8 @@ from stageprof.recording import Recording
 
 #: Methods of a recording; each makes a file of its name.
 TABLES = (
-    "tasks", "steps", "stages", "layers", "computations", "critical_path", "samples", "workers",
+    "tasks", "steps", "stages", "places", "layers", "computations", "critical_path", "samples",
+    "workers",
 )  # fmt: skip
 
 

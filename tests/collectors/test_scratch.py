@@ -88,7 +88,7 @@ def test_a_recording_on_disk_says_the_same(recorded: Path) -> None:
     """Also once it has forgotten what its tables were made from."""
     plain, spilled = Recording.open(recorded), Recording.open(recorded)
     spilled.store.spill(least=1)
-    for name in ("stages", "steps", "tasks", "layers", "workers", "critical_path", "gil"):
+    for name in ("stages", "steps", "places", "tasks", "layers", "workers", "critical_path", "gil"):
         pd.testing.assert_frame_equal(getattr(spilled, name)(), getattr(plain, name)())
         spilled.forget()
     assert spilled.findings() == plain.findings()

@@ -127,7 +127,10 @@ def found(path: Path) -> list[str]:
 def measured(path: Path) -> dict[str, Any]:
     """The numbers of a recording and what was found in it."""
     recording = Recording.open(path)
-    tables = ("stages", "steps", "critical_path", "tasks", "layers", "objects", "samples", "gil")
+    tables = (
+        "stages", "steps", "places", "critical_path", "tasks", "layers", "objects", "samples",
+        "gil",
+    )  # fmt: skip
     return {
         "numbers": [numbers(getattr(recording, table)()) for table in tables],
         "findings": [

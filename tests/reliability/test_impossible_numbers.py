@@ -25,6 +25,7 @@ EDGES: Final = (-(2**63), -1, 0, 2**62, 2**63 - 1)
 TABLES: Final = (
     "stages", "steps", "computations", "layers", "tasks", "objects", "samples", "workers",
     "findings_frame", "critical_path", "coverage", "innocence", "lines", "gil",
+    "places",
 )  # fmt: skip
 
 

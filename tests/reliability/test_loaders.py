@@ -140,7 +140,8 @@ from stageprof_collectors.summary import summarize
 def everything(path):
     recording = stageprof.open(path)
     for table in ("stages", "steps", "computations", "layers", "tasks", "objects", "samples",
-                  "workers", "findings_frame", "critical_path", "coverage", "innocence", "lines"):
+                  "workers", "findings_frame", "critical_path", "coverage", "innocence", "lines",
+                  "places"):
         getattr(recording, table)()
     str(recording), recording._repr_html_(), recording._repr_markdown_()
     document.text(recording, stageprof.configuration.settings_of())

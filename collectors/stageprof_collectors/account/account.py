@@ -9,7 +9,9 @@ step summed over all processes and threads, a nested span subtracted from the sp
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final, Self
 
 import pandas as pd
 
@@ -35,6 +37,23 @@ class Entry:
         self.nbytes += other.nbytes
 
 
+#: Entries by (step code, place): its index, or what `somewhere` gives.
+Entries = defaultdict[tuple[int, int], Entry]
+
+#: Roles of what is known to have been at some place, but not at which.
+_SOMEWHERE: Final = ("", "scheduler", "worker")
+
+
+def somewhere(role: str) -> int:
+    """What stands for a place of that role that is not known."""
+    return -1 - _SOMEWHERE.index(role)
+
+
+def role_of(place: int, roles: Sequence[str]) -> str:
+    """The role of a place, which may be unknown."""
+    return roles[place] if place >= 0 else _SOMEWHERE[-1 - place]
+
+
 @dataclass
 class Account:
     """Entries by (step code, role), and the wall time that they share out, ns.
@@ -44,6 +63,14 @@ class Account:
 
     wall: int = 0
     entries: defaultdict[tuple[int, str], Entry] = field(default_factory=lambda: defaultdict(Entry))
+
+    @classmethod
+    def of(cls, wall: int, entries: Mapping[tuple[int, int], Entry], roles: Sequence[str]) -> Self:
+        """That of entries by place, each of these having a role."""
+        account = cls(wall)
+        for (step, place), entry in entries.items():
+            account.entries[step, role_of(place, roles)].add(entry)
+        return account
 
     def __add__(self, other: Account) -> Account:
         total = Account(self.wall + other.wall)
@@ -69,7 +96,7 @@ class Account:
         """One row for each step and role that anything is known of, costliest first.
 
         Columns: stage, step, role, wall_s, share, busy_s, waited_s, events, bytes. `gil.wait` is
-        a share of `compute` and is counted in its `busy_s` and `wall_s` too.
+        a share of `compute`, and its `busy_s` is counted there, too.
         """
         rows = [
             {"stage": str(stage_of(step)), "step": step_name(step), "role": role, **self._row(e)}

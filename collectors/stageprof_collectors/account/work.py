@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from stageprof_collectors.account.account import Account
+from stageprof_collectors.account.account import Entries, Entry, somewhere
 from stageprof_collectors.account.attempts import worked
 from stageprof_collectors.account.intervals import clip, gaps, innermost, length
 from stageprof_collectors.account.lane import LOOP, SOFT, Lane, Lanes, What
@@ -23,29 +25,47 @@ _TRANSFER = STEP["data.transfer"]
 _DUMP, _LOAD = STEP["graph.dump"], STEP["graph.load"]
 
 
-def count(account: Account, timeline: Timeline, lanes: Lanes, path: list[Step]) -> None:
-    """Add busy and waited time, events and bytes to an account."""
-    _spans(account, timeline, lanes)
-    _sums(account, timeline)
-    _graphs(account, timeline)
-    _runs(account, timeline, lanes)
-    _transfers(account, timeline, lanes)
-    _sampled(account, timeline, lanes, path)
-    _waits(account, timeline)
-    _gil(account, timeline)
+def count(entries: Entries, timeline: Timeline, lanes: Lanes, path: list[Step]) -> None:
+    """Add busy and waited time, events and bytes to entries by step and place."""
+    _spans(entries, timeline, lanes)
+    _sums(entries, timeline)
+    _graphs(entries, timeline)
+    _runs(entries, timeline, lanes)
+    _transfers(entries, timeline, lanes)
+    _sampled(entries, timeline, lanes, path)
+    _waits(entries, timeline)
+    _gil(entries, timeline)
 
 
-def _roles(timeline: Timeline) -> list[str]:
-    return [place.role for place in timeline.store.places]
+class _Places:
+    """Where each of some runs was; what they took is summed up by place.
+
+    Args:
+        places: of each run, by index; one that is not known is below 0.
+        role: of the place that is not known.
+    """
+
+    def __init__(self, places: Ints, role: str) -> None:
+        self._at = np.maximum(places, -1)
+        self._at += 1
+        self.counts = np.bincount(self._at)
+        self._names = [somewhere(role), *range(len(self.counts) - 1)]
+
+    def sums(self, ns: Ints) -> Iterator[tuple[int, int, int]]:
+        """Of each place that had runs: its index, their number, and the sum of theirs."""
+        totals = np.zeros(len(self.counts), np.int64)
+        np.add.at(totals, self._at, ns)
+        for i in np.flatnonzero(self.counts).tolist():
+            yield self._names[i], int(self.counts[i]), int(totals[i])
 
 
-def _spans(account: Account, timeline: Timeline, lanes: Lanes) -> None:
+def _spans(entries: Entries, timeline: Timeline, lanes: Lanes) -> None:
     """Exact spans, exclusive by the lane that they are on; events and bytes of all."""
-    roles = _roles(timeline)
-    for place in range(len(roles)):
+    places = len(timeline.store.places)
+    for place in range(places):
         for thread in lanes.threads(place):
             for start, stop, what in lanes.exact(place, thread):
-                entry = account.entries[what.step, roles[place]]
+                entry = entries[what.step, place]
                 if what.step == _RESOURCE:
                     entry.waited += stop - start
                 elif what.step != LOOP:
@@ -54,77 +74,70 @@ def _spans(account: Account, timeline: Timeline, lanes: Lanes) -> None:
             # while it waits for those of others.
             for start, stop, what in lanes.around_loops(place, thread):
                 if what.step == LOOP:
-                    account.entries[LOOP, roles[place]].busy += stop - start
+                    entries[LOOP, place].busy += stop - start
     spans = timeline.spans
     exact = spans["nbytes"] != SAMPLED
-    code = spans["step"] * len(roles) + spans["place"]
+    code = spans["step"] * places + spans["place"]
     events = np.bincount(code[exact])
     nbytes = np.bincount(code[exact], weights=spans["nbytes"][exact])
     for i in np.flatnonzero(events).tolist():
-        step, place = divmod(i, len(roles))
-        entry = account.entries[step, roles[place]]
+        entry = entries[divmod(i, places)]
         entry.events += int(events[i])
         entry.nbytes += int(nbytes[i])
 
 
-def _sums(account: Account, timeline: Timeline) -> None:
+def _sums(entries: Entries, timeline: Timeline) -> None:
     """Spans that were too short to be kept one by one."""
-    sums, roles = timeline.store.table("sum"), _roles(timeline)
+    sums = timeline.store.table("sum")
     names = ("step", "place", "count", "total", "nbytes")
     for step, place, count_, total, nbytes in zip(*(sums[n].tolist() for n in names), strict=True):
-        entry = account.entries[step, roles[place]]
-        entry.busy += total
-        entry.events += count_
-        entry.nbytes += nbytes
+        entries[step, place].add(Entry(busy=total, events=count_, nbytes=nbytes))
 
 
-def _graphs(account: Account, timeline: Timeline) -> None:
+def _graphs(entries: Entries, timeline: Timeline) -> None:
     """Bytes of graphs once: the message around each is dumped and loaded too, and holds them again.
 
     If a hand-over was not recorded, they stay as they were seen.
     """
-    handed = [graph.submit for graph in timeline.graphs]
-    known = [submit for submit in handed if submit is not None]
-    if len(known) < len(handed):
-        return
-    roles, whole = _roles(timeline), Counter[tuple[int, str]]()
-    for submit in known:
-        whole[_DUMP, roles[submit.place]] += submit.nbytes
-        whole[_LOAD, "scheduler"] += submit.nbytes
-    for key, nbytes in whole.items():
-        if nbytes > 0 and key in account.entries:
-            account.entries[key].nbytes = nbytes
+    whole = Counter[tuple[int, int]]()
+    for graph in timeline.graphs:
+        if graph.submit is None:
+            return
+        whole[_DUMP, graph.submit.place] += graph.submit.nbytes
+        whole[_LOAD, graph.place] += graph.submit.nbytes
+    roles = [place.role for place in timeline.store.places]
+    for (step, place), nbytes in whole.items():
+        right = step == _DUMP or roles[place] == "scheduler"
+        if right and nbytes > 0 and (step, place) in entries:
+            entries[step, place].nbytes = nbytes
 
 
-def _runs(account: Account, timeline: Timeline, lanes: Lanes) -> None:
+def _runs(entries: Entries, timeline: Timeline, lanes: Lanes) -> None:
     """Task functions, without what was recorded inside them on their thread."""
     runs = timeline.runs
-    local, known = runs["run"] >= LOCAL, worked(runs)
-    for mine, role in ((~local & known, "worker"), (local & known, "client")):
-        if not mine.any():
-            continue
-        entry = account.entries[_COMPUTE, role]
-        entry.busy += int((runs["stop"] - runs["start"])[mine].sum())
-        entry.events += int(mine.sum())
-        entry.nbytes += int(runs["nbytes"][mine].sum())
-        entry.busy -= int(inside(timeline, lanes, mine).sum())
-    _before(account, timeline)
+    known = worked(runs)
+    own = runs["stop"] - runs["start"] - inside(timeline, lanes, known)
+    mine = _mine(known)
+    places = _Places(runs["wplace"][mine], "worker")
+    for place, number, ns in places.sums(own[mine]):
+        entries[_COMPUTE, place].add(Entry(busy=ns, events=number))
+    for place, _, total in places.sums(runs["nbytes"][mine]):
+        entries[_COMPUTE, place].nbytes += total
+    _before(entries, timeline)
 
 
-def _before(account: Account, timeline: Timeline) -> None:
+def _before(entries: Entries, timeline: Timeline) -> None:
     """Of a cluster recorded from outside the tasks that ran already, as far as they were seen."""
     runs = timeline.runs
     nameless = (runs["worker"] == NAMELESS) & (runs["seen"] == 0) & (runs["finished"] > 0)
     mine = nameless & timeline.region.attached
-    entry = account.entries[_COMPUTE, "worker"]
+    entry = entries[_COMPUTE, somewhere("worker")]
     entry.busy += int((runs["stop"] - runs["start"])[mine].sum())
     entry.busy += sum(stop - start for start, stop, _ in timeline.keyless)
     entry.events += int(mine.sum()) + len(timeline.keyless)
 
 
-def inside(
-    timeline: Timeline, lanes: Lanes, mine: np.ndarray[tuple[int], np.dtype[np.bool_]]
-) -> Ints:
+def inside(timeline: Timeline, lanes: Lanes, mine: NDArray[np.bool_]) -> Ints:
     """For each run the length of what its thread did or waited for within it, exactly told, ns."""
     runs, exchanged = timeline.runs, _exchanged(timeline)
     total = np.zeros(len(runs["run"]), np.int64)
@@ -182,28 +195,26 @@ def _overlap(starts: Ints, stops: Ints, lane: Lane) -> Ints:
     return total
 
 
-def _transfers(account: Account, timeline: Timeline, lanes: Lanes) -> None:
+def _transfers(entries: Entries, timeline: Timeline, lanes: Lanes) -> None:
     """Connections, and transfers without these and the loading at their receiver meanwhile.
 
     What is scattered to a worker, or comes by P2P, is loaded there without a transfer.
     """
-    for place, role in enumerate(_roles(timeline)):
+    for place in range(len(timeline.store.places)):
         connected = lanes.soft(place, STEP["connect"])
         within = innermost([*connected, *lanes.step([place], STEP["data.load"])])
         moved = lanes.soft(place, _TRANSFER)
         busy = sum(b - a - length(clip(within, a, b)) for a, b, _ in moved)
-        account.entries[_TRANSFER, role].busy += busy
-        account.entries[STEP["connect"], role].busy += length(connected)
+        entries[_TRANSFER, place].busy += busy
+        entries[STEP["connect"], place].busy += length(connected)
         actors = length(lanes.soft(place, _COMPUTE))
-        account.entries[_COMPUTE, role].busy += actors
+        entries[_COMPUTE, place].busy += actors
 
 
-def _sampled(account: Account, timeline: Timeline, lanes: Lanes, path: list[Step]) -> None:
+def _sampled(entries: Entries, timeline: Timeline, lanes: Lanes, path: list[Step]) -> None:
     """What the sampler saw of the region's thread: as much as the path shows of it."""
     for step in shown(timeline, lanes, path):
-        entry = account.entries[step.what.step, "client"]
-        entry.busy += step.stop - step.start
-        entry.events += 1
+        entries[step.what.step, step.what.place].add(Entry(busy=step.stop - step.start, events=1))
 
 
 def shown(timeline: Timeline, lanes: Lanes, path: list[Step]) -> list[Step]:
@@ -223,25 +234,41 @@ def shown(timeline: Timeline, lanes: Lanes, path: list[Step]) -> list[Step]:
     return found
 
 
-def _waits(account: Account, timeline: Timeline) -> None:
+def _waits(entries: Entries, timeline: Timeline) -> None:
     """What tasks waited: for the message that brings them, for a thread or a resource."""
     runs = timeline.runs
-    cluster = (runs["run"] < LOCAL) & (runs["seen"] == 1)
-    send = (runs["received"] - runs["assigned"])[cluster]
-    begin = runs["start"] - runs["ready"]
-    constrained = np.isin(np.arange(len(begin)), list(timeline.constrained))
-    account.entries[STEP["task.send"], "scheduler"].waited += int(send.sum())
-    for step, mine in ((STEP["wait.thread"], ~constrained), (_RESOURCE, constrained)):
-        account.entries[step, "worker"].waited += int(begin[cluster & mine].sum())
-    fetch = int((runs["ready"] - runs["received"])[cluster].sum())
-    exchanged = sum(length(lane) for lane in _exchanged(timeline).values())
-    account.entries[_TRANSFER, "worker"].waited += fetch + exchanged
+    mine = _mine((runs["run"] < LOCAL) & (runs["seen"] == 1))
+    times = ("place", "wplace", "assigned", "received", "ready", "start")
+    place, wplace, assigned, received, ready, start = (runs[name][mine] for name in times)
+    _wait(entries, STEP["task.send"], _Places(place, "scheduler"), received - assigned)
+    workers = _Places(wplace, "worker")
+    _wait(entries, _TRANSFER, workers, ready - received)
+    for (at, _), lane in _exchanged(timeline).items():
+        entries[_TRANSFER, at].waited += length(lane)
+    begin = start - ready
+    if timeline.constrained:
+        number = np.arange(len(runs["run"]))[mine]
+        within = begin * np.isin(number, list(timeline.constrained))
+        _wait(entries, _RESOURCE, workers, within)
+        begin = begin - within
+    _wait(entries, STEP["wait.thread"], workers, begin)
 
 
-def _gil(account: Account, timeline: Timeline) -> None:
+def _mine(rows: NDArray[np.bool_]) -> NDArray[np.bool_] | slice:
+    """The same rows; what is chosen by a slice is not copied."""
+    return slice(None) if rows.all() else rows
+
+
+def _wait(entries: Entries, step: int, places: _Places, ns: Ints) -> None:
+    for place, _, total in places.sums(ns):
+        entries[step, place].waited += total
+
+
+def _gil(entries: Entries, timeline: Timeline) -> None:
     share = timeline.gil.shares
     if share is None:
         return
     runs = timeline.runs
-    length_ = (runs["stop"] - runs["start"]).astype(float)
-    account.entries[STEP["gil.wait"], "worker"].busy += int((share * length_).sum())
+    waited = np.rint(share * (runs["stop"] - runs["start"])).astype(np.int64)
+    for place, _, total in _Places(runs["wplace"], "worker").sums(waited):
+        entries[STEP["gil.wait"], place].busy += total

@@ -26,7 +26,7 @@ def path(recording: Recording) -> pd.DataFrame:
             "seconds": (s.stop - s.start) / 1e9,
             "stage": str(stage_of(s.what.step)),
             "step": step_name(s.what.step),
-            "place": _place_name(store, s.what.place),
+            "place": place_name(store, s.what.place),
             "key": keys.get(s.run, ""),
         }
         for s in recording.path_steps
@@ -35,7 +35,8 @@ def path(recording: Recording) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _place_name(store: Store, index: int) -> str:
+def place_name(store: Store, index: int) -> str:
+    """`client`, `scheduler`, or the address of a worker; "" for a place that is not known."""
     if not 0 <= index < len(store.places):
         return ""
     place = store.places[index]

@@ -1,4 +1,4 @@
-"""The tables of places: samples over time, and workers."""
+"""The tables of places: what each did, samples over time, and workers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,49 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
+from stageprof_collectors.account.account import role_of
 from stageprof_collectors.account.attempts import worked
 from stageprof_collectors.account.timeline import Timeline, present
 from stageprof_collectors.tables.fact import usable
+from stageprof_collectors.tables.path import place_name
 from stageprof_collectors.text import number
 from stageprof_runtime.event import STATUS
+from stageprof_runtime.stage import CODE, SIX, Stage, stage_of
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _RELEASED = STATUS.index("released")
+#: A share of compute, not beside it.
+_INCLUDED: Final = CODE["execution/gil.wait"]
+_SECONDS: Final = ["wall_s", "busy_s", *(f"{stage}_s" for stage in SIX), "waited_s"]
+_SUMS: Final = [*_SECONDS, *(f"{stage}_s" for stage in Stage if stage not in SIX)]
+
+
+def places(recording: Recording) -> pd.DataFrame:
+    """See `Recording.places`."""
+    known, rows = recording.store.places, dict[int, dict[str, int]]()
+    for (step, place), entry in recording.entries.items():
+        row = rows.setdefault(place, dict.fromkeys(_SUMS, 0))
+        row["wall_s"] += entry.wall
+        row["waited_s"] += entry.waited
+        if step != _INCLUDED:
+            row["busy_s"] += entry.busy
+            row[f"{stage_of(step)}_s"] += entry.busy
+    roles = [place.role for place in known]
+    told = [
+        {
+            "place": place_name(recording.store, i),
+            "role": role_of(i, roles),
+            "host": known[i].host if i >= 0 else "",
+            "pid": known[i].pid if i >= 0 else 0,
+            **{column: row[column] / 1e9 for column in _SECONDS},
+        }
+        for i, row in rows.items()
+        if any(row.values())
+    ]
+    frame = pd.DataFrame(told, columns=["place", "role", "host", "pid", *_SECONDS])
+    return frame.sort_values(["wall_s", "busy_s"], ascending=False, ignore_index=True)
 
 
 def samples(recording: Recording) -> pd.DataFrame:
