@@ -119,7 +119,9 @@ def _reserve(size: os.terminal_size) -> str:
 
 
 def rendered(live: Live, elapsed: float, columns: int, quiet: float = 0.0) -> str:
-    """The line itself, no wider than the terminal, coloured unless NO_COLOR is set.
+    """The line itself, no wider than the terminal, after its stage's colour unless NO_COLOR is set.
+
+    The text has the terminal's own colour: a stage's is too pale to be read on white.
 
     Args:
         live: what is known of the run.
@@ -133,8 +135,8 @@ def rendered(live: Live, elapsed: float, columns: int, quiet: float = 0.0) -> st
     if quiet >= QUIET_S:
         tasks += f", none ended for {seconds(quiet)}; Ctrl-C ends it, with what is known"
     plain = f"stageprof  {stage:<14}{seconds(elapsed):>10}{tasks}"
-    line = set_cell_size(plain, min(len(plain), columns - 1))
     if os.environ.get("NO_COLOR"):
-        return line
+        return set_cell_size(plain, min(len(plain), columns - 1))
     red, green, blue = (int(STAGE_COLOURS[stage][i : i + 2], 16) for i in (1, 3, 5))
-    return f"\x1b[38;2;{red};{green};{blue}m{line}\x1b[0m"
+    line = set_cell_size(plain, max(0, min(len(plain), columns - 3)))
+    return f"\x1b[48;2;{red};{green};{blue}m \x1b[0m {line}"

@@ -63,7 +63,9 @@ def plan_of(expr: Any) -> Plan:
 
 def _outermost(groups: dict[int, Any], number: int) -> Any:
     """What one runs as a part of: what was fused may have been fused again."""
-    while number in groups:
+    seen = set[int]()  # one of the user's may hold itself
+    while number in groups and number not in seen:
+        seen.add(number)
         group = groups[number]
         number = id(group)
     return group

@@ -425,7 +425,8 @@ def test_terminal_shows_a_live_line_in_its_last_row_and_gets_it_back(
     sent = on_terminal(tmp_path, "run", script(text))
 
     assert b"\x1b[1;23r" in sent
-    assert re.search(rb"\x1b\[24;1H\x1b\[2K\x1b\[38;2;\d+;\d+;\d+mstageprof  outside ", sent)
+    row, coloured = rb"\x1b\[24;1H\x1b\[2K", rb"\x1b\[48;2;\d+;\d+;\d+m \x1b\[0m"
+    assert re.search(row + coloured + rb" stageprof  outside ", sent)
     assert sent.rindex(b"\x1b[r") > sent.rindex(b"\x1b[1;23r")
     assert b"Where the time went" in sent
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import time
 from dataclasses import dataclass, field
 
@@ -62,3 +63,13 @@ def test_after_long_the_line_says_so_and_how_to_end_it(monkeypatch: pytest.Monke
         "4 of 12 tasks, none ended for 1 min 05 s; Ctrl-C ends it, with what is known"
     )
     assert len(rendered(live(12, 4), 93, 60, 65)) < 60
+
+
+@pytest.mark.parametrize("columns", [40, 60, 120])
+def test_it_is_read_on_any_ground(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    """Only a cell before the text has the stage's colour: letters on white would be too pale."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    line = r"\x1b\[48;2;\d+;\d+;\d+m \x1b\[0m([^\x1b]*)"
+    found = re.fullmatch(line, rendered(live(12, 4), 93, columns))
+    assert found
+    assert len(found[1]) < columns - 1

@@ -330,6 +330,18 @@ def test_a_list_that_holds_itself_is_gone_through_once() -> None:
     assert plan(frame.map_partitions(lambda part, _: part, own, meta=whole(0))) == []
 
 
+def test_what_is_fused_with_itself_is_gone_through_once() -> None:
+    """No plan of Dask's has that; a class of somebody else's may."""
+
+    class Fused:
+        _parameters = ("exprs",)
+
+        def __init__(self) -> None:
+            self.operands = [[self]]
+
+    assert len(plan_of(Fused()).nodes) == 1
+
+
 def test_a_plan_of_many_readers_is_gone_through_once() -> None:
     """`dd.concat([dd.read_csv(f) for f in files])`: it took a second for a thousand files."""
     looked: list[object] = []

@@ -126,7 +126,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_the_live_line_has_the_last_row_and_gives_it_back(shown: str) -> None:
     reserved, line = shown.index(f"\x1b[1;{ROWS - 1}r"), shown.index("0 of 4 tasks")
     assert reserved < line < shown.rindex("\x1b[r")
-    drawn = re.findall(r"\x1b7[^\x1b]*\x1b\[(\d+);1H\x1b\[2K[^\x1b]*\x1b\[38;2;", shown)
+    drawn = re.findall(r"\x1b7[^\x1b]*\x1b\[(\d+);1H\x1b\[2K[^\x1b]*\x1b\[48;2;", shown)
     assert set(drawn) <= {str(ROWS)}
 
 
