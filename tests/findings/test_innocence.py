@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from stageprof_collectors.findings.innocence import Verdict, gil_verdict
+from stageprof_collectors.findings.settings import DEFAULTS
 from ui.observed import Observed
 
 
@@ -36,3 +40,14 @@ def test_much_waiting_that_cost_the_run_little_is_a_sentence() -> None:
     made.waited(0, 0, 1900, thread=1)
     said = "not to blame: tasks waited 1.90 s in sum, which cost the run at most 10 ms"
     assert verdict(made).said == said
+
+
+def test_a_bound_that_has_what_was_not_seen_is_not_held_against_what_was() -> None:
+    """ "Waited 100 ms, which cost at most 165 ms" would be no sentence."""
+    made = working(cpu=1000)
+    made.run(0, 0, 100, cause=-1 - made.graph(0, 0, 0), key="spare-1", thread=1)
+    made.waited(0, 0, 100, thread=1)
+    strict = replace(DEFAULTS, serious=0.02, moderate=0.01)
+    found = gil_verdict(made.recording(2000), strict)
+    assert found is not None
+    assert re.fullmatch(r"not to blame: tasks waited at most \d+ ms in sum", found.said)

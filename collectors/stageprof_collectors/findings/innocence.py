@@ -251,8 +251,9 @@ def _much(recording: Recording, waits: _Waits) -> str:
 
 def _little(waits: _Waits, settings: Settings) -> str:
     """How little; tasks wait beside one another, so their sum is not what the run waited."""
-    if waits.share < max(settings.serious, settings.moderate):
-        return f"tasks waited at most {seconds(waits.at_most)} in sum"
+    few = waits.share < max(settings.serious, settings.moderate)
+    if few or waits.cost_at_most >= waits.waited:  # which has what was not seen, too
+        return f"tasks waited at most {seconds(max(waits.at_most, waits.cost_at_most))} in sum"
     cost = seconds(waits.cost_at_most)
     return f"tasks waited {waits.in_words} in sum, which cost the run at most {cost}"
 
