@@ -269,5 +269,4 @@ def _coverage(recording: Recording, diagnosis: Diagnosis) -> str:
     if c["workers"]:
         seen.append(f"{c['instrumented']}/{c['workers']} workers seen")
     slow = f"; diagnosis {seconds(diagnosis.seconds)}" if diagnosis.seconds > SLOW_S else ""
-    cost = f"{seconds(c['overhead_s'])} of processor time, all processes"
-    return f"{', '.join(seen)}; overhead {cost}{slow}"
+    return f"{', '.join(seen)}; overhead {seconds(c['overhead_s'])} CPU{slow}"

@@ -43,7 +43,7 @@ def test_much_waiting_that_cost_the_run_little_is_a_sentence() -> None:
 
 
 def test_a_bound_that_has_what_was_not_seen_is_not_held_against_what_was() -> None:
-    """ "Waited 100 ms, which cost at most 165 ms" would be no sentence."""
+    """That it waited 100 ms, which cost at most 165 ms, would be no sentence."""
     made = working(cpu=1000)
     made.run(0, 0, 100, cause=-1 - made.graph(0, 0, 0), key="spare-1", thread=1)
     made.waited(0, 0, 100, thread=1)
