@@ -6,9 +6,7 @@ import os
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from rich.cells import cell_len, set_cell_size
-
-from stageprof.tty import is_terminal
+from stageprof.tty import cut, is_terminal
 
 #: Of a terminal that does not say.
 _COLUMNS: Final = 80
@@ -34,7 +32,7 @@ class Progress:
         if is_terminal(self._file):
             self._shown = True
             line = f"stageprof  {self._said.format(done=done, of=of, what=what)}"
-            self._write(f"{_CLEAR}{set_cell_size(line, min(cell_len(line), self._columns() - 1))}")
+            self._write(f"{_CLEAR}{cut(line, self._columns() - 1)}")
 
     def __enter__(self) -> Self:
         return self

@@ -16,9 +16,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self, TextIO, cast
 
-from rich.cells import set_cell_size
-
-from stageprof.tty import is_terminal
+from stageprof.tty import cut, is_terminal
 from stageprof_collectors.findings.quantity import seconds
 from stageprof_collectors.storage.collector import Live
 from stageprof_ui.palette import STAGE_COLOURS
@@ -136,7 +134,6 @@ def rendered(live: Live, elapsed: float, columns: int, quiet: float = 0.0) -> st
         tasks += f", none ended for {seconds(quiet)}; Ctrl-C ends it, with what is known"
     plain = f"stageprof  {stage:<14}{seconds(elapsed):>10}{tasks}"
     if os.environ.get("NO_COLOR"):
-        return set_cell_size(plain, min(len(plain), columns - 1))
+        return cut(plain, columns - 1)
     red, green, blue = (int(STAGE_COLOURS[stage][i : i + 2], 16) for i in (1, 3, 5))
-    line = set_cell_size(plain, max(0, min(len(plain), columns - 3)))
-    return f"\x1b[48;2;{red};{green};{blue}m \x1b[0m {line}"
+    return f"\x1b[48;2;{red};{green};{blue}m \x1b[0m {cut(plain, columns - 3)}"

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import stageprof
 from planted import truths
 
@@ -68,6 +70,13 @@ def appears_in(reading: Reading, expected: dict[str, float]) -> None:
         want = expected.get(stage, 0.0)
         table = reading.recording.steps().head(25).to_string()
         assert abs(seconds - want) <= slack, f"{stage}: {seconds:.3f} s for {want:.3f} s\n{table}"
+
+
+def in_steps(reading: Reading, expected: dict[str, float]) -> None:
+    """The planted seconds are in these steps, within the same bar."""
+    for step, seconds in expected.items():
+        found = step_seconds(reading.recording, step)
+        assert found == pytest.approx(seconds, rel=SHARE, abs=SECONDS), step
 
 
 def step_seconds(recording: stageprof.Recording, step: str, role: str = "") -> float:

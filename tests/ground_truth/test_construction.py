@@ -10,7 +10,7 @@ import pytest
 from distributed import Client
 
 import planted
-from truth import Reading, appears_in, read_back, record, step_seconds
+from truth import Reading, appears_in, in_steps, read_back, record
 
 DELAY = 0.7
 
@@ -31,7 +31,7 @@ def check(reading: Reading, what: str, step: str) -> None:
     seconds = reading.seconds(what)
     assert seconds >= DELAY
     appears_in(reading, {"construction": seconds})
-    assert step_seconds(reading.recording, step) == pytest.approx(seconds, rel=0.05, abs=0.05)
+    in_steps(reading, {step: seconds})
 
 
 @pytest.mark.smoke

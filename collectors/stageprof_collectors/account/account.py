@@ -37,6 +37,9 @@ class Entry:
         self.nbytes += other.nbytes
 
 
+#: A share of compute, not beside it: no sum has both.
+INCLUDED: Final = CODE["execution/gil.wait"]
+
 #: Entries by (step code, place): its index, or what `somewhere` gives.
 Entries = defaultdict[tuple[int, int], Entry]
 
@@ -86,7 +89,7 @@ class Account:
         """
         sums = {stage: Entry() for stage in Stage}
         for (step, _), entry in self.entries.items():
-            if step != CODE["execution/gil.wait"]:  # a share of compute, not beside it
+            if step != INCLUDED:
                 sums[stage_of(step)].add(entry)
         rows = [self._row(entry) for entry in sums.values()]
         frame = pd.DataFrame(rows, index=pd.Index([str(s) for s in sums], name="stage"))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stageprof_collectors.account.account import Entries, Entry, somewhere
+from stageprof_collectors.account.account import INCLUDED, Entries, Entry, somewhere
 from stageprof_collectors.account.attempts import worked
 from stageprof_collectors.account.intervals import clip, gaps, innermost, length
 from stageprof_collectors.account.lane import LOOP, SOFT, Lane, Lanes, What
@@ -48,15 +48,15 @@ class _Places:
     def __init__(self, places: Ints, role: str) -> None:
         self._at = np.maximum(places, -1)
         self._at += 1
-        self.counts = np.bincount(self._at)
-        self._names = [somewhere(role), *range(len(self.counts) - 1)]
+        self._counts = np.bincount(self._at)
+        self._names = [somewhere(role), *range(len(self._counts) - 1)]
 
     def sums(self, ns: Ints) -> Iterator[tuple[int, int, int]]:
         """Of each place that had runs: its index, their number, and the sum of theirs."""
-        totals = np.zeros(len(self.counts), np.int64)
+        totals = np.zeros(len(self._counts), np.int64)
         np.add.at(totals, self._at, ns)
-        for i in np.flatnonzero(self.counts).tolist():
-            yield self._names[i], int(self.counts[i]), int(totals[i])
+        for i in np.flatnonzero(self._counts).tolist():
+            yield self._names[i], int(self._counts[i]), int(totals[i])
 
 
 def _spans(entries: Entries, timeline: Timeline, lanes: Lanes) -> None:
@@ -271,4 +271,4 @@ def _gil(entries: Entries, timeline: Timeline) -> None:
     runs = timeline.runs
     waited = np.rint(share * (runs["stop"] - runs["start"])).astype(np.int64)
     for place, _, total in _Places(runs["wplace"], "worker").sums(waited):
-        entries[STEP["gil.wait"], place].busy += total
+        entries[INCLUDED, place].busy += total

@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
+from stageprof_collectors.account.account import INCLUDED
 from stageprof_collectors.account.blame import Blame, Piece
 from stageprof_collectors.account.busy import busy
 from stageprof_collectors.account.groups import Groups
 from stageprof_collectors.account.tally import Tally
-from stageprof_runtime.stage import CODE, SIX, Stage, stage_of
+from stageprof_runtime.stage import SIX, Stage, stage_of
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
-
-#: A share of compute, not beside it.
-_INCLUDED: Final = CODE["execution/gil.wait"]
 
 _SECONDS: Final = ["wall_s", *(f"{s}_s" for s in SIX), "before_first_task_s"]
 _COLUMNS: Final = ["layer", "prefix", "tasks", "file", "line", *_SECONDS, "bytes"]
@@ -38,7 +36,7 @@ def layers(recording: Recording) -> pd.DataFrame:
     for stage in SIX:
         columns[f"{stage}_s"] = defaultdict(float)
     for step, rows in busy(recording, blame).items():
-        if step != _INCLUDED and stage_of(step) in SIX:
+        if step != INCLUDED and stage_of(step) in SIX:
             _add(columns[f"{stage_of(step)}_s"], rows)
     nbytes = np.bincount(
         groups.of_run, weights=recording.timeline.runs["nbytes"], minlength=len(groups.rows)

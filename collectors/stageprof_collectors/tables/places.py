@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.account.account import role_of
+from stageprof_collectors.account.account import INCLUDED, role_of
 from stageprof_collectors.account.attempts import worked
 from stageprof_collectors.account.timeline import Timeline, present
 from stageprof_collectors.tables.fact import usable
 from stageprof_collectors.tables.path import place_name
 from stageprof_collectors.text import number
 from stageprof_runtime.event import STATUS
-from stageprof_runtime.stage import CODE, SIX, Stage, stage_of
+from stageprof_runtime.stage import SIX, Stage, stage_of
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
 
 _RELEASED = STATUS.index("released")
-#: A share of compute, not beside it.
-_INCLUDED: Final = CODE["execution/gil.wait"]
 _SECONDS: Final = ["wall_s", "busy_s", *(f"{stage}_s" for stage in SIX), "waited_s"]
 _SUMS: Final = [*_SECONDS, *(f"{stage}_s" for stage in Stage if stage not in SIX)]
 
@@ -33,7 +31,7 @@ def places(recording: Recording) -> pd.DataFrame:
         row = rows.setdefault(place, dict.fromkeys(_SUMS, 0))
         row["wall_s"] += entry.wall
         row["waited_s"] += entry.waited
-        if step != _INCLUDED:
+        if step != INCLUDED:
             row["busy_s"] += entry.busy
             row[f"{stage_of(step)}_s"] += entry.busy
     roles = [place.role for place in known]
