@@ -32,7 +32,7 @@ COLUMNS: Final = {
     "lines": "file line:i layers:i tasks:i wall_s construction_s optimization_s serialization_s"
     " communication_s scheduling_s execution_s before_first_task_s bytes:i",
     "computations": "client file line:i start_s submitted_s first_task_s stop_s duration_s tasks:i"
-    " graph_tasks:i wanted:i graph_bytes:i construction_s optimization_s serialization_s"
+    " graph_tasks:i wanted:i graph_bytes:i busy_s construction_s optimization_s serialization_s"
     " communication_s scheduling_s execution_s outside_s unexplained_s",
     "critical_path": "start_s stop_s seconds:f stage step place key",
     "samples": "t_s role place name value:f",

@@ -94,9 +94,13 @@ def test_each_instant_is_there_once_and_all_tables_have_the_same_sums(drawn: Ran
 @settings(max_examples=12)
 @given(st.randoms(use_true_random=False))
 def test_a_computation_has_no_more_seconds_than_it_lasted(drawn: Random) -> None:
-    table = recorded(drawn).computations()
+    """And all of them have no more work than there is."""
+    recording = recorded(drawn)
+    table, work = recording.computations(), recording.stages()["busy_s"].sum()
     lines = table[[f"{stage}_s" for stage in Stage]]
 
     assert (lines >= 0).all().all()
     assert (lines.sum(axis=1) <= table["duration_s"] + 1e-9).all()
     assert not (table["first_task_s"] > table["duration_s"] + 1e-9).any()
+    assert (table["busy_s"] >= 0).all()
+    assert table["busy_s"].sum() <= work + 1e-9

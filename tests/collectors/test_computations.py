@@ -149,3 +149,33 @@ def test_the_page_says_of_how_many_it_is_the_longest(of: int, said: str) -> None
     assert "etl.py:22" in found["where"]
     assert found["where"].count("(") == bool(said)
     assert said in found["where"]
+
+
+def test_work_is_for_the_graph_that_it_led_to_or_was_done_for() -> None:
+    """Two graphs of one line: 30 ms and 10 ms on the client before, 100 ms and 40 ms of tasks."""
+    made = HandMade(workers=1)
+    made.span("expr", 0, 30)
+    one = made.graph(30, 31, 32)
+    first = made.run(0, 40, 140, cause=-1 - one)
+    made.wait(30, 140, first, 140)
+    made.span("build", 150, 160, "etl.py:7")
+    two = made.graph(160, 161, 162)
+    last = made.run(0, 170, 210, cause=-1 - two)
+    made.wait(160, 210, last, 210)
+    made.span("build", 220, 290, "etl.py:7")
+
+    recording = made.recording(300)
+
+    worked = recording.computations()["busy_s"]
+    assert worked.tolist() == pytest.approx([0.13, 0.05])
+    rest = recording.stages()["busy_s"].sum() - worked.sum()
+    assert rest == pytest.approx(0.07)  # what was built last was for none of them
+
+
+def test_a_graph_without_tasks_has_what_was_done_for_it() -> None:
+    """As one whose results were there already."""
+    made = HandMade(workers=1)
+    made.span("graph.dump", 0, 10)
+    made.graph(10, 11, 12)
+
+    assert made.recording(20).computations()["busy_s"].tolist() == pytest.approx([0.01])

@@ -68,6 +68,7 @@ def test_a_computation(recording: Recording) -> None:
         "graph_tasks": 1,
         "wanted": 1,
         "graph_bytes": 5_000,
+        "busy_s": pytest.approx(recording.stages()["busy_s"].sum()),
     }
     assert [*stages] == STAGES
     assert sum(stages.values()) == pytest.approx(0.195)

@@ -54,9 +54,9 @@ class HandMade:
         self._runs = self._graphs = 0
         self._end = 0.0
 
-    def span(self, step: str, start: float, stop: float) -> None:
-        """Work of the user's thread."""
-        self._rows[CLIENT].append((SPAN, STEP[step], ns(start), ns(stop), LANE, "", 1))
+    def span(self, step: str, start: float, stop: float, line: str = "") -> None:
+        """Work of the user's thread, called at "file:line"."""
+        self._rows[CLIENT].append((SPAN, STEP[step], ns(start), ns(stop), LANE, line, 1))
 
     def graph(
         self, sent: float, arrived: float, taken: float, *, wanted: int = 1, parent: int = -1

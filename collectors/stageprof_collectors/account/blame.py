@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.account.carried import ANY, Carried
 from stageprof_collectors.account.graph_parts import GraphParts, kind_of
-from stageprof_collectors.account.groups import NOBODY, Groups, Parts
+from stageprof_collectors.account.groups import NOBODY, Owners, Parts
 from stageprof_collectors.account.intervals import clip
 from stageprof_collectors.account.lane import Lane, Lanes
 from stageprof_collectors.account.tally import Tally, Wanted
@@ -71,12 +71,12 @@ class Piece(NamedTuple):
 class Blame:
     """Gives pieces of time to rows."""
 
-    def __init__(self, timeline: Timeline, lanes: Lanes, groups: Groups) -> None:
+    def __init__(self, timeline: Timeline, lanes: Lanes, owners: Owners) -> None:
         self._t = timeline
         self._lanes = lanes
-        self.groups = groups
-        self.carried = Carried(timeline, groups)
-        self.graphs = GraphParts(timeline, groups, self.carried)
+        self.owners = owners
+        self.carried = Carried(timeline, owners)
+        self.graphs = GraphParts(timeline, owners, self.carried)
 
     @cached_property
     def told(self) -> frozenset[int]:
@@ -123,7 +123,7 @@ class Blame:
     # -- rules --------------------------------------------------------------------------------
 
     def _row(self, run: int) -> int:
-        return int(self.groups.of_run[run])
+        return int(self.owners.of_run[run])
 
     def _graph(self, tally: Tally, piece: Piece, left: float = -1.0) -> None:
         graph = self.graphs.at(piece.place, piece.step, piece.start)
@@ -152,7 +152,7 @@ class Blame:
         self._graph(tally, piece, self._pickled(tally, piece, piece.step))
 
     def _line(self, tally: Tally, piece: Piece) -> None:
-        rows = self.groups.at(self._t.store.strings[piece.label])
+        rows = self.owners.at(self._t.store.strings[piece.label])
         if rows:
             tally.share(piece.ns, rows)
         else:
@@ -162,7 +162,7 @@ class Blame:
         """What has no line of its own inherits the lines that the sampler saw meanwhile."""
         here, strings = piece.place == self._t.region.place, self._t.store.strings
         seen = clip(self._sampled, piece.start, piece.stop) if here else []
-        known = [(b - a, self.groups.at(strings[what.label])) for a, b, what in seen]
+        known = [(b - a, self.owners.at(strings[what.label])) for a, b, what in seen]
         whole = sum(ns for ns, _ in known)
         if not whole:
             self._graph(tally, piece)
@@ -199,7 +199,7 @@ class Blame:
             tally.rows[self._row(piece.run)] += piece.ns
         else:
             actor = self._t.store.strings[piece.label].rpartition(".")[0]
-            tally.share(piece.ns, self.groups.named(actor))
+            tally.share(piece.ns, self.owners.named(actor))
 
     # -- what the rules look up -----------------------------------------------------------------
 
@@ -216,14 +216,14 @@ class Blame:
         known = runs >= 0
         t, runs = table["t"][known], runs[known]
         order = np.argsort(t, kind="stable")
-        rows = self.groups.of_run[runs][order]
+        rows = self.owners.of_run[runs][order]
         nbytes = np.maximum(self._t.runs["nbytes"][runs][order], -1) + 1.0
         return Wanted(t[order], rows, np.concatenate([[0.0], np.cumsum(nbytes)]))
 
     @cached_property
     def _moves(self) -> tuple[Ints, Ints]:
         """When runs were assigned or finished, in order, and their rows."""
-        runs, rows = self._t.runs, self.groups.of_run
+        runs, rows = self._t.runs, self.owners.of_run
         done = runs["finished"] > 0
         t = np.concatenate([runs["assigned"], runs["finished"][done]])
         order = np.argsort(t, kind="stable")

@@ -126,7 +126,7 @@ def _runs(tallies: Tallies, recording: Recording, blame: Blame) -> None:
     runs = recording.timeline.runs
     known = worked(runs)
     own = runs["stop"] - runs["start"] - inside(recording.timeline, recording.lanes, known)
-    _add(tallies[_COMPUTE], blame.groups.of_run[known], own[known].astype(float))
+    _add(tallies[_COMPUTE], blame.owners.of_run[known], own[known].astype(float))
 
 
 def _transfers(tallies: Tallies, recording: Recording, blame: Blame) -> None:
@@ -139,7 +139,7 @@ def _transfers(tallies: Tallies, recording: Recording, blame: Blame) -> None:
             mine = mine[runs["ready"][mine] > runs["received"][mine]]
             if moved and len(mine):
                 ready, received = (_covered(moved, runs[n][mine]) for n in ("ready", "received"))
-                _add(tallies[step], blame.groups.of_run[mine], ready - received)
+                _add(tallies[step], blame.owners.of_run[mine], ready - received)
             else:
                 for segment in moved:
                     _give(tallies, blame, segment, -1)
@@ -174,7 +174,7 @@ def _sums(tallies: Tallies, timeline: Timeline, blame: Blame) -> None:
             own = totals[at]
             if step == _TRANSITION:
                 gone = _let_go(ends[at], own, sums["count"][rows][at], timeline)
-                tallies[step].share(float(gone.sum()), _each(blame.groups.of_run))
+                tallies[step].share(float(gone.sum()), _each(blame.owners.of_run))
                 own = own - gone
             _spread(tallies[step], step, ends[at], own, timeline, blame, runs)
 
@@ -225,7 +225,7 @@ def _spread(
     ]
     sums = np.bincount(whose, weights=totals, minlength=len(ends))
     each = sums / np.maximum(counts, 1)
-    _add(tally, blame.groups.of_run[runs][inside_], each[window[inside_]])
+    _add(tally, blame.owners.of_run[runs][inside_], each[window[inside_]])
 
 
 def _add(tally: Tally, rows: Ints, ns: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from functools import cached_property
 from typing import Final
 
-from stageprof_collectors.account.groups import Groups, Parts
+from stageprof_collectors.account.groups import Owners, Parts
 from stageprof_collectors.account.timeline import Timeline
 from stageprof_runtime.ring import SHORT_NS
 
@@ -22,22 +22,22 @@ ANY: Final = -1
 class Carried:
     """The shares of one timeline by row of the table of layers."""
 
-    def __init__(self, timeline: Timeline, groups: Groups) -> None:
+    def __init__(self, timeline: Timeline, owners: Owners) -> None:
         #: step -> row -> ns, bytes, how many
         self.ns: defaultdict[int, defaultdict[int, float]] = _table()
         self.nbytes: defaultdict[int, defaultdict[int, float]] = _table()
         self.count: defaultdict[int, defaultdict[int, float]] = _table()
         #: place -> (start, stop, step, rows), in order of their ends
         self._long: defaultdict[int, list[tuple[int, int, int, Parts]]] = defaultdict(list)
-        self._read(timeline, groups)
+        self._read(timeline, owners)
 
-    def _read(self, timeline: Timeline, groups: Groups) -> None:
+    def _read(self, timeline: Timeline, owners: Owners) -> None:
         table, strings = timeline.read("share", "t"), timeline.store.strings
         names = ("t", "place", "step", "name", "count", "total", "nbytes")
         for t, place, step, name, count, total, nbytes in zip(
             *(table[n].tolist() for n in names), strict=True
         ):
-            rows = groups.named(strings[name])
+            rows = owners.named(strings[name])
             whole = sum(rows.values()) or 1.0
             for row, part in rows.items():
                 self.ns[step][row] += total * part / whole

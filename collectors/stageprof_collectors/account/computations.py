@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from stageprof_collectors.account.attempts import ran
+from stageprof_collectors.account.by_graph import worked
 from stageprof_collectors.account.graph import Graph
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.storage.rows import Rows
@@ -22,7 +23,8 @@ def computations(recording: Recording) -> pd.DataFrame:
 
     Columns: client, file, line, start_s (the call began),
     submitted_s, first_task_s (from the call to the first task's start), stop_s, duration_s,
-    tasks (run for it), graph_tasks, wanted, graph_bytes, and `<stage>_s` for the eight lines.
+    tasks (run for it), graph_tasks, wanted, graph_bytes, busy_s (work for it, in all processes),
+    and `<stage>_s` for the eight lines.
     """
     codes, numbers = pd.factorize(recording.owners)
     code = {number: i for i, number in enumerate(numbers.tolist())}
@@ -31,12 +33,13 @@ def computations(recording: Recording) -> pd.DataFrame:
         _row(recording, graph, owned.of(code.get(graph.number, -1)))
         for graph in recording.timeline.graphs
     ]
-    return pd.DataFrame(rows, columns=_COLUMNS)
+    return pd.DataFrame(rows).assign(busy_s=worked(recording)).reindex(columns=_COLUMNS)
 
 
 _COLUMNS = [
     "client", "file", "line", "start_s", "submitted_s", "first_task_s", "stop_s", "duration_s",
-    "tasks", "graph_tasks", "wanted", "graph_bytes", *(f"{stage}_s" for stage in Stage),
+    "tasks", "graph_tasks", "wanted", "graph_bytes", "busy_s",
+    *(f"{stage}_s" for stage in Stage),
 ]  # fmt: skip
 
 

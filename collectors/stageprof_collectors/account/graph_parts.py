@@ -16,15 +16,17 @@ import numpy as np
 
 from stageprof_collectors.account.carried import Carried
 from stageprof_collectors.account.graph import SLACK, Graph
-from stageprof_collectors.account.groups import Groups, Parts
+from stageprof_collectors.account.groups import Owners, Parts
 from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline
-from stageprof_runtime.stage import STEP
+from stageprof_runtime.stage import STEP, Stage, stage_of
 
 #: Steps of a graph that come after a local scheduler took it; a client's others come before.
 _AFTER: Final = frozenset(
     STEP[s]
     for s in ("order", "state", "local.loop", "place", "transition", "connect", "result.gather")
 )
+#: Stages that lead to a hand-over.
+_BEFORE: Final = frozenset({Stage.CONSTRUCTION, Stage.OPTIMIZATION})
 #: How a step's seconds are shared over the tasks of a graph.
 BY_DUMP, BY_LOAD, BY_BYTES, BY_TASKS = "dump", "load", "bytes", "tasks"
 _KINDS: Final = {
@@ -42,9 +44,9 @@ def kind_of(step: int) -> str:
 class GraphParts:
     """The graphs of one timeline and the rows of the table of layers that are in each."""
 
-    def __init__(self, timeline: Timeline, groups: Groups, carried: Carried) -> None:
+    def __init__(self, timeline: Timeline, owners: Owners, carried: Carried) -> None:
         self._t = timeline
-        self._groups = groups
+        self._owners = owners
         self._carried = carried
         #: in the order in which schedulers took them
         self._graphs = timeline.graphs
@@ -58,7 +60,10 @@ class GraphParts:
         if place in self._deadlines and step not in _AFTER:
             deadlines, which = self._deadlines[place]
             i = int(np.searchsorted(deadlines, t, side="left"))
-            return int(which[i]) if i < len(which) else self._latest(place, t)
+            if i < len(which):
+                return int(which[i])
+            if stage_of(step) in _BEFORE:
+                return -1  # what was built last was handed over to nobody
         return self._latest(place, t)
 
     def _latest(self, place: int, t: int) -> int:
@@ -108,8 +113,8 @@ class GraphParts:
     def _tasks(self) -> dict[int, dict[int, float]]:
         """Runs of each graph by row."""
         known = self.of_run >= 0
-        most = len(self._groups.rows)
-        pairs = self.of_run[known] * most + self._groups.of_run[known]
+        most = int(self._owners.of_run.max(initial=0)) + 1
+        pairs = self.of_run[known] * most + self._owners.of_run[known]
         different, counts = np.unique(pairs, return_counts=True)
         found: defaultdict[int, dict[int, float]] = defaultdict(dict)
         columns = (c.tolist() for c in (*np.divmod(different, most), counts))
@@ -120,12 +125,14 @@ class GraphParts:
     # -- shares -------------------------------------------------------------------------------
 
     def parts(self, kind: str, graph: int, total: float) -> Parts:
-        """How `total` ns (or bytes) of a graph are shared over rows; nothing where no task ran.
+        """How `total` ns (or bytes) of a graph are shared over rows.
 
         What is known of its heavy layers first, the rest by tasks.
         """
         tasks = self._tasks.get(graph, {})
-        if not tasks or kind == BY_TASKS:
+        if not tasks:
+            return self._owners.without_tasks(graph)
+        if kind == BY_TASKS:
             return tasks
         known = self._known(kind, graph, tasks)
         rest = total - sum(known.values())
@@ -149,7 +156,7 @@ class GraphParts:
             return {row: entry[kind == BY_BYTES] for row, entry in objects.items()}
         step = STEP["task.load"] if kind == BY_LOAD else STEP["task.dump"]
         sums = self._carried.nbytes[step] if kind == BY_BYTES else self._carried.ns[step]
-        each = {row: sums[row] / max(1, self._groups.tasks(row)) for row in tasks if row in sums}
+        each = {row: sums[row] / max(1, self._owners.tasks(row)) for row in tasks if row in sums}
         simple = min(each.values(), default=0.0)
         copies = {row: objects[row][2] if row in objects else tasks[row] for row in each}
         return {row: min(tasks[row], copies[row]) * (one - simple) for row, one in each.items()}
@@ -164,7 +171,7 @@ class GraphParts:
             *(table[n].tolist() for n in names), strict=True
         ):
             graph = self.at(place, STEP["graph.dump"], t)
-            rows = self._groups.named(strings[name])
+            rows = self._owners.named(strings[name])
             whole = sum(rows.values())
             for row, part in rows.items():
                 entry = found[graph].setdefault(row, [0.0, 0.0, 0.0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from dask.utils import key_split
@@ -28,6 +28,26 @@ NOBODY: Final = 0
 
 #: Row -> its part; parts need not sum to one.
 Parts = Mapping[int, float]
+
+
+class Owners(Protocol):
+    """Whose a piece of time may be: rows, the first of which is nobody."""
+
+    @property
+    def of_run(self) -> Ints:
+        """Index of each run's row."""
+
+    def tasks(self, row: int) -> int:
+        """Runs of a row."""
+
+    def named(self, name: str) -> Parts:
+        """The rows of a layer, a key, or a prefix, by their tasks; nothing if none is known."""
+
+    def at(self, line: str, /) -> Parts:
+        """The rows that "file:line" made, by their tasks; nothing if only time can tell."""
+
+    def without_tasks(self, graph: int, /) -> Parts:
+        """The rows of a graph none of whose tasks ran."""
 
 
 class Row(NamedTuple):
@@ -116,6 +136,10 @@ class Groups:
         self._by_line[line][len(self.rows)] = 1
         self.rows.append(Row(name, key_split(name), file, int(number)))
         return self._by_line[line]
+
+    def without_tasks(self, _graph: int) -> Parts:
+        """Which layers it had nobody has told."""
+        return {}
 
     def _row(self, name: str, prefixes: dict[str, str], alone: set[str]) -> int:
         line, prefix = self._lines[name], prefixes[name]
