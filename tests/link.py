@@ -1,14 +1,15 @@
-"""A network link that delays and loses packets, between this network namespace and another.
+"""A network link that is slow and loses packets, between this network namespace and another.
 
 In user space, for the kernel's own (netem) is not in every kernel: packets that come out of one TUN
-device go into the other, later or not at all. A program of its own, it says "ready" and is that
-link until its input ends: ``python link.py NAMESPACE DELAY_S LOSS``.
+device go into the other, later or not at all. As a program of its own it says "ready" and is that
+link until its input ends: ``python link.py NAMESPACE DELAY_S LOSS BYTES_PER_S``.
 """
 
 from __future__ import annotations
 
 import fcntl
 import heapq
+import math
 import os
 import random
 import select
@@ -16,7 +17,13 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
+
+import pytest
+
+import clusters
 
 #: Addresses of this side and of that one.
 HERE, THERE = "10.78.0.1", "10.78.0.2"
@@ -48,10 +55,10 @@ def _ends(namespace: str) -> tuple[int, int]:
     return ends
 
 
-def _forward(ends: tuple[int, int], delay_s: float, loss: float) -> None:
-    """Carry packets until the input ends."""
+def _forward(ends: tuple[int, int], delay_s: float, loss: float, rate: float) -> None:
+    """Carry packets until the input ends; those of one way one after another."""
     draw, under_way = random.Random(0), list[tuple[float, int, int, bytes]]()
-    count = 0
+    count, free = 0, dict.fromkeys(ends, 0.0)
     while True:
         pause = max(0.0, under_way[0][0] - time.monotonic()) if under_way else None
         ready = select.select([0, *ends], [], [], pause)[0]
@@ -62,18 +69,51 @@ def _forward(ends: tuple[int, int], delay_s: float, loss: float) -> None:
             packet = os.read(end, MTU + 64) if end in ready else b""
             if packet and draw.random() >= loss:
                 count += 1
-                heapq.heappush(under_way, (now + delay_s, count, other, packet))
+                free[end] = max(free[end], now) + len(packet) / rate
+                heapq.heappush(under_way, (free[end] + delay_s, count, other, packet))
         while under_way and under_way[0][0] <= now:
             _, _, end, packet = heapq.heappop(under_way)
             os.write(end, packet)
 
 
-def main(namespace: str, delay_s: str, loss: str) -> None:
+@contextmanager
+def slow(
+    delay_s: float = 0.0, loss: float = 0.0, rate: float = math.inf
+) -> Iterator[tuple[str, ...]]:
+    """A namespace behind such a link; gives the command prefix for it.
+
+    Args:
+        delay_s: seconds for each way.
+        loss: the part of the packets that is lost, each way.
+        rate: bytes a second for each way.
+
+    Skips the test, loudly, where namespaces or TUN devices cannot be made.
+    """
+    name = f"spl{os.getpid()}"
+    try:
+        _run("ip", "netns", "add", name)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"NO SLOW LINK TESTED: namespaces cannot be made here ({error})")
+    line = [sys.executable, __file__, name, *map(str, (delay_s, loss, rate))]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as made:
+        assert made.stdout is not None
+        clusters.shared.add(made.pid)
+        try:
+            if made.stdout.readline() != "ready\n":
+                pytest.skip("NO SLOW LINK TESTED: TUN devices cannot be made here")
+            yield "ip", "netns", "exec", name
+        finally:
+            made.communicate()
+            clusters.shared.discard(made.pid)
+            _run("ip", "netns", "del", name)
+
+
+def main(namespace: str, delay_s: str, loss: str, rate: str) -> None:
     """Be the link."""
     ends = _ends(namespace)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    _forward(ends, float(delay_s), float(loss))
+    _forward(ends, float(delay_s), float(loss), float(rate))
 
 
 if __name__ == "__main__":

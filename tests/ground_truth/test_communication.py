@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
+import dask
 import dask.dataframe as dd
+import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, Worker
+from numpy.typing import NDArray
 
 import clusters
+import link
 import planted
+from link import HERE, THERE
 from truth import appears_in, read_back, record, step_seconds
 
-#: The slow link, and how much is sent over it: about a second.
-RATE = ("tbf", "rate", "80mbit", "burst", "64kbit", "latency", "500ms")
-NBYTES = 10_000_000
+#: The slow link, in seconds each way and bytes a second, and how much goes over it: one second.
+DELAY_S, RATE, NBYTES = 0.01, 9e6, 9_000_000
+
+Array = NDArray[np.uint8]
 
 
 def big_dependency(nbytes: int, client: Client) -> None:
@@ -32,18 +38,39 @@ def big_dependency(nbytes: int, client: Client) -> None:
     assert done.result() == nbytes
 
 
-def test_a_big_dependency_is_a_transfer(cluster: Client) -> None:
+def timed_fetches(log: str, dask_worker: Worker) -> None:
+    """Have a worker note how long each of its fetches takes, until it has what came unpacked."""
+
+    async def timed(*args: Any, **kwargs: Any) -> Any:
+        started = time.perf_counter()
+        event = await Worker.gather_dep(dask_worker, *args, **kwargs)
+        planted.note(log, "fetch", started)
+        return event
+
+    vars(dask_worker)["gather_dep"] = timed
+
+
+def timed_no_more(dask_worker: Worker) -> None:
+    """Have it note no more."""
+    del vars(dask_worker)["gather_dep"]
+
+
+def test_a_big_dependency_is_a_transfer(cluster: Client, tmp_path: Path) -> None:
     """300 MB that are needed on the other worker are data.transfer on the path."""
+    log = str(tmp_path / "log")
     big_dependency(1000, cluster)
     small = record(lambda: big_dependency(1000, cluster))
-    big = record(lambda: big_dependency(300_000_000, cluster))
-    moved = step_seconds(big, "data.transfer") - step_seconds(small, "data.transfer")
-    spans, step = big.timeline.spans, big.steps().set_index("step")
-    assert int(step["bytes"]["data.transfer"]) >= 300_000_000
-    longest = int((spans["stop"] - spans["start"])[spans["nbytes"] >= 300_000_000].max()) / 1e9
-    loaded = step_seconds(big, "data.load") + step_seconds(big, "data.dump")
-    assert moved + loaded == pytest.approx(longest, rel=0.05, abs=0.05)
-    assert big.stages()["wall_s"]["communication"] > 0.8 * longest
+    cluster.run(timed_fetches, log)
+    try:
+        big = record(lambda: big_dependency(300_000_000, cluster))
+    finally:
+        cluster.run(timed_no_more)
+    (fetch,) = planted.truths(log)
+    steps = ("data.transfer", "data.load", "data.dump")
+    moved = sum(step_seconds(big, step) - step_seconds(small, step) for step in steps)
+    assert moved == pytest.approx(fetch["seconds"], rel=0.05, abs=0.05)
+    assert int(big.steps().set_index("step")["bytes"]["data.transfer"]) >= 300_000_000
+    assert big.stages()["wall_s"]["communication"] > 0.8 * fetch["seconds"]
 
 
 def test_scattering_is_a_transfer_whatever_runs_meanwhile(cluster: Client) -> None:
@@ -98,44 +125,35 @@ def test_an_exchange_by_p2p_waits_for_messages(cluster: Client, tmp_path: Path) 
     assert work["busy_s"]["compute"] < 0.5 * max(sent)
 
 
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True)
-
-
 @contextmanager
-def slow_link() -> Iterator[tuple[list[str], str, str]]:
-    """A network namespace whose way out is slow.
+def apart(scheduler: str, *workers: str) -> Iterator[tuple[Client, tuple[str, ...]]]:
+    """Each process at an address, of this side of the slow link or of that one.
 
-    Gives a command prefix for it, the address on this side and on that one. Skips the test,
-    loudly, where namespaces cannot be made.
+    Gives a client on this side, and the command prefix for the other one.
     """
-    name = f"sp{os.getpid()}"
-    here, there = f"{name}a", f"{name}b"
-    inside = ["ip", "netns", "exec", name]
-    with ExitStack() as stack:
-        try:
-            _run("ip", "netns", "add", name)
-            stack.callback(_run, "ip", "netns", "del", name)
-            _run("ip", "link", "add", here, "type", "veth", "peer", "name", there, "netns", name)
-            _run("ip", "addr", "add", "10.77.0.1/24", "dev", here)
-            _run("ip", "link", "set", here, "up")
-            _run(*inside, "ip", "addr", "add", "10.77.0.2/24", "dev", there)
-            for device in (there, "lo"):
-                _run(*inside, "ip", "link", "set", device, "up")
-            _run(*inside, "tc", "qdisc", "add", "dev", there, "root", *RATE)
-        except (OSError, subprocess.CalledProcessError) as error:
-            pytest.skip(f"NO SLOW LINK TESTED: it cannot be made here ({error})")
-        yield inside, "10.77.0.1", "10.77.0.2"
+    with link.slow(DELAY_S, rate=RATE) as inside, ExitStack() as stack:
+
+        def start(command: str, host: str, *options: str) -> clusters.Started:
+            prefix = inside if host == THERE else ()
+            words = (command, *options, "--host", host, "--no-dashboard")
+            return stack.enter_context(clusters.process(*words, prefix=prefix))
+
+        address = clusters.address_of(start("scheduler", scheduler, "--port", "0"))
+        for host in workers:
+            start("worker", host, address, "--nthreads", "1", "--no-nanny")
+        client = stack.enter_context(Client(address, timeout=60))
+        client.wait_for_workers(len(workers), timeout=60)
+        yield client, inside
 
 
-def alone(inside: list[str], host: str) -> float:
+def alone(inside: Sequence[str]) -> float:
     """Seconds that a plain socket takes for as many bytes over the same link."""
     code = f"""
 import socket
-s = socket.create_connection(("{host}", int(input())))
+s = socket.create_connection(("{HERE}", int(input())))
 s.recv(1); s.sendall(bytes({NBYTES})); s.recv(1)
 """
-    with socket.create_server((host, 0)) as server:
+    with socket.create_server((HERE, 0)) as server:
         command = [*inside, sys.executable, "-c", code]
         with subprocess.Popen(command, stdin=subprocess.PIPE, text=True) as sender:
             assert sender.stdin is not None
@@ -153,29 +171,47 @@ s.recv(1); s.sendall(bytes({NBYTES})); s.recv(1)
     return seconds
 
 
+def result(data: Array, client: Client) -> None:
+    """Comes to the client."""
+    assert client.submit(planted.blob, len(data), pure=False).result().nbytes == len(data)
+
+
+def graph(data: Array, client: Client) -> None:
+    """Holds the data, and goes to the scheduler."""
+    assert dask.delayed(planted.size)(data).compute(scheduler=client) == len(data)
+
+
+def dependency(data: Array, client: Client) -> None:
+    """Goes from one worker to the other."""
+    big_dependency(len(data), client)
+
+
 @pytest.mark.netns
-def test_a_slow_link_is_communication() -> None:
-    """A result over a slow link is as much communication as a plain socket takes for its bytes."""
-    with slow_link() as (inside, host, other), ExitStack() as stack:
-        scheduler = stack.enter_context(
-            clusters.process("scheduler", "--host", host, "--port", "0", "--no-dashboard")
-        )
-        address = clusters.address_of(scheduler)
-        worker = ("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
-        stack.enter_context(clusters.process(*worker, "--host", other, prefix=inside))
-        client = stack.enter_context(Client(address))
-        client.wait_for_workers(1, timeout=60)
-
-        def fetch(nbytes: int) -> None:
-            assert client.submit(planted.blob, nbytes, pure=False).result().nbytes == nbytes
-
-        fetch(1000)
-        small = record(lambda: fetch(1000))
-        truths = [alone(inside, host)]
-        big = record(lambda: fetch(NBYTES))
-        truths.append(alone(inside, host))
-        found = big.stages()["wall_s"] - small.stages()["wall_s"]
-        slack = 0.05 + 0.05 * max(truths)
-        assert min(truths) - slack <= found["communication"] <= max(truths) + slack
-        others = found.drop(["communication", "outside"])
-        assert (others.abs() < slack).all(), found
+@pytest.mark.parametrize(
+    ("program", "step", "scheduler", "workers"),
+    [
+        (graph, "graph.send", THERE, [THERE]),
+        (result, "result.gather", THERE, [THERE]),
+        (result, "result.gather", HERE, [THERE]),
+        (dependency, "data.transfer", HERE, [HERE, THERE]),
+    ],
+    ids=["to the scheduler", "from the scheduler", "from a worker", "between workers"],
+)
+def test_a_slow_link_is_communication(
+    program: Callable[[Array, Client], None], step: str, scheduler: str, workers: list[str]
+) -> None:
+    """Data over a slow link are as much communication as a plain socket takes for their bytes."""
+    with apart(scheduler, *workers) as (client, inside):
+        few, many = (planted.blob(nbytes) for nbytes in (1000, NBYTES))
+        program(few, client)
+        small = record(lambda: program(few, client))
+        truths = [alone(inside)]
+        big = record(lambda: program(many, client))
+        truths.append(alone(inside))
+    found = big.stages()["wall_s"] - small.stages()["wall_s"]
+    slack = 0.05 + 0.05 * max(truths)
+    assert min(truths) - slack <= found["communication"] <= max(truths) + slack, found
+    others = found.drop(["communication", "outside"])
+    assert (others.abs() < slack).all(), found
+    moved = step_seconds(big, step) - step_seconds(small, step)
+    assert moved == pytest.approx(found["communication"], abs=slack)

@@ -16,7 +16,7 @@ from distributed import Client, wait
 
 import clusters
 import planted
-from truth import appears_in, read_back, record, step_seconds
+from truth import Reading, appears_in, in_steps, read_back, record, step_seconds
 
 #: Chains of this many tasks, so many of them.
 LENGTH, CHAINS = 50, 4000
@@ -68,6 +68,38 @@ def test_ordering_200_000_tasks_on_a_cluster(tmp_path: Path) -> None:
 def test_ordering_on_a_cluster(tmp_path: Path) -> None:
     """The same with 20,000 tasks."""
     check_on_cluster(400, tmp_path)
+
+
+def slow_order(log: str, seconds: float) -> None:
+    """Have a process take so long for each ordering; 0: as long as it takes."""
+    order: Any = dask.order.order
+    plain = getattr(order, "plain", order)
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        planted.timed_sleep(log, "order", seconds)
+        return plain(*args, **kwargs)
+
+    vars(slow)["plain"] = plain
+    dask.order.order = slow if seconds else plain
+
+
+def test_a_program_waits_for_ordering_on_a_cluster(cluster: Client, tmp_path: Path) -> None:
+    """It is scheduling on the path; a client that is in the same process puts results in order."""
+    log = str(tmp_path / "log")
+
+    def compute() -> None:
+        dask.delayed(planted.identity)(1).compute(scheduler=cluster)
+
+    compute()
+    baseline = record(compute)
+    cluster.run_on_scheduler(slow_order, log, 0.8)
+    try:
+        recording = record(compute)
+    finally:
+        cluster.run_on_scheduler(slow_order, log, 0.0)
+    reading = Reading(recording, baseline, planted.truths(log))
+    appears_in(reading, {"scheduling": reading.seconds("order")})
+    in_steps(reading, {"order": reading.seconds("order")})
 
 
 def test_ordering_on_the_threaded_scheduler(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import dask.array as da
 import numpy as np
@@ -22,43 +19,10 @@ from truth import record
 DELAY_S, LOSS = 0.025, 0.02
 
 
-def _ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True)
-
-
-@contextmanager
-def lossy(delay_s: float, loss: float) -> Iterator[list[str]]:
-    """A namespace behind such a link; gives the command prefix for it.
-
-    Args:
-        delay_s: seconds for each way.
-        loss: the part of the packets that is lost, each way.
-
-    Skips the test, loudly, where namespaces or TUN devices cannot be made.
-    """
-    name = f"spl{os.getpid()}"
-    try:
-        _ip("netns", "add", name)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"NO LOSSY LINK TESTED: namespaces cannot be made here ({error})")
-    line = [sys.executable, link.__file__, name, str(delay_s), str(loss)]
-    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as made:
-        assert made.stdout is not None
-        clusters.shared.add(made.pid)
-        try:
-            if made.stdout.readline() != "ready\n":
-                pytest.skip("NO LOSSY LINK TESTED: TUN devices cannot be made here")
-            yield ["ip", "netns", "exec", name]
-        finally:
-            made.communicate()
-            clusters.shared.discard(made.pid)
-            _ip("netns", "del", name)
-
-
 @pytest.fixture(scope="module")
 def far() -> Iterator[Client]:
     """A scheduler and a worker on this side of the link, and another worker on that one."""
-    with lossy(DELAY_S, LOSS) as inside, ExitStack() as stack:
+    with link.slow(DELAY_S, LOSS) as inside, ExitStack() as stack:
         started = clusters.process("scheduler", "--host", HERE, "--port", "0", "--no-dashboard")
         address = clusters.address_of(stack.enter_context(started))
         basic = ("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
