@@ -12,7 +12,7 @@ from stageprof_collectors.recording import Recording
 from stageprof_collectors.replay.relief import relief
 from stageprof_collectors.replay.toll import toll
 from stageprof_collectors.summary import summarize
-from stageprof_runtime.event import MARK, OBJECT, SPAN
+from stageprof_runtime.event import MARK, OBJECT, SPAN, STATUS
 from stageprof_runtime.stage import STEP
 
 
@@ -123,3 +123,34 @@ def test_a_computation_does_not_count_it() -> None:
     (row,) = made.recording(1000).computations().to_dict("records")
     assert row["tasks"] == 1
     assert row["first_task_s"] == pytest.approx(0.5)
+
+
+def cancelled(*, early: float = 0.0) -> Recording:
+    """A task runs from 100 to 900 ms and is cancelled at 300; another one runs after it.
+
+    The worker's clock is `early` ms early.
+    """
+    made = HandMade(1)
+    graph, back = made.graph(0, 0, 0), STATUS.index("released")
+    came, cause = (100, 100 - early), -1 - graph
+    made.run(0, 100 - early, 900 - early, cause=cause, lead=came, finished=300, status=back)
+    last = made.run(0, 900 - early, 1000 - early, cause=cause, lead=came, finished=1000)
+    made.wait(0, 1000, last, 1000)
+    return made.recording(1000)
+
+
+def test_what_is_cancelled_while_it_runs_goes_on() -> None:
+    """No worker can end a function that runs: its thread is not free before, and it was work."""
+    recording = cancelled()
+
+    assert recording.tasks()["duration_s"].tolist() == pytest.approx([0.8, 0.1])
+    assert recording.stages()["busy_s"]["execution"] == pytest.approx(0.9)
+    [row] = recording.recomputed().to_dict("records")
+    assert (row["reason"], row["seconds"]) == ("taken back", pytest.approx(0.8))
+
+
+def test_what_is_cancelled_while_it_runs_bends_no_clock() -> None:
+    """That it stopped long after the scheduler was done with it says nothing of its clock."""
+    starts = cancelled(early=40).tasks()["start_s"]
+
+    assert starts.tolist() == pytest.approx([0.1, 0.9])

@@ -10,7 +10,7 @@ from typing import Any
 
 import dask
 import pytest
-from distributed import Client, as_completed, wait
+from distributed import Client, Future, Worker, as_completed, wait
 
 import clusters
 import planted
@@ -142,16 +142,64 @@ def test_stolen_tasks_are_not_work_done_twice(cluster: Client, tmp_path: Path) -
     assert tasks[tasks["status"] == "memory"]["worker"].nunique() == 2
 
 
-def test_a_cancelled_future(cluster: Client) -> None:
-    """Cancelling leaves an account that adds up."""
+def executing(dask_worker: Worker) -> int:
+    """How many tasks a worker runs."""
+    return dask_worker.state.executing_count
+
+
+def cancelled(client: Client, log: str, seconds: float) -> Future[float]:
+    """A task, of the log's name, that was cancelled when it ran on one worker."""
+    [one, *_] = client.scheduler_info()["workers"]
+    future = client.submit(
+        planted.work, log, seconds, key=log, workers=one, allow_other_workers=True
+    )
+    clusters.soon(lambda: any(client.run(executing).values()))
+    future.cancel()
+    return future
+
+
+def test_a_cancelled_future(cluster: Client, tmp_path: Path) -> None:
+    """Its function goes on: its worker's work is all there, and is for nothing."""
+    log = str(tmp_path / "log")
 
     def program() -> None:
-        future = cluster.submit(time.sleep, 1, pure=False)
-        clusters.soon(lambda: any(cluster.processing().values()))
-        future.cancel()
-        cluster.submit(planted.identity, 1, pure=False)
+        cancelled(cluster, log, 0.6)
+        clusters.soon(lambda: planted.truths(log))
 
-    adds_up(record(program))
+    recording = record(program)
+
+    [noted] = planted.truths(log)
+    work = recording.stages()["busy_s"]["execution"]
+    assert work == pytest.approx(noted["seconds"], rel=0.05, abs=0.05)
+    [row] = recording.recomputed().to_dict("records")
+    assert (row["key"], row["runs"], row["reason"]) == (log, 1, "taken back")
+    assert row["seconds"] == pytest.approx(noted["seconds"], rel=0.05, abs=0.05)
+
+
+def test_what_was_cancelled_and_is_wanted_again_is_work_done_twice(
+    cluster: Client, tmp_path: Path
+) -> None:
+    """The other worker does it; the program waits for that alone."""
+    log = str(tmp_path / "log")
+
+    def program() -> None:
+        before = cancelled(cluster, log, 0.6)
+        [_, other] = cluster.scheduler_info()["workers"]
+        # By then the client has heard of it, which would cancel what it submits by that key.
+        cluster.submit(planted.identity, 1, pure=False, workers=other).result()
+        cluster.submit(planted.work, log, 0.6, key=log, workers=other).result()
+        assert before.cancelled()
+
+    recording = record(program)
+
+    first, second = (noted["seconds"] for noted in planted.truths(log))
+    stages = recording.stages()
+    for column, seconds in (("busy_s", first + second), ("wall_s", second)):
+        found = stages[column]["execution"]
+        assert found == pytest.approx(seconds, rel=0.05, abs=0.05), column
+    [row] = recording.recomputed().to_dict("records")
+    assert (row["key"], row["runs"], row["reason"]) == (log, 2, "taken back")
+    assert row["seconds"] == pytest.approx(first, rel=0.05, abs=0.05)
 
 
 def test_computations_of_other_threads_are_listed_but_not_accounted(

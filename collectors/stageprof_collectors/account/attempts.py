@@ -102,6 +102,15 @@ def given_back(runs: Columns) -> NDArray[np.bool_]:
     return found
 
 
+def outlived(runs: Columns) -> NDArray[np.bool_]:
+    """Which runs may have gone on after the scheduler was done with them.
+
+    It takes a task back that is cancelled; no worker can end a function that runs.
+    """
+    found: NDArray[np.bool_] = (runs["seen"] == 1) & (runs["status"] == _RELEASED)
+    return found
+
+
 def worked(runs: Columns) -> NDArray[np.bool_]:
     """Which runs are known to have worked, and for how long.
 
@@ -170,11 +179,15 @@ def _zeros(runs: Columns) -> Ints:
 
 
 def ordered(runs: Columns) -> Columns:
-    """The same in the order of assignment; what is impossible is put right run by run, in place."""
+    """The same in the order of assignment; what is impossible is put right run by run, in place.
+
+    A run that went on after it was taken back is finished when it stopped.
+    """
     received, ready, start, stop = (runs[n] for n in ("received", "ready", "start", "stop"))
+    finished = runs["finished"]
     np.maximum(received, runs["assigned"], out=received)
-    ended = runs["finished"] > 0
-    np.minimum(stop, runs["finished"], out=stop, where=ended)
+    np.maximum(finished, stop, out=finished, where=outlived(runs))
+    np.minimum(stop, finished, out=stop, where=finished > 0)
     np.maximum(stop, received, out=stop)
     np.clip(start, received, stop, out=start)
     np.clip(ready, received, start, out=ready)

@@ -23,6 +23,7 @@ from stageprof_collectors.account.attempts import (
     own_last,
     with_ongoing,
 )
+from stageprof_collectors.account.causality import Bounds, bounds, of_workers, shift
 from stageprof_collectors.account.depend import Depends, depends
 from stageprof_collectors.account.graph import Graph, graph_of_runs, graphs, row_of_graphs
 from stageprof_collectors.account.underway import Keyless, with_those_before
@@ -40,8 +41,6 @@ from stageprof_runtime.event import NO_CAUSE
 _PIECE = 1 << 16
 #: What a row says of a run but its thread and worker.
 _INSTANTS: Final = ("received", "ready", "start", "stop")
-#: Place -> by how much its clock is early at least, and may be at most (None: unknown), ns.
-Bounds = dict[int, tuple[int, int | None]]
 
 
 @dataclass(frozen=True)
@@ -243,35 +242,21 @@ class Timeline:
         return min(first, default=0), max(last, default=0)
 
     def bounds(self) -> Bounds:
-        """Of each worker's place by how much its clock is early at least, and may be at most, ns.
+        """By how much each worker's clock is early at least, and may be at most, ns."""
+        workers = {i for i, place in enumerate(self.store.places) if place.role == "worker"}
+        return bounds(self._joined, workers)
 
-        A task cannot come before it was assigned, nor be reported before it ended.
-        """
+    def _by_causality(self, known: Bounds) -> None:
+        """Shift workers' clocks."""
         runs = self._joined
-        early, late = runs["assigned"] - runs["received"], runs["finished"] - runs["stop"]
-        wplace = np.where(runs["seen"] == 1, runs["wplace"], -1)
-        found: Bounds = {}
-        rows = Rows(wplace)
-        for p in rows.numbers:
-            if self.store.places[p].role != "worker":
-                continue
-            mine = rows.of(p)
-            done = late[mine][runs["finished"][mine] > 0]
-            found[p] = int(early[mine].max()), int(done.min()) if len(done) else None
-        return found
-
-    def _by_causality(self, bounds: Bounds) -> None:
-        """Shift workers' clocks by as little as makes no task start before it was assigned."""
-        runs = self._joined
-        rows = Rows(np.where(runs["seen"] == 1, runs["wplace"], -1))
-        for p, (least, latest) in bounds.items():
-            most = least if latest is None else latest
-            shift = min(max(0, least), most) if least <= most else 0
-            if shift:
+        rows = Rows(of_workers(runs))
+        for p, (least, latest) in known.items():
+            by = shift(least, latest)
+            if by:
                 mine = rows.of(p)
-                self.clocks[p].shift = shift
-                for column in ("received", "ready", "start", "stop"):
-                    runs[column][mine] += shift
+                self.clocks[p].shift = by
+                for column in _INSTANTS:
+                    runs[column][mine] += by
 
 
 def _by_place(place: Ints) -> Iterator[tuple[int, Ints | slice]]:
@@ -296,4 +281,4 @@ def present(small: Ints) -> list[int]:
     return found
 
 
-__all__ = ["LOCAL", "NO_CAUSE", "Bounds", "Columns", "Ints", "Region", "Timeline"]
+__all__ = ["LOCAL", "NO_CAUSE", "Columns", "Ints", "Region", "Timeline"]

@@ -17,7 +17,8 @@ from typing import Final, NamedTuple
 
 import pandas as pd
 
-from stageprof_collectors.account.timeline import Bounds, Timeline
+from stageprof_collectors.account.causality import Bounds
+from stageprof_collectors.account.timeline import Timeline
 from stageprof_collectors.garbage import no_collection
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.storage.columns import widen
