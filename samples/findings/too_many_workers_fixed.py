@@ -24,7 +24,7 @@ def main(workers: int = 2) -> None:
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
-        ends = [np.linspace(0, series + 1, 1_500_000) for series in range(2)]
+        ends = [delayed(np.linspace)(0, series + 1, 1_500_000) for series in range(2)]
         for _ in range(STEPS):
             ends = [stepped(values) for values in ends]
         print(f"{sum(compute(*[end.sum() for end in ends])):.4f}")
