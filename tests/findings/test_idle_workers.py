@@ -16,13 +16,13 @@ from distributed import Client, wait
 import stageprof
 from findings.asking import asked, one, run
 from findings.crews import Crewed, side_by_side
-from replay.handmade import ns
+from replay.handmade import SCHEDULER, ns
 from stageprof_collectors.findings.finding import Finding
 from stageprof_collectors.findings.misplaced import fix, line, passed_on
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.rules.idle_workers import RULE
 from stageprof_collectors.tables.crew import Crew
-from stageprof_runtime.event import RUN, SAMPLE, TURN
+from stageprof_runtime.event import FINISH, RUN, SAMPLE, TURN
 
 
 def lonely(lengths: list[tuple[int, float]], workers: int = 2) -> Recording:
@@ -112,6 +112,27 @@ def put_together(pieces: int) -> Finding:
     made.run(0, 10, 910, cause=parts[-1], needs=parts, key=key, lead=lead, wanted=True)
     made.wait_for(0, 910, key)
     return one(RULE, made.recording(910))
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [("pandas.DataFrame", "a result in one piece"), ("numpy.float64", "too few tasks")],
+)
+def test_a_frame_that_is_put_together_of_parts_may_stay_in_pieces(kind: str, why: str) -> None:
+    """A groupby with many groups: cutting the data, which are cut, would change nothing."""
+    made = Crewed(2)
+    cause = -1 - made.graph(0, 0, 0)
+    parts = [made.run(i % 2, 0, 10, cause=cause, key=f"part-{i}") for i in range(8)]
+    key, lead = ("sum-tree-1a2b", 0), (10.0, 10.0)
+    made.run(0, 10, 910, cause=parts[-1], needs=parts, key=key, lead=lead, wanted=True)
+    made.wait_for(0, 910, key)
+    rows = made.rows_of(SCHEDULER)
+    rows[:] = [(*r[:5], kind) if r[0] == FINISH else r for r in rows]
+
+    found = one(RULE, made.recording(910))
+
+    assert found.evidence["why"] == why
+    assert ("split_out=4" in found.fix.code) is (why == "a result in one piece")
 
 
 @pytest.mark.parametrize(("pieces", "why"), [(8, "too few tasks"), (9, "all pieces in one task")])

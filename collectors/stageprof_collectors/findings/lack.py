@@ -37,6 +37,12 @@ _TOGETHER: Final = (
     "`dask.delayed` that is given a Dask collection gets all of it in one piece: call it by "
     "`map_partitions` or `map_blocks`."
 )
+_REDUCED: Final = (
+    "The parts of a result are put together in one task, and while it works other threads have "
+    "nothing to do. Have the result in {parts} pieces, with `split_out`: each is put together by "
+    "itself then, and what follows works on the pieces. It pays where groups are many; of a result "
+    "of a few rows it is not the putting together that takes long."
+)
 _CHAINED: Final = (
     "Each of them needs the one before, so that one runs at a time, however many there are. What "
     "is written into one file is written so: let each partition have a file of its own. Elsewhere "
@@ -48,6 +54,8 @@ _ARRAY: Final = (
     "x = x.rechunk({{axis: -(-x.shape[axis] // {parts})}})  # better: chunks= where it is made"
 )
 _FRAME: Final = "ddf = ddf.repartition(npartitions={parts})  # better: as many when it is read"
+_SPLIT: Final = """\
+result = ddf.groupby(keys).agg(what, split_out={parts})  # or .sum(split_out={parts}), .mean(...)"""
 _CALLS: Final = """\
 import dask
 
@@ -60,6 +68,8 @@ import dask
 # pieces: delayed (of a data frame ddf.to_delayed()); summary: the work on one, with a small result
 parts = [dask.delayed(summary)(piece) for piece in pieces]
 result = dask.delayed(combine)(parts).compute()  # combine: of all these small results"""
+#: What Dask calls the tasks that put the parts of a frame's reduction together, eight at a time.
+_TREE: Final = "-tree"
 #: What `to_csv` calls the tasks that write into a single file.
 _ONE_FILE: Final = "write_csv"
 _FILES: Final = """\
@@ -93,6 +103,10 @@ def why(recording: Recording, crew: Crew, row: Row, rows: Ints) -> Lack:
         fix = Fix(_CHAINED, _FILES if row.prefix == _ONE_FILE else "")
         return Lack(f"one of {number}", {"why": "one after another"}, fix)
     parts, together = 2 * max(1, crew.useful), _together(recording, rows)
+    if row.prefix.endswith(_TREE) and _frames(recording, rows):
+        fix = Fix(_REDUCED.format(parts=parts), _SPLIT.format(parts=parts))
+        evidence = {"why": "a result in one piece", "pieces_advised": parts}
+        return Lack(number, evidence, fix, needless=True)
     if together > TREE:
         fix = Fix(_TOGETHER.format(number=f"{together:,}", prefix=row.prefix), _SMALL)
         evidence = {"why": "all pieces in one task", "pieces": together}
@@ -126,12 +140,14 @@ def _needed(recording: Recording, row: int) -> Ints:
     return found
 
 
+def _frames(recording: Recording, rows: Ints) -> bool:
+    """Whether these tasks make data frames."""
+    types = recording.store.strings[int(recording.timeline.runs["type"][rows[0]])]
+    return is_piece(types) and "ndarray" not in types
+
+
 def _code(recording: Recording, row: Row, rows: Ints, parts: int) -> str:
-    runs, names = recording.timeline.runs, recording.store.strings
-    types = names[int(runs["type"][rows[0]])] if len(rows) else ""
-    keys = recording.store.keys(runs["key"][rows[:1]])
+    keys = recording.store.keys(recording.timeline.runs["key"][rows[:1]])
     if keys and keys[0].startswith(TUPLE):
-        return (_FRAME if is_piece(types) and "ndarray" not in types else _ARRAY).format(
-            parts=parts
-        )
+        return (_FRAME if _frames(recording, rows) else _ARRAY).format(parts=parts)
     return _CALLS.format(parts=parts, name=word(row.prefix, "work"))
