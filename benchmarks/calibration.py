@@ -6,7 +6,7 @@ or ``make calibration``. With ``--keep FOLDER`` the recordings stay, one folder 
 once, bad and fixed in random order, each in a process of its own under `stageprof run`. Predicted
 is the middle of the interval of the finding on the bad program, measured is the difference of the
 median times of bad and fixed, without what the account calls `outside` (starting a cluster varies
-by more than some fixes save).
+by more than some fixes save) but where that is what the rule is about.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Pair:
 
     def take(self, kind: str, run: Ran) -> None:
         """Note one run."""
-        (self.bad if kind == "bad" else self.fixed).append(run.inside_s)
+        (self.bad if kind == "bad" else self.fixed).append(run.seconds(self.rule))
         if kind == "bad":
             findings = run.recording.findings()
             self.first.append(findings[0].rule)

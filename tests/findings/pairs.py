@@ -20,6 +20,8 @@ PAIRS: Final = sorted(
 
 #: Rules that save something else than time: a note, beside which there is nothing to fix.
 NOTES: Final = frozenset({"too-many-workers"})
+#: Rules that save time of the program's own.
+OUTSIDE: Final = frozenset({"polling"})
 #: Rules that see nothing on this Python: collections are not watched before 3.12.
 BLIND: Final = frozenset({"gc-pressure"} if sys.version_info < (3, 12) else ())
 
@@ -30,11 +32,14 @@ class Ran(NamedTuple):
     recording: stageprof.Recording
     printed: str
 
-    @property
-    def inside_s(self) -> float:
-        """Seconds of Dask and of waiting for it; starting a cluster varies by more than a fix."""
-        stages = self.recording.stages()
-        return float(self.recording.wall - stages["wall_s"]["outside"])
+    def seconds(self, rule: str) -> float:
+        """Seconds of Dask and of waiting for it; starting a cluster varies by more than a fix.
+
+        Of a rule about the program's own time seconds of all.
+        """
+        if rule in OUTSIDE:
+            return self.recording.wall
+        return float(self.recording.wall - self.recording.stages()["wall_s"]["outside"])
 
 
 def sample(rule: str, kind: str) -> Path:

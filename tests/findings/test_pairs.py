@@ -43,7 +43,7 @@ def test_a_rule_ranks_first_on_its_bad_program_and_the_fix_silences_it(
     assert (found.rule, found.severity != Severity.NOTE) == (rule, True), _told(bad)
     above = [f for f in fixed.recording.findings() if f.severity != Severity.NOTE]
     assert not above, _told(fixed)
-    _saving_is_right(found, bad.inside_s - fixed.inside_s)
+    _saving_is_right(found, bad.seconds(rule) - fixed.seconds(rule))
 
 
 def _noted_on_the_bad_one_alone(rule: str, bad: Ran, fixed: Ran) -> None:

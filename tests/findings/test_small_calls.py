@@ -49,6 +49,6 @@ def test_a_loop_of_small_calls_is_named_and_one_call_for_all_saves_what_was_fore
     line = turns_one_by_one.__code__.co_firstlineno + 3
     assert (Path(found.where.file).name, found.where.line) == ("test_small_calls.py", line)
     assert asked(RULE, fast.recording) == []
-    saved = Ran(slow.recording, "").inside_s - Ran(fast.recording, "").inside_s
+    saved = Ran(slow.recording, "").seconds(RULE.id) - Ran(fast.recording, "").seconds(RULE.id)
     low, high = found.saving_s
     assert 0.8 * low <= saved <= 1.25 * high, found.saving_s
