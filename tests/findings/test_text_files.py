@@ -63,6 +63,15 @@ def test_what_parsing_takes_is_told_with_what_parquet_would_save() -> None:
     assert (low, high) == pytest.approx((0.3 * 0.68, 0.98 * 0.82), abs=0.02)
 
 
+@pytest.mark.parametrize(("prefix", "same"), [("read-csv", False), ("price", True)])
+def test_functions_of_the_users_may_read_one_file_again_and_again(prefix: str, same: bool) -> None:
+    """Dask's own tasks read each piece of each file once."""
+    made = Parsing(prefix)
+    made.seen(CSV, 100)
+    found = one(RULE, made.over())
+    assert ("read the same file" in found.fix.text) is same
+
+
 def test_it_is_moderate_however_much_it_is() -> None:
     """Who reads the files once gains nothing."""
     made = Parsing()

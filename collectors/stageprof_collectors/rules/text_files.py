@@ -35,8 +35,9 @@ _PARSERS: Final = {
         "/pandas/io/json/_json.py:Parser.", "/json/decoder.py:", "/json/__init__.py:load",
     ),
 }  # fmt: skip
-#: Tasks that make frames of JSON.
+#: Tasks that make frames of JSON, and those of Dask's own that read each file, or piece, once.
 _FRAMED: Final = re.compile(r"read[-_]?json")
+_DASKS: Final = re.compile(r"read[-_]?(json|csv|text|table|fwf)|bag|loads")
 #: Of the time that parsing takes, reading the same as Parquet leaves a quarter where it is numbers
 #: (150,000 rows of six: 7 of 32 ms), a third where it is dates, and all where it is texts; what is
 #: left of a task that waits for others of its process is less.
@@ -48,6 +49,11 @@ _TEXT: Final = (
     "you write it. Numbers and dates gain most, texts little. To read and to write all of it takes "
     "about three times what reading it takes now: it pays from the fourth run on, and for data "
     "that are read once not at all."
+)
+#: For functions of the user's: how often each file was read is not recorded.
+_SAME: Final = (
+    " If several tasks read the same file, let each process read it once: in a function of its own "
+    "with `functools.cache`, which returns what was read and which no task changes."
 )
 _CODE: Final = """\
 import dask.dataframe as dd
@@ -98,7 +104,7 @@ def _finding(
         },
         cost_s=cost,
         saving_s=saved,
-        fix=Fix(_TEXT, _code(kind, main)),
+        fix=Fix(_TEXT + ("" if _DASKS.match(main) else _SAME), _code(kind, main)),
         where=Where(row.file, row.line, "", row.layer, main),
         cause=f"parsing:{kind}",
     )

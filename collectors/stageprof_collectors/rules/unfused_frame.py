@@ -26,7 +26,7 @@ _TEXT: Final = (
     "`optimize()` returns than compute it: what is chosen of it later is read all the same."
 )
 _CODE: Final = """\
-result = frame.optimize().compute()  # frame: what you compute now
+result = frame.optimize().compute()  # frame: what you compute now; or .to_parquet(...)
 # of several at once: dask.compute(*(frame.optimize() for frame in frames))"""
 
 
