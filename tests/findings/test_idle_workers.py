@@ -263,6 +263,24 @@ def test_lines_of_almost_the_same_length_are_no_finding() -> None:
     assert asked(RULE, uneven(10, 9)) == []
 
 
+@pytest.mark.parametrize(("last", "fires"), [(3, False), (1, True)])
+def test_short_lines_matter_less_where_all_are_idle_most_of_the_time(
+    last: int, *, fires: bool
+) -> None:
+    """Each in turn has eight tasks for its two threads; or one has all, and the others none."""
+    made = Crewed(3, threads=2)
+    graph = made.graph(0, 0, 0, wanted=24)
+    for worker in range(last):
+        for i in range(24 // last):
+            begun = 400.0 * worker
+            start, key = begun + 100 * (i // 2), f"work-{worker}{i}"
+            how: dict[str, Any] = {"lead": (begun, begun), "thread": i % 2, "key": key}
+            made.run(worker, start, start + 100, cause=-1 - graph, wanted=True, **how)
+    made.wait_for(0, 1200.0, key)
+    found = [str(f.evidence["why"]) for f in asked(RULE, made.recording(7000))]
+    assert any(why.startswith("tasks in line") for why in found) is fires
+
+
 def test_gaps_of_a_worker_with_a_line_of_its_own_are_not_for_want_of_tasks() -> None:
     """Each rests for 50 ms between its tasks while the other's stand in line: that is overhead."""
     made = Crewed(2)

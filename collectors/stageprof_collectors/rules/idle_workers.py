@@ -39,7 +39,9 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
         return
     threads, wall = idleness.crew.threads, recording.wall
     misplaced, wanting = idleness.misplaced_s / threads, idleness.want_s / threads
-    least = max(wanting, limits["share"] * wall) if idleness.idle else limits["misplaced"] * wall
+    some = 0 < len(idleness.idle) < len(idleness.crew.members)
+    # Where all are idle for that long, they wait for what hands tasks out.
+    least = max(wanting, limits["share"] * wall) if some else limits["misplaced"] * wall
     if misplaced >= least:
         yield _elsewhere(recording, idleness, misplaced)
     elif idleness.idle or wanting >= limits["wanting"] * wall:
