@@ -52,7 +52,7 @@ class ByGraph:
         return {graph + 1: 1.0} if graph >= 0 else _NOTHING
 
 
-def worked(recording: Recording) -> list[float]:
+def busy_seconds(recording: Recording) -> list[float]:
     """Seconds of work in the six stages for each of `timeline.graphs`."""
     owners = ByGraph(recording.timeline.graph_rows + 1, recording.layered)
     rows = np.zeros(len(recording.timeline.graphs) + 1)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from stageprof_collectors.account.attempts import ran
-from stageprof_collectors.account.by_graph import worked
+from stageprof_collectors.account.by_graph import busy_seconds
 from stageprof_collectors.account.graph import Graph
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.storage.rows import Rows
@@ -33,7 +33,7 @@ def computations(recording: Recording) -> pd.DataFrame:
         _row(recording, graph, owned.of(code.get(graph.number, -1)))
         for graph in recording.timeline.graphs
     ]
-    return pd.DataFrame(rows).assign(busy_s=worked(recording)).reindex(columns=_COLUMNS)
+    return pd.DataFrame(rows).assign(busy_s=busy_seconds(recording)).reindex(columns=_COLUMNS)
 
 
 _COLUMNS = [
