@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from findings.busy import Busy
+from replay.handmade import CLIENT, HandMade, ns
 from stageprof_collectors.findings.diagnosis import diagnose
 from stageprof_collectors.findings.hotspot import hotspots
 from stageprof_collectors.recording import Recording
 from stageprof_collectors.summary import summarize
+from stageprof_runtime.event import FLAME, NODE
+from stageprof_runtime.stage import OUTSIDE
 
 
 def loaded(loads: int, rest: int, *, entry: str = "predict") -> Recording:
@@ -121,3 +124,22 @@ def test_fewer_threads_do_as_much_only_where_tasks_fill_the_processors(
     made.facts(threads=4, cpus=2)
     made.tasks("predict", 8, 20, cpu=cpu)
     assert f"or more {room}" in advice(made.recording())
+
+
+@pytest.mark.parametrize(("rest", "named"), [(900, True), (100, False)])
+def test_lines_of_the_programs_own_are_named_where_it_is_beside_dask_for_long(
+    rest: float, *, named: bool
+) -> None:
+    """A task of 400 ms, and 600 ms in `report`; 60 ms elsewhere are too little to tell."""
+    made = HandMade(1)
+    run = made.run(0, 0, 400, cause=-1 - made.graph(0, 0, 0), wanted=True)
+    made.wait(0, 400, run, 400)
+    rows = made.rows_of(CLIENT)
+    rows.append((NODE, 0, -1, "main", "/home/u/etl.py", 40))
+    rows.append((NODE, 1, 0, "report", "/home/u/etl.py", 18))
+    for node, took in ((0, 60), (1, 600)):
+        rows.append((FLAME, ns(900), OUTSIDE, "", "python", node, 20, took * 1_000_000))
+
+    text = advice(made.recording(400 + rest))
+
+    assert ("Your own code was at etl.py:18 for 600 ms." in text) is named

@@ -1,4 +1,4 @@
-"""The lines of the user's at which tasks were seen most, whatever they did there."""
+"""The lines of the user's at which tasks, or the program, were seen most, whatever they did."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stageprof_collectors.findings.phrase import at
-from stageprof_collectors.findings.quantity import share
+from stageprof_collectors.findings.quantity import seconds, share
+from stageprof_collectors.profiles.lines import own_lines
 from stageprof_collectors.profiles.looks import Looks
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ def hotspots(recording: Recording, prefix: str = "") -> list[Hotspot]:
         if look.file:
             total[look.file, look.line, look.function, look.entry] += look.seconds
     lines: dict[tuple[str, int], Hotspot] = {}
-    for where, seconds in sorted(total.items(), key=lambda item: -item[1]):
+    for where, took in sorted(total.items(), key=lambda item: -item[1]):
         spot = lines.setdefault(where[:2], Hotspot(*where, 0.0))
-        lines[where[:2]] = spot._replace(part=spot.part + seconds / whole)
+        lines[where[:2]] = spot._replace(part=spot.part + took / whole)
     found = sorted(lines.values(), key=lambda spot: -spot.part)
     return [spot for spot in found if spot.part >= PART][:MOST]
 
@@ -64,6 +65,14 @@ def sentence(spots: list[Hotspot]) -> str:
     named = [f"{share(s.part)} was at {at(s.file, s.line)}{_within(s)}" for s in spots]
     told = f" Of the time in tasks {', '.join(named)}."
     return told + _kept(spots)
+
+
+def own(recording: Recording) -> str:
+    """Where the program was beside Dask for a good part of the run, with a space before; or ""."""
+    least = PART * recording.wall
+    lines = [line for line in own_lines(recording) if line.seconds >= least][:MOST]
+    named = ", ".join(f"at {at(i.file, i.line)} for {seconds(i.seconds)}" for i in lines)
+    return f" Your own code was {named}." if named else ""
 
 
 def needless(recording: Recording, prefix: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stageprof_collectors.findings.finding import Finding, Fix, Severity, Where
-from stageprof_collectors.findings.hotspot import hotspots, sentence
+from stageprof_collectors.findings.hotspot import hotspots, own, sentence
 from stageprof_collectors.findings.innocence import (
     AROUND,
     at_most,
@@ -34,7 +34,7 @@ _ACQUITTED = 0.1
 #: From this share on it is the tasks themselves that the run consists of.
 _MOSTLY = 0.5
 
-#: From this share on it is told where tasks spent their time.
+#: From this share on it is told where tasks, or the program itself, spent their time.
 _TASKS = 0.25
 
 #: Of the processors: where tasks compute on fewer, as those that wait do, fewer threads do less.
@@ -171,6 +171,8 @@ def _bound(recording: Recording, shares: dict[str, float]) -> Finding:
     advice = text.format(work=share(work), stage=stage, room=room)
     if shares[Stage.EXECUTION] >= _TASKS:
         advice += sentence(hotspots(recording))
+    if shares[Stage.OUTSIDE] >= _TASKS:
+        advice += own(recording)
     return Finding(
         rule=RULE.id,
         severity=Severity.NOTE,
