@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 
-from stageprof_collectors.account.computations import computations
+from stageprof_collectors.account.computations import computations, with_work
 from stageprof_collectors.account.groups import Groups
 from stageprof_collectors.account.timeline import Columns
 from stageprof_collectors.evidence import Evidence
@@ -176,10 +176,11 @@ class Recording(Evidence):
         When, by which line, time to its first task, tasks, bytes, and the wall seconds of each
         stage while it ran; see `computations.computations` for the columns.
         """
-        return self._computations.copy()
+        return with_work(self, self.handed_over)
 
     @cached_property
-    def _computations(self) -> pd.DataFrame:
+    def handed_over(self) -> pd.DataFrame:
+        """The same without the work for each, which takes as long as that for each layer."""
         return computations(self)
 
     def objects(self) -> pd.DataFrame:

@@ -172,7 +172,7 @@ def _gil(recording: Recording, settings: Settings, diagnosis: Diagnosis) -> str:
 
 def _facts(recording: Recording) -> tuple[str, ...]:
     facts = [f"{seconds(recording.wall)} wall time"]
-    tasks, computations = int(ran(recording.timeline.runs).sum()), len(recording.computations())
+    tasks, computations = int(ran(recording.timeline.runs).sum()), len(recording.handed_over)
     facts.append(f"{count(tasks, 'task')} in {count(computations, 'computation')}")
     if len(recording.workers()):
         facts.append(count(len(recording.workers()), "worker"))

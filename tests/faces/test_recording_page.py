@@ -43,9 +43,9 @@ def test_the_columns_of_a_table_are_those_on_the_page(table: str, recorded: Path
 
 def test_the_page_has_every_public_name_of_a_recording() -> None:
     inner = {
-        "account", "crowds", "entries", "groups", "incidents", "indexing", "lanes", "layered",
-        "looked", "memory", "nodes", "owners", "path_steps", "prefixes", "timeline", "walk",
-        "walls", "worker_names",
+        "account", "crowds", "entries", "groups", "handed_over", "incidents", "indexing", "lanes",
+        "layered", "looked", "memory", "nodes", "owners", "path_steps", "prefixes", "timeline",
+        "walk", "walls", "worker_names",
     }  # fmt: skip
     public = {name for name, _ in inspect.getmembers(stageprof.Recording) if name[0] != "_"}
     wanted = public - inner - {"of", "open"} | {"path"}

@@ -23,8 +23,7 @@ def computations(recording: Recording) -> pd.DataFrame:
 
     Columns: client, file, line, start_s (the call began),
     submitted_s, first_task_s (from the call to the first task's start), stop_s, duration_s,
-    tasks (run for it), graph_tasks, wanted, graph_bytes, busy_s (work for it, in all processes),
-    and `<stage>_s` for the eight lines.
+    tasks (run for it), graph_tasks, wanted, graph_bytes, and `<stage>_s` for the eight lines.
     """
     codes, numbers = pd.factorize(recording.owners)
     code = {number: i for i, number in enumerate(numbers.tolist())}
@@ -33,13 +32,19 @@ def computations(recording: Recording) -> pd.DataFrame:
         _row(recording, graph, owned.of(code.get(graph.number, -1)))
         for graph in recording.timeline.graphs
     ]
-    return pd.DataFrame(rows).assign(busy_s=busy_seconds(recording)).reindex(columns=_COLUMNS)
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def with_work(recording: Recording, table: pd.DataFrame) -> pd.DataFrame:
+    """The same with busy_s, seconds of work for each in all processes, before the eight lines."""
+    found = table.copy()
+    found.insert(_COLUMNS.index(f"{Stage.CONSTRUCTION}_s"), "busy_s", busy_seconds(recording))
+    return found
 
 
 _COLUMNS = [
     "client", "file", "line", "start_s", "submitted_s", "first_task_s", "stop_s", "duration_s",
-    "tasks", "graph_tasks", "wanted", "graph_bytes", "busy_s",
-    *(f"{stage}_s" for stage in Stage),
+    "tasks", "graph_tasks", "wanted", "graph_bytes", *(f"{stage}_s" for stage in Stage),
 ]  # fmt: skip
 
 

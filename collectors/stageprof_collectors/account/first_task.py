@@ -37,7 +37,7 @@ class FirstTask:
 
 def first_task(recording: Recording) -> FirstTask | None:
     """The longest of a recording; None if no task ran for any computation."""
-    frame = recording.computations()
+    frame = recording.handed_over
     frame = frame.assign(alone_s=alone_s(recording, frame))
     known: list[dict[Any, Any]] = frame[frame["alone_s"].notna()].to_dict("records")
     if not known:

@@ -72,7 +72,7 @@ COUNTS: Final = (
 
 def counted(recording: Recording) -> dict[str, float]:
     """The counts of a recording; NaN where it does not say."""
-    steps, computations = recording.steps(), recording.computations()
+    steps, computations = recording.steps(), recording.handed_over
     cost = recording.coverage()["overhead"].get("scheduler.transition")
     groups, objects = recording.groups, recording.objects()
     dumps = steps["step"].str.endswith(".dump")

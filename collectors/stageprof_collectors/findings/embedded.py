@@ -185,6 +185,6 @@ def by_futures(recording: Recording, thing: Embedded) -> bool:
 
 def in_graphs_of_one(recording: Recording, thing: Embedded) -> bool:
     """Whether a graph that it was in had no other task: what is submitted has none."""
-    objects, graphs = recording.objects(), recording.computations()
+    objects, graphs = recording.objects(), recording.handed_over
     mine = objects["computation"][objects["number"] == thing.number]
     return bool((graphs["graph_tasks"].reindex(mine) == 1).any())

@@ -45,10 +45,13 @@ class _Round(NamedTuple):
 
 def find(recording: Recording, limits: Limits) -> Iterator[Finding]:
     """One for all rounds in which the program slept at the same line, before and after."""
+    region, least = recording.timeline.region, limits["share"] * recording.wall
+    if _outside(recording, region.start, region.stop) < least:
+        return
     rounds = _rounds(recording)
     outside = [(_outside(recording, r.handed, r.done), r) for r in rounds]
     late = [_outside(recording, r.done, r.asked) for meanwhile, r in outside if meanwhile > 0]
-    if sum(late) < limits["share"] * recording.wall:
+    if sum(late) < least:
         return
     slept = asleep(recording)
     if slept is not None and slept.part >= limits["asleep"]:

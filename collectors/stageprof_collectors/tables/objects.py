@@ -105,7 +105,7 @@ class _Submits:
     def __init__(self, recording: Recording) -> None:
         self._table = recording.timeline.read("submit", "t")
         self._strings = recording.store.strings
-        frame = recording.computations()
+        frame = recording.handed_over
         origin = recording.timeline.region.start
         began = np.asarray(frame["submitted_s"] * 1e9 + origin, dtype=float)
         self._number = np.argsort(began, kind="stable")

@@ -73,7 +73,7 @@ class Site:
     @property
     def graphs(self) -> int:
         """How many graphs it handed over."""
-        known = self._recording.computations()
+        known = self._recording.handed_over
         return int(((known["file"] == self.file) & (known["line"] == self.line)).sum())
 
     @property

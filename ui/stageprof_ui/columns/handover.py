@@ -58,7 +58,7 @@ _WIDE: Final = 3.0
 
 def graphs(recording: Recording) -> pd.DataFrame:
     """One row per graph: when, its line, tasks, bytes, seconds to its first task."""
-    frame = recording.computations()
+    frame = recording.handed_over
     return pd.DataFrame(
         {
             "line": _lines(frame["file"], frame["line"]),
@@ -84,7 +84,7 @@ def steps(recording: Recording) -> pd.DataFrame:
     found = frame[mine].copy()
     found["busy_s"] = found["busy_s"].where(found["step"] != "import", found["wall_s"])
     # The message around a graph is dumped and loaded too, and holds the same bytes again.
-    whole = int(recording.computations()["graph_bytes"].sum())
+    whole = int(recording.handed_over["graph_bytes"].sum())
     found["bytes"] = found["bytes"].where(~found["step"].isin(_WHOLE) | (whole == 0), whole)
     names = list(STEPS)
     found["order"] = [names.index(step) for step in found["step"]]

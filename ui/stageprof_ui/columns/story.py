@@ -153,7 +153,7 @@ def _graphs(recording: Recording) -> Numbers:
 
 def graphs(recording: Recording) -> list[Graph]:
     """What of the wall time each graph took before its first task."""
-    rows = recording.computations()[["file", "line", "start_s", "first_task_s"]].to_dict("records")
+    rows = recording.handed_over[["file", "line", "start_s", "first_task_s"]].to_dict("records")
     return [_graph(recording, row) for row in rows]
 
 
