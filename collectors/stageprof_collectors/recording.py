@@ -176,6 +176,10 @@ class Recording(Evidence):
         When, by which line, time to its first task, tasks, bytes, and the wall seconds of each
         stage while it ran; see `computations.computations` for the columns.
         """
+        return self._computations.copy()
+
+    @cached_property
+    def _computations(self) -> pd.DataFrame:
         return with_work(self, self.handed_over)
 
     @cached_property

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from stageprof_collectors.account.account import INCLUDED
 from stageprof_collectors.account.attempts import worked
 from stageprof_collectors.account.blame import CARRIED, Blame, Piece
 from stageprof_collectors.account.groups import NOBODY, Parts
@@ -20,7 +21,7 @@ from stageprof_collectors.account.tally import Tally
 from stageprof_collectors.account.timeline import Ints, Timeline, present
 from stageprof_collectors.account.work import inside, shown
 from stageprof_collectors.storage.rows import Rows
-from stageprof_runtime.stage import IMPORT, STEP
+from stageprof_runtime.stage import IMPORT, SIX, STEP, stage_of
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -51,7 +52,7 @@ Tallies = defaultdict[int, Tally]
 
 
 def busy(recording: Recording, blame: Blame) -> dict[int, dict[int, float]]:
-    """For each step code its busy ns by row."""
+    """For each step code of the six stages its busy ns by row."""
     timeline = recording.timeline
     tallies: Tallies = defaultdict(Tally)
     _spans(tallies, recording, blame)
@@ -65,7 +66,8 @@ def busy(recording: Recording, blame: Blame) -> dict[int, dict[int, float]]:
     _sums(tallies, timeline, blame)
     totals: defaultdict[int, int] = defaultdict(int)
     for (step, _), entry in recording.account.entries.items():
-        totals[step] += entry.busy
+        if step != INCLUDED and stage_of(step) in SIX:
+            totals[step] += entry.busy
     return {
         step: _scaled(total, _rest(step, total, tallies[step].settled(blame), blame))
         for step, total in totals.items()

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from dask.utils import key_split
 
-from stageprof_collectors.account.account import INCLUDED
 from stageprof_collectors.account.blame import Blame
 from stageprof_collectors.account.busy import busy
 from stageprof_collectors.account.groups import Parts
 from stageprof_collectors.account.timeline import Ints
 from stageprof_collectors.garbage import no_collection
 from stageprof_collectors.storage.layered import Layered
-from stageprof_runtime.stage import SIX, stage_of
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
@@ -58,9 +56,8 @@ def busy_seconds(recording: Recording) -> list[float]:
     rows = np.zeros(len(recording.timeline.graphs) + 1)
     with no_collection():
         blame = Blame(recording.timeline, recording.lanes, owners)
-        for step, parts in busy(recording, blame).items():
-            if step != INCLUDED and stage_of(step) in SIX:
-                rows[[*parts]] += [*parts.values()]
+        for parts in busy(recording, blame).values():
+            rows[[*parts]] += [*parts.values()]
     return [float(ns) / 1e9 for ns in rows[1:]]
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-import numpy as np
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
 
 from stageprof_collectors.profiles.flame import WAITING_SHARE, flame
+from stageprof_collectors.profiles.lines import LEAST
 from stageprof_collectors.profiles.nodes import Frame
 from stageprof_runtime.stage import Stage
 
 if TYPE_CHECKING:
     from stageprof_collectors.recording import Recording
-
-#: Looks from which on they say something.
-LEAST: Final = 10
 
 
 class Asleep(NamedTuple):
@@ -34,11 +30,11 @@ def asleep(recording: Recording) -> Asleep | None:
     seen = flame(recording, Stage.OUTSIDE)
     if int(seen.looks.sum()) < LEAST or not seen.seconds:
         return None
-    waiting: Counter[Frame] = Counter()
-    for node in np.flatnonzero(seen.own[WAITING_SHARE]).tolist():
-        waiting[seen.nodes.stack(node)[-1]] += seen.own[WAITING_SHARE][node]
-    mine = [(frame, took) for frame, took in waiting.most_common() if frame.is_users]
-    if not mine:
+    waiting: defaultdict[Frame, float] = defaultdict(float)
+    for frame, took in zip(seen.nodes.frames, seen.own[WAITING_SHARE].tolist(), strict=True):
+        if took and frame.is_users:
+            waiting[frame] += took
+    if not waiting:
         return None
-    frame, took = mine[0]
-    return Asleep(frame.file, frame.line, float(took) / seen.seconds)
+    frame, took = max(waiting.items(), key=lambda item: item[1])
+    return Asleep(frame.file, frame.line, took / seen.seconds)

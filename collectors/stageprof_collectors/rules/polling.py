@@ -101,7 +101,7 @@ def _finding(recording: Recording, slept: Asleep, rounds: int, late: float) -> F
         rule=RULE.id,
         severity=severity(saved, recording.wall),
         headline=(
-            f"The program sleeps{made_at(slept.file, slept.line, ' at ')} while tasks run, and "
+            f"The program sleeps{made_at(slept.file, slept.line)} while tasks run, and "
             f"sleeps on when they are done: {of_wall(late, recording)}{times}"
         ),
         stage=None,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
-from stageprof_collectors.account.account import INCLUDED
 from stageprof_collectors.account.blame import Blame, Piece
 from stageprof_collectors.account.busy import busy
 from stageprof_collectors.account.groups import Groups
@@ -36,8 +35,7 @@ def layers(recording: Recording) -> pd.DataFrame:
     for stage in SIX:
         columns[f"{stage}_s"] = defaultdict(float)
     for step, rows in busy(recording, blame).items():
-        if step != INCLUDED and stage_of(step) in SIX:
-            _add(columns[f"{stage_of(step)}_s"], rows)
+        _add(columns[f"{stage_of(step)}_s"], rows)
     nbytes = np.bincount(
         groups.of_run, weights=recording.timeline.runs["nbytes"], minlength=len(groups.rows)
     )
