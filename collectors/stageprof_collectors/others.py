@@ -202,8 +202,10 @@ def _merged(sums: list[_Sum]) -> list[_Sum]:
 
 def _pooled(recording: Recording) -> Columns:
     """The runs that were in processes of a pool's."""
-    runs, strings = recording.timeline.read("run", "stop"), recording.store.strings
+    runs, strings = recording.store.table("run"), recording.store.strings
     pools = [i for i in present(runs["worker"]) if strings[i].startswith(POOLED)]
+    if pools:  # to put the times of all runs on one clock takes long
+        runs = recording.timeline.read("run", "stop")
     rows = np.flatnonzero(np.isin(runs["worker"], pools) & (runs["cpu"] > 0))
     return {name: runs[name][rows] for name in ("place", "stop", "cpu")}
 

@@ -7,7 +7,15 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stageprof_collectors.account.intervals import Segment, clip, gaps, innermost, length, paint
+from stageprof_collectors.account.intervals import (
+    Segment,
+    clip,
+    common,
+    gaps,
+    innermost,
+    length,
+    paint,
+)
 
 spans = st.lists(
     st.tuples(st.integers(0, 60), st.integers(0, 60), st.integers(0, 5)).map(
@@ -55,6 +63,13 @@ def test_clip_and_gaps_share_out_a_window(some: list[Segment[int]], a: int, b: i
     assert disjoint([s for s in inside if s[0] < s[1]])
     assert length(inside) + sum(y - x for x, y in outside) == stop - start
     assert covered(inside) == covered(flat) & set(range(start, stop))
+
+
+@given(spans, spans)
+def test_what_two_lists_have_in_common_is_counted_once(
+    some: list[Segment[int]], more: list[Segment[int]]
+) -> None:
+    assert common(innermost(some), innermost(more)) == len(covered(some) & covered(more))
 
 
 @given(spans, spans, st.integers(0, 60), st.integers(0, 60))

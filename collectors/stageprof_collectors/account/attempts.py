@@ -63,7 +63,8 @@ def _worked(runs: Columns, rows: Columns) -> Columns:
         _estimated(out, runs, ~found)
     # How long a task of a worker that tells nothing took its scheduler heard; not what came before.
     guessed = found & (out["wplace"] < 0)
-    out["received"] = np.where(guessed, runs["assigned"], out["received"])
+    if guessed.any():
+        out["received"] = np.where(guessed, runs["assigned"], out["received"])
     out["seen"] = (found & ~guessed).astype(np.int64)
     return out
 
@@ -150,9 +151,10 @@ def lookup(keys: Ints, keys2: Ints, wanted: Ints, wanted2: Ints) -> tuple[Ints, 
     """For each wanted pair the index of its last row, and whether there is one."""
     if not len(keys) or not len(wanted):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
-    at, found = _by_number(keys, wanted)
-    if found.all() and (keys2[at] == wanted2).all():
-        return at, found
+    at, found, different = _by_number(keys, wanted)
+    same = keys2[at] == wanted2
+    if different or (found & same).all():
+        return at, found & same
     have = keys + (keys2 << _WORKER_SHIFT)
     want = wanted + (wanted2 << _WORKER_SHIFT)
     order = np.argsort(have, kind="stable")
@@ -161,17 +163,23 @@ def lookup(keys: Ints, keys2: Ints, wanted: Ints, wanted2: Ints) -> tuple[Ints, 
     return at, have[at] == want
 
 
-def _by_number(keys: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """The same by the first number alone: runs are numbered densely, so a table will do."""
+def _by_number(keys: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_], bool]:
+    """The same by the first number alone, and whether these are all different.
+
+    Runs are numbered densely, so a table will do; where they are not nothing is found.
+    """
     low, high = int(keys.min()), int(keys.max())
     if high - low > 8 * len(keys) + 1024:
-        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
-    table = np.full(high - low + 1, -1, np.int64)
-    table[keys - low] = np.arange(len(keys))
-    inside = (wanted >= low) & (wanted <= high)
-    at = table[np.where(inside, wanted - low, 0)]
-    found = inside & (at >= 0)
-    return np.maximum(at, 0), found
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_), False
+    table = np.full(high - low + 1, -1, np.int32)  # 2**31 rows would not fit into memory
+    table[keys - low] = np.arange(len(keys), dtype=np.int32)
+    entry: Ints = wanted - low
+    found: NDArray[np.bool_] = (entry >= 0) & (entry <= high - low)
+    entry[~found] = 0
+    at: Ints = table[entry].astype(np.int64)
+    found &= at >= 0
+    different = int(np.count_nonzero(table >= 0)) == len(keys)
+    return np.maximum(at, 0, out=at), found, different
 
 
 def _zeros(runs: Columns) -> Ints:
@@ -191,9 +199,10 @@ def ordered(runs: Columns) -> Columns:
     np.maximum(stop, received, out=stop)
     np.clip(start, received, stop, out=start)
     np.clip(ready, received, start, out=ready)
-    if (np.diff(runs["assigned"]) >= 0).all():
+    assigned = runs["assigned"]
+    if (assigned[1:] >= assigned[:-1]).all():
         return runs
-    order = np.argsort(runs["assigned"], kind="stable")
+    order = np.argsort(assigned, kind="stable")
     return {name: column[order] for name, column in runs.items()}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from stageprof_collectors.account.attempts import Columns, Ints, outlived
-from stageprof_collectors.storage.rows import Rows
 
 #: Place -> by how much its clock is early at least, and may be at most (None: unknown), ns.
 Bounds = dict[int, tuple[int, int | None]]
@@ -21,16 +20,18 @@ def of_workers(runs: Columns) -> Ints:
 
 def bounds(runs: Columns, workers: set[int]) -> Bounds:
     """Those of each worker's place, of runs as their workers told of them."""
-    early, late = runs["assigned"] - runs["received"], runs["finished"] - runs["stop"]
+    at = of_workers(runs)
+    known = np.iinfo(np.int64)
+    least = np.full(int(at.max(initial=0)) + 2, known.min)  # the last is of those without a place
+    latest = np.full(len(least), known.max)
+    np.maximum.at(least, at, runs["assigned"] - runs["received"])
     # What is taken back is so at any time.
-    told = (runs["finished"] > 0) & ~outlived(runs)
-    found: Bounds = {}
-    rows = Rows(of_workers(runs))
-    for place in workers.intersection(rows.numbers):
-        mine = rows.of(place)
-        done = late[mine][told[mine]]
-        found[place] = int(early[mine].max()), int(done.min()) if len(done) else None
-    return found
+    at[(runs["finished"] <= 0) | outlived(runs)] = -1
+    np.minimum.at(latest, at, runs["finished"] - runs["stop"])
+    return {
+        place: (int(least[place]), int(latest[place]) if latest[place] < known.max else None)
+        for place in workers.intersection(np.flatnonzero(least[:-1] > known.min).tolist())
+    }
 
 
 def shift(least: int, latest: int | None) -> int:

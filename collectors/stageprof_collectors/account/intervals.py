@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import islice, pairwise
 from typing import TypeVar
 
 V = TypeVar("V")
@@ -18,6 +19,8 @@ def innermost(spans: Iterable[Segment[V]]) -> list[Segment[V]]:
     overlap without nesting the later one wins. The segments cover what the spans cover.
     """
     ordered = sorted((s for s in spans if s[1] > s[0]), key=lambda s: (s[0], -s[1]))
+    if all(before[1] <= after[0] for before, after in pairwise(ordered)):
+        return ordered
     out: list[Segment[V]] = []
     open_: list[Segment[V]] = []
     now = 0
@@ -88,6 +91,19 @@ def paint(
 
 def _begin(segment: Segment[V]) -> int:
     return segment[0]
+
+
+def common(these: Sequence[Segment[V]], those: Sequence[Segment[W]]) -> int:
+    """Length of what lies in both of two lists of ordered, disjoint segments."""
+    total, first = 0, 0
+    for start, stop, _ in these:
+        while first < len(those) and those[first][1] <= start:
+            first += 1
+        for a, b, _ in islice(those, first, None):
+            if a >= stop:
+                break
+            total += min(b, stop) - max(a, start)
+    return total
 
 
 def length(segments: Iterable[Segment[V]]) -> int:

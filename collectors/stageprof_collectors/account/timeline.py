@@ -248,15 +248,15 @@ class Timeline:
 
     def _by_causality(self, known: Bounds) -> None:
         """Shift workers' clocks."""
-        runs = self._joined
-        rows = Rows(of_workers(runs))
-        for p, (least, latest) in known.items():
-            by = shift(least, latest)
-            if by:
-                mine = rows.of(p)
-                self.clocks[p].shift = by
-                for column in _INSTANTS:
-                    runs[column][mine] += by
+        shifts = {p: by for p, (least, latest) in known.items() if (by := shift(least, latest))}
+        if not shifts:
+            return
+        runs, moved = self._joined, np.zeros(len(self.clocks) + 1, np.int64)
+        for p, by in shifts.items():
+            self.clocks[p].shift = moved[p] = by
+        of_run = moved[of_workers(runs)]  # of those without a place, -1, the last
+        for column in _INSTANTS:
+            runs[column] += of_run
 
 
 def _by_place(place: Ints) -> Iterator[tuple[int, Ints | slice]]:

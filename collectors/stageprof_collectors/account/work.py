@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -11,13 +12,17 @@ from numpy.typing import NDArray
 
 from stageprof_collectors.account.account import INCLUDED, Entries, Entry, somewhere
 from stageprof_collectors.account.attempts import worked
-from stageprof_collectors.account.intervals import clip, gaps, innermost, length
+from stageprof_collectors.account.intervals import clip, common, gaps, innermost, length
 from stageprof_collectors.account.lane import LOOP, SOFT, Lane, Lanes, What
 from stageprof_collectors.account.path import Step
 from stageprof_collectors.account.timeline import LOCAL, Ints, Timeline
 from stageprof_collectors.account.underway import NAMELESS
 from stageprof_runtime.event import EXCHANGE, SAMPLED
 from stageprof_runtime.stage import STEP
+
+#: Which of some runs.
+Mine = NDArray[np.bool_] | slice
+_ALL: Final = slice(None)
 
 _COMPUTE = STEP["compute"]
 _RESOURCE = STEP["wait.resource"]
@@ -30,11 +35,12 @@ def count(entries: Entries, timeline: Timeline, lanes: Lanes, path: list[Step]) 
     _spans(entries, timeline, lanes)
     _sums(entries, timeline)
     _graphs(entries, timeline)
-    _runs(entries, timeline, lanes)
+    workers = _Places(timeline.runs["wplace"], "worker")
+    _runs(entries, timeline, lanes, workers)
     _transfers(entries, timeline, lanes)
     _sampled(entries, timeline, lanes, path)
-    _waits(entries, timeline)
-    _gil(entries, timeline)
+    _waits(entries, timeline, workers)
+    _gil(entries, timeline, workers)
 
 
 class _Places:
@@ -46,17 +52,22 @@ class _Places:
     """
 
     def __init__(self, places: Ints, role: str) -> None:
-        self._at = np.maximum(places, -1)
-        self._at += 1
-        self._counts = np.bincount(self._at)
-        self._names = [somewhere(role), *range(len(self._counts) - 1)]
+        self._at = places + 1
+        np.maximum(self._at, 0, out=self._at)
+        self._names = [somewhere(role), *range(int(self._at.max(initial=0)))]
 
-    def sums(self, ns: Ints) -> Iterator[tuple[int, int, int]]:
-        """Of each place that had runs: its index, their number, and the sum of theirs."""
-        totals = np.zeros(len(self._counts), np.int64)
-        np.add.at(totals, self._at, ns)
-        for i in np.flatnonzero(self._counts).tolist():
-            yield self._names[i], int(self._counts[i]), int(totals[i])
+    def numbers(self, mine: Mine) -> Iterator[tuple[int, int]]:
+        """Of each place that had some of the runs: its index, and how many."""
+        return self._named(np.bincount(self._at[mine], minlength=len(self._names)))
+
+    def sums(self, ns: Ints, mine: Mine) -> Iterator[tuple[int, int]]:
+        """Of each place that had some of the runs: its index, and the sum of theirs."""
+        totals = np.zeros(len(self._names), np.int64)
+        np.add.at(totals, self._at[mine], ns)
+        return self._named(totals)
+
+    def _named(self, of_place: Ints) -> Iterator[tuple[int, int]]:
+        return ((self._names[i], int(of_place[i])) for i in np.flatnonzero(of_place).tolist())
 
 
 def _spans(entries: Entries, timeline: Timeline, lanes: Lanes) -> None:
@@ -88,10 +99,15 @@ def _spans(entries: Entries, timeline: Timeline, lanes: Lanes) -> None:
 
 def _sums(entries: Entries, timeline: Timeline) -> None:
     """Spans that were too short to be kept one by one."""
-    sums = timeline.store.table("sum")
-    names = ("step", "place", "count", "total", "nbytes")
-    for step, place, count_, total, nbytes in zip(*(sums[n].tolist() for n in names), strict=True):
-        entries[step, place].add(Entry(busy=total, events=count_, nbytes=nbytes))
+    sums, places = timeline.store.table("sum"), len(timeline.store.places)
+    whose, at = np.unique(sums["step"] * places + sums["place"], return_inverse=True)
+    columns = []
+    for name in ("total", "count", "nbytes"):
+        total = np.zeros(len(whose), np.int64)
+        np.add.at(total, at, sums[name])
+        columns.append(total.tolist())
+    for code, busy, events, nbytes in zip(whose.tolist(), *columns, strict=True):
+        entries[divmod(code, places)].add(Entry(busy=busy, events=events, nbytes=nbytes))
 
 
 def _graphs(entries: Entries, timeline: Timeline) -> None:
@@ -112,25 +128,28 @@ def _graphs(entries: Entries, timeline: Timeline) -> None:
             entries[step, place].nbytes = nbytes
 
 
-def _runs(entries: Entries, timeline: Timeline, lanes: Lanes) -> None:
+def _runs(entries: Entries, timeline: Timeline, lanes: Lanes, workers: _Places) -> None:
     """Task functions, without what was recorded inside them on their thread."""
     runs = timeline.runs
     known = worked(runs)
-    own = runs["stop"] - runs["start"] - inside(timeline, lanes, known)
+    own = runs["stop"] - runs["start"]
+    own -= inside(timeline, lanes, known)
     mine = _mine(known)
-    places = _Places(runs["wplace"][mine], "worker")
-    for place, number, ns in places.sums(own[mine]):
-        entries[_COMPUTE, place].add(Entry(busy=ns, events=number))
-    for place, _, total in places.sums(runs["nbytes"][mine]):
+    for place, number in workers.numbers(mine):
+        entries[_COMPUTE, place].events += number
+    for place, ns in workers.sums(own[mine], mine):
+        entries[_COMPUTE, place].busy += ns
+    for place, total in workers.sums(runs["nbytes"][mine], mine):
         entries[_COMPUTE, place].nbytes += total
     _before(entries, timeline)
 
 
 def _before(entries: Entries, timeline: Timeline) -> None:
     """Of a cluster recorded from outside the tasks that ran already, as far as they were seen."""
+    if not timeline.region.attached:
+        return
     runs = timeline.runs
-    nameless = (runs["worker"] == NAMELESS) & (runs["seen"] == 0) & (runs["finished"] > 0)
-    mine = nameless & timeline.region.attached
+    mine = (runs["worker"] == NAMELESS) & (runs["seen"] == 0) & (runs["finished"] > 0)
     entry = entries[_COMPUTE, somewhere("worker")]
     entry.busy += int((runs["stop"] - runs["start"])[mine].sum())
     entry.busy += sum(stop - start for start, stop, _ in timeline.keyless)
@@ -204,8 +223,7 @@ def _transfers(entries: Entries, timeline: Timeline, lanes: Lanes) -> None:
         connected = lanes.soft(place, STEP["connect"])
         within = innermost([*connected, *lanes.step([place], STEP["data.load"])])
         moved = lanes.soft(place, _TRANSFER)
-        busy = sum(b - a - length(clip(within, a, b)) for a, b, _ in moved)
-        entries[_TRANSFER, place].busy += busy
+        entries[_TRANSFER, place].busy += length(moved) - common(moved, within)
         entries[STEP["connect"], place].busy += length(connected)
         actors = length(lanes.soft(place, _COMPUTE))
         entries[_COMPUTE, place].busy += actors
@@ -234,41 +252,42 @@ def shown(timeline: Timeline, lanes: Lanes, path: list[Step]) -> list[Step]:
     return found
 
 
-def _waits(entries: Entries, timeline: Timeline) -> None:
+def _waits(entries: Entries, timeline: Timeline, workers: _Places) -> None:
     """What tasks waited: for the message that brings them, for a thread or a resource."""
     runs = timeline.runs
     mine = _mine((runs["run"] < LOCAL) & (runs["seen"] == 1))
-    times = ("place", "wplace", "assigned", "received", "ready", "start")
-    place, wplace, assigned, received, ready, start = (runs[name][mine] for name in times)
-    _wait(entries, STEP["task.send"], _Places(place, "scheduler"), received - assigned)
-    workers = _Places(wplace, "worker")
-    _wait(entries, _TRANSFER, workers, ready - received)
+    assigned, received, ready, start = (
+        runs[name][mine] for name in ("assigned", "received", "ready", "start")
+    )
+    schedulers = _Places(runs["place"], "scheduler")
+    _wait(entries, STEP["task.send"], schedulers.sums(received - assigned, mine))
+    _wait(entries, _TRANSFER, workers.sums(ready - received, mine))
     for (at, _), lane in _exchanged(timeline).items():
         entries[_TRANSFER, at].waited += length(lane)
     begin = start - ready
     if timeline.constrained:
         number = np.arange(len(runs["run"]))[mine]
         within = begin * np.isin(number, list(timeline.constrained))
-        _wait(entries, _RESOURCE, workers, within)
+        _wait(entries, _RESOURCE, workers.sums(within, mine))
         begin = begin - within
-    _wait(entries, STEP["wait.thread"], workers, begin)
+    _wait(entries, STEP["wait.thread"], workers.sums(begin, mine))
 
 
-def _mine(rows: NDArray[np.bool_]) -> NDArray[np.bool_] | slice:
+def _mine(rows: NDArray[np.bool_]) -> Mine:
     """The same rows; what is chosen by a slice is not copied."""
-    return slice(None) if rows.all() else rows
+    return _ALL if rows.all() else rows
 
 
-def _wait(entries: Entries, step: int, places: _Places, ns: Ints) -> None:
-    for place, _, total in places.sums(ns):
+def _wait(entries: Entries, step: int, sums: Iterable[tuple[int, int]]) -> None:
+    for place, total in sums:
         entries[step, place].waited += total
 
 
-def _gil(entries: Entries, timeline: Timeline) -> None:
+def _gil(entries: Entries, timeline: Timeline, workers: _Places) -> None:
     share = timeline.gil.shares
     if share is None:
         return
     runs = timeline.runs
     waited = np.rint(share * (runs["stop"] - runs["start"])).astype(np.int64)
-    for place, _, total in _Places(runs["wplace"], "worker").sums(waited):
+    for place, total in workers.sums(waited, _ALL):
         entries[INCLUDED, place].busy += total

@@ -141,13 +141,15 @@ class Overhead:
         The first on each thread may wait for a process to start, and will do so in any case; one
         that a worker had to give back waited for what kept that worker.
         """
-        seldom = self._first | given_back(self._runs)
-        found = {}
-        for part, (start, stop) in run_windows(self._recording, self._runs).items():
-            took = np.maximum(stop - start, 0).astype(float)
-            left = self._alone(part)
-            usual = np.median((took * left)[self._mine]) / np.maximum(took, 1.0)
-            found[part] = np.where(seldom, np.minimum(left, usual), left) * self._mine
+        rows = np.flatnonzero(self._mine)
+        seldom = (self._first | given_back(self._runs))[rows]
+        windows, found = run_windows(self._recording, self._runs), {}
+        for part in ("lead", "begin", "lag"):
+            start, stop = windows[part]
+            took, left = np.maximum((stop - start)[rows], 0).astype(float), self._alone(part)[rows]
+            usual = np.median(took * left) / np.maximum(took, 1.0)
+            found[part] = np.zeros(len(self._mine))
+            found[part][rows] = np.where(seldom, np.minimum(left, usual), left)
         return found
 
     @cached_property

@@ -75,8 +75,8 @@ def _waiting(recording: Recording, had: Mapping[int, float], limits: Limits) -> 
     runs = recording.timeline.runs
     took = np.maximum(runs["stop"] - runs["start"], 1)
     waits: NDArray[np.bool_] = (runs["seen"] == 1) & (took > limits["least_s"] * 1e9)
-    could = np.array([had.get(place, 1.0) for place in runs["wplace"].tolist()])
-    waits &= runs["cpu"] < limits["cpu"] * could * took
+    could = [had.get(place, 1.0) for place in range(len(recording.store.places))]
+    waits &= runs["cpu"] < limits["cpu"] * np.array([*could, 1.0])[runs["wplace"]] * took
     if not waits.any():  # what else they did is found out for all runs, and takes long
         return waits
     waits &= occupied(recording) < limits["cpu"]

@@ -19,7 +19,8 @@ class Rows:
     """
 
     def __init__(self, numbers: Ints) -> None:
-        known = np.maximum(numbers, -1) + 1
+        known = numbers + 1
+        np.maximum(known, 0, out=known)
         most = int(known.max(initial=0))
         small = known.astype(np.uint16) if most < 1 << 16 else known  # which sorts by radix
         self._order: Ints = np.argsort(small, kind="stable")

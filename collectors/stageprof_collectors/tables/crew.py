@@ -126,8 +126,7 @@ class Crew:
         """Whether each run was one of theirs."""
         worker, words = self._t.runs["worker"], self._t.store.strings
         known = {member.address for member in self.members}
-        here = [i for i in np.unique(worker).tolist() if words[i] in known]
-        return np.isin(worker, here)
+        return np.array([word in known for word in words], np.bool_)[worker]
 
     @cached_property
     def going_on(self) -> Ints:
@@ -146,8 +145,9 @@ class Crew:
         """The index in `members` of the worker of each run; -1 for others."""
         words = self._t.store.strings
         index = {member.address: i for i, member in enumerate(self.members)}
-        table = {w: index.get(words[w], -1) for w in np.unique(self._t.runs["worker"]).tolist()}
-        return np.array([table[w] for w in self._t.runs["worker"].tolist()], np.int64)
+        numbers = np.array([index.get(word, -1) for word in words], np.int64)
+        found: Ints = numbers[self._t.runs["worker"]]
+        return found
 
     @cached_property
     def late(self) -> list[Member]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stageprof_collectors.account.attempts import lookup
 from stageprof_collectors.account.timeline import Ints, Timeline
 from stageprof_collectors.storage.rows import Rows
 from stageprof_collectors.tables.fact import rows_of, told
@@ -68,7 +69,6 @@ _TAKEN = ("process", "managed", "spilled")
 #: More than any machine has, bytes.
 MOST = 1e18
 #: Run numbers are smaller than this many bits; those of local schedulers are no workers' runs.
-_SHIFT = 42
 
 
 class Memory:
@@ -145,14 +145,10 @@ class Memory:
     def around(self) -> dict[str, Ints]:
         """The measurements around runs: row of the run, place, before, after, managed."""
         table, runs = self._t.store.table("memory"), self._t.runs
-        code = (runs["wplace"] << _SHIFT) + runs["run"]
-        order = np.argsort(code, kind="stable")
-        wanted = (table["place"] << _SHIFT) + table["run"]
-        at = np.searchsorted(code[order], wanted, side="right") - 1
-        known = np.flatnonzero(at >= 0)
-        known = known[code[order[at[known]]] == wanted[known]]
+        at, found = lookup(runs["run"], runs["wplace"], table["run"], table["place"])
+        known = np.flatnonzero(found)
         columns = {name: table[name][known] for name in ("place", "before", "after", "managed")}
-        return {"row": order[at[known]], **columns}
+        return {"row": at[known], **columns}
 
 
 def _at(place: int, rows: Rows, t: Ints, values: Ints) -> tuple[Ints, Ints]:
