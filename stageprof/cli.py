@@ -13,6 +13,7 @@ import click
 
 from stageprof.alphabet import echo
 from stageprof.commands import COMMANDS
+from stageprof.folder import here
 from stageprof.options import complaint
 from stageprof_collectors.text import safe
 from stageprof_runtime.errors import StageprofError
@@ -24,6 +25,10 @@ BAD_INPUT, DEFECT, INTERRUPTED, PIPE_CLOSED = 2, 70, 130, 141
 #: Where the pages are that help names as docs/NAME.md: who installed with pip has no such folder.
 PAGES: Final = "https://github.com/stageprof/stageprof/blob/main/docs/"
 _PAGE: Final = re.compile(r"docs/(\w+\.md)")
+_GONE: Final = (
+    "the folder that this was started in is gone; expected one that is there, for that is where "
+    "paths begin; change to another"
+)
 
 
 class _Commands(click.Group):
@@ -93,9 +98,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except StageprofError as error:
         return _complain(str(error), error.status)
-    except (click.ClickException, OSError) as error:  # as of a full disk behind stdout
-        said = _usage(error) if isinstance(error, click.ClickException) else str(error)
-        return _complain(said, BAD_INPUT)
+    except click.ClickException as error:
+        return _complain(_usage(error), BAD_INPUT)
+    except OSError as error:  # as of a full disk behind stdout
+        return _complain(str(error) if here() else _GONE, BAD_INPUT)
     except Exception:  # Python's own status would be 1, which says "regression" of a comparison
         traceback.print_exc()
         return _complain("that is a defect of stageprof: please report it", DEFECT)

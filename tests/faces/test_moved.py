@@ -64,6 +64,26 @@ def test_a_summary_is_shown_in_a_folder_that_is_gone(
     assert str(made) in str(recording)
 
 
+@pytest.mark.parametrize(
+    "args", [("run", "made.py"), ("run", "-m", "json"), ("export", "--to", "csv")]
+)
+def test_a_command_in_a_folder_that_is_gone_says_so(
+    args: tuple[str, ...],
+    made: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main([*args, *([str(made)] if args[0] == "export" else [])]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("stageprof: the folder that this was started in is gone; expected ")
+    assert error.count("\n") == 1
+
+
 def test_the_error_of_a_block_that_stopped_by_itself_is_the_users() -> None:
     prof = stageprof.profile()
     with pytest.raises(KeyError, match="mine"), prof:
