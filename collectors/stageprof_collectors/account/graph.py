@@ -84,6 +84,15 @@ def graphs(timeline: Timeline) -> list[Graph]:
     return found
 
 
+def untaken(timeline: Timeline) -> Submit | None:
+    """The last hand-over, if the graph is at no scheduler yet: it is telling of none."""
+    submits = _submits(timeline)
+    known = {(graph.submit.place, graph.submit.graph) for graph in timeline.graphs if graph.submit}
+    if not submits or (submits[-1].place, submits[-1].graph) in known:
+        return None
+    return submits[-1]
+
+
 def _submits(timeline: Timeline) -> list[Submit]:
     table = timeline.read("submit", "t")
     columns = (table[name].tolist() for name in Submit._fields)

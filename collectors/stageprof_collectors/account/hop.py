@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stageprof_collectors.account.attempts import given_back
-from stageprof_collectors.account.block import SCATTER, Block
+from stageprof_collectors.account.block import SCATTER, STILL, Block
+from stageprof_collectors.account.graph import untaken
 from stageprof_collectors.account.intervals import innermost
 from stageprof_collectors.account.lane import Lane, Lanes, What
 from stageprof_collectors.account.stalls import stalls
@@ -48,7 +49,6 @@ def _once(make: Callable[..., Hop]) -> Callable[..., Hop]:
             cache[name] = make(self, *key)
         return cache[name]
 
-    kept.__doc__ = make.__doc__
     return kept
 
 
@@ -61,8 +61,10 @@ class Hops:
 
     @cached_property
     def _workers(self) -> dict[int, None]:
-        places = enumerate(self._t.store.places)
-        return dict.fromkeys(i for i, place in places if place.role == "worker")
+        return dict.fromkeys(self._of_role("worker"))
+
+    def _of_role(self, role: str) -> list[int]:
+        return [i for i, place in enumerate(self._t.store.places) if place.role == role]
 
     @cached_property
     def _turns(self) -> dict[int, Lane]:
@@ -135,13 +137,18 @@ class Hops:
         step = UNEXPLAINED if block.call in UNSEEN else STEP["result.gather"]
         return [], What(step, block.place)
 
-    def busy(self) -> Hop | None:
-        """What a scheduler was at when it was last heard of; None if nothing that it tells."""
-        known = zip(self._t.store.places, self._t.store.origins, strict=True)
-        for place, (who, origin) in enumerate(known):
-            if who.role == "scheduler" and origin.now in _STEPS:
-                return [self._lanes.all(place)], What(origin.now, place)
-        return None
+    def busy(self, block: Block) -> Hop | None:
+        """What a scheduler was at when a call ended before its graph was there; None: who knows."""
+        if block.awaited != STILL and not (block.gave_up and self._untaken):
+            return None
+        now = {p: self._t.store.origins[p].now for p in self._of_role("scheduler")}
+        for place in (p for p in now if now[p] in _STEPS):
+            return [self._lanes.all(place)], What(now[place], place)
+        return self.taking_in(min(now)) if now and self._untaken else None
+
+    @cached_property
+    def _untaken(self) -> bool:
+        return untaken(self._t) is not None
 
     @cached_property
     def _keyless(self) -> Lane:

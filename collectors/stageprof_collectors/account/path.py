@@ -241,7 +241,7 @@ class Walk:
     def _from_any_graph(self, out: list[Step], block: Block, start: int, now: int) -> int:
         """No run is known: if a graph was being taken in, that is what was waited for.
 
-        Where the recording ended first, a scheduler says what it is at if none is there yet.
+        Where the recording ended first, or the program gave up, there may be none yet.
         """
         latest = bisect_left(self._arrived, (now,)) - 1
         for i in range(latest, -1, -1):
@@ -252,7 +252,7 @@ class Walk:
                 return self._window(out, start, now, self._hops.taking_in(place))
             if place != block.place:
                 return self._from_graph(out, place, number, start, now, 0)[0]
-        busy = self._hops.busy() if block.awaited == STILL else None
+        busy = self._hops.busy(block)
         return self._window(out, start, now, busy) if busy else now
 
     @cached_property

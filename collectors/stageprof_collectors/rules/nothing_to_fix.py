@@ -20,7 +20,7 @@ from stageprof_collectors.findings.own_imports import imported_s, whole
 from stageprof_collectors.findings.phrase import made_at
 from stageprof_collectors.findings.quantity import count, seconds, share
 from stageprof_collectors.findings.rule import Limits, Rule
-from stageprof_collectors.findings.untaken import Untaken, untaken
+from stageprof_collectors.findings.stuck import Stuck, stuck
 from stageprof_collectors.tables.crew import Crew
 from stageprof_runtime.stage import SIX, Stage
 
@@ -82,6 +82,14 @@ _STUCK = (
     "be (the code below), or have the scheduler in a process of its own. Else make smaller graphs, "
     "with fewer and larger pieces."
 )
+_NOT_BEGUN = "{tasks} in the graph{at} took {seconds} until the first could begin; {begun} had"
+_TOO_MANY = (
+    "Each task of a graph takes time before the first of them runs: it is sent, optimized, ordered "
+    "and made known to the scheduler. The recording ends too early to say what tasks cost then. "
+    "Make them fewer: larger chunks where the data are read or made, so that one task does what "
+    "many do now. `stageprof check` says of a script, without running it, which collections have "
+    "pieces that are too small, and of what size they should be."
+)
 _COUNTED = "ddf = ddf.repartition(npartitions=20)  # in place of partition_size=..."
 
 _NOT_BY_THEN = "It ended early: no Dask computation had been seen by then"
@@ -105,9 +113,9 @@ def find(recording: Recording, limits: Limits) -> Iterator[Finding]:  # noqa: AR
     """The one finding; it is asked for only if there is no other above a note."""
     shares = {str(s): float(part) for s, part in recording.stages()["share"].items()}
     others = by_other_threads(recording)
-    stuck = untaken(recording)
-    if stuck is not None:
-        yield _stuck(shares, stuck)
+    held = stuck(recording)
+    if held is not None:
+        yield _stuck(shares, held)
     elif nothing_ran(recording):
         yield _unseen(recording, shares)
     elif moved := 0.0 if ended_early(recording) else _moved(recording):
@@ -140,12 +148,17 @@ def _only_moved(moved: float, shares: dict[str, float]) -> Finding:
     return replace(found, cost_s=moved)
 
 
-def _stuck(shares: dict[str, float], stuck: Untaken) -> Finding:
-    at = made_at(stuck.file, stuck.line, " of ")
-    headline = _NOT_TAKEN.format(seconds=seconds(stuck.seconds), at=at)
-    found = _no_verdict(headline, _STUCK, shares)
-    where = Where(stuck.file, stuck.line)
-    return replace(found, cost_s=stuck.seconds, fix=Fix(_STUCK, _COUNTED), where=where)
+def _stuck(shares: dict[str, float], held: Stuck) -> Finding:
+    at, took = made_at(held.file, held.line, " of "), seconds(held.seconds)
+    where = Where(held.file, held.line)
+    if not held.tasks:
+        found = _no_verdict(_NOT_TAKEN.format(seconds=took, at=at), _STUCK, shares)
+        return replace(found, cost_s=held.seconds, fix=Fix(_STUCK, _COUNTED), where=where)
+    headline = _NOT_BEGUN.format(
+        tasks=count(held.tasks, "task"), at=at, seconds=took, begun=f"{held.begun:,}"
+    )
+    found = _no_verdict(headline, _TOO_MANY, shares, tasks=held.tasks, begun=held.begun)
+    return replace(found, cost_s=held.seconds, where=where)
 
 
 def _no_verdict(headline: str, advice: str, shares: dict[str, float], **known: int) -> Finding:
