@@ -150,15 +150,16 @@ def _only_moved(moved: float, shares: dict[str, float]) -> Finding:
 
 def _stuck(shares: dict[str, float], held: Stuck) -> Finding:
     at, took = made_at(held.file, held.line, " of "), seconds(held.seconds)
-    where = Where(held.file, held.line)
-    if not held.tasks:
+    if held.tasks:
+        headline = _NOT_BEGUN.format(
+            tasks=count(held.tasks, "task"), at=at, seconds=took, begun=f"{held.begun:,}"
+        )
+        found = _no_verdict(headline, _TOO_MANY, shares, tasks=held.tasks, begun=held.begun)
+    else:
         found = _no_verdict(_NOT_TAKEN.format(seconds=took, at=at), _STUCK, shares)
-        return replace(found, cost_s=held.seconds, fix=Fix(_STUCK, _COUNTED), where=where)
-    headline = _NOT_BEGUN.format(
-        tasks=count(held.tasks, "task"), at=at, seconds=took, begun=f"{held.begun:,}"
-    )
-    found = _no_verdict(headline, _TOO_MANY, shares, tasks=held.tasks, begun=held.begun)
-    return replace(found, cost_s=held.seconds, where=where)
+        found = replace(found, fix=Fix(_STUCK, _COUNTED))
+    saved, where = (0.0, held.seconds), Where(held.file, held.line)
+    return replace(found, cost_s=held.seconds, saving_s=saved, where=where)
 
 
 def _no_verdict(headline: str, advice: str, shares: dict[str, float], **known: int) -> Finding:
