@@ -119,7 +119,14 @@ def read(path: Path, _tasks: int) -> Figures:
         found[f"{name}_mib"] = peak_mib()
         return answer
 
-    recording = timed("opening", lambda: stageprof.open(path))
+    def opened() -> Any:
+        """With every column: of a small recording they would be made later."""
+        recording = stageprof.open(path)
+        for name in TABLES.values():
+            recording.store.table(name)
+        return recording
+
+    recording = timed("opening", opened)
     timed("account", recording.stages)
     timed("findings", recording.findings)
     store = recording.store
