@@ -53,31 +53,28 @@ def test_a_program_that_goes_to_another_folder_keeps_its_recording(
     assert prof.recording.path == str(tmp_path / "relative.stageprof")
 
 
-def test_a_summary_is_shown_in_a_folder_that_is_gone(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder that we are in is gone."""
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+
+
+@pytest.mark.usefixtures("gone")
+def test_a_summary_is_shown_in_a_folder_that_is_gone(made: Path) -> None:
     recording = stageprof.open(made)
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
     assert str(made) in str(recording)
 
 
 @pytest.mark.parametrize(
     "args", [("run", "made.py"), ("run", "-m", "json"), ("export", "--to", "csv")]
 )
+@pytest.mark.usefixtures("gone")
 def test_a_command_in_a_folder_that_is_gone_says_so(
-    args: tuple[str, ...],
-    made: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    args: tuple[str, ...], made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
     assert main([*args, *([str(made)] if args[0] == "export" else [])]) == 2
     error = capsys.readouterr().err
     assert error.startswith("stageprof: the folder that this was started in is gone; expected ")

@@ -68,7 +68,6 @@ _LIMITS = ("limit", "target", "spill", "pause", "terminate")
 _TAKEN = ("process", "managed", "spilled")
 #: More than any machine has, bytes.
 MOST = 1e18
-#: Run numbers are smaller than this many bits; those of local schedulers are no workers' runs.
 
 
 class Memory:
